@@ -1,0 +1,156 @@
+"""What callers of the execution service see: results, artifacts, and two protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
+Stream = Literal["stdout", "stderr"]
+OutputHandler = Callable[[Stream, str], None]
+
+
+@dataclass(slots=True)
+class ExecutionArtifact:
+    """A file, figure, table or document a cell produced.
+
+    Attributes:
+        name: Id, unique in the session.
+        type: ``chart df file txt svg html image``.
+        mime_type: MIME type, empty when unknown.
+        original_name: Name its author gave it.
+        file_name: Path relative to the session's working directory, always inside it.
+        file_content: Content kept in memory; empty when the file holds it.
+        file_content_encoding: ``str`` or ``base64``.
+        preview: A short text that stands for it.
+        download_url: Where to fetch it; empty for local files.
+    """
+
+    name: str = ""
+    type: str = "file"
+    mime_type: str = ""
+    original_name: str = ""
+    file_name: str = ""
+    file_content: str = ""
+    file_content_encoding: str = "str"
+    preview: str = ""
+    download_url: str = ""
+
+
+@dataclass(slots=True)
+class ExecutionResult:
+    """What running one cell gave.
+
+    Attributes:
+        execution_id: Id the caller gave.
+        code: The code that ran.
+        is_success: Whether it ran to its end without an error.
+        error: Traceback or explanation, without colours; None on success.
+        output: Value of the last expression as JSON-like plain data or text; empty for none.
+        stdout: Pieces of standard output, bounded.
+        stderr: Pieces of standard error, bounded.
+        log: Plugin log lines: level, tag, message.
+        artifact: What it produced.
+        variables: Visible variables after the cell: name, short rendering.
+        status: How the cell ended.
+        is_state_lost: Whether the kernel was restarted, so that all variables are gone.
+        is_truncated: Whether any output was left out.
+        duration_s: Wall time in seconds.
+    """
+
+    execution_id: str
+    code: str
+    is_success: bool = False
+    error: str | None = None
+    output: Any = ""
+    stdout: list[str] = field(default_factory=list)
+    stderr: list[str] = field(default_factory=list)
+    log: list[tuple[str, str, str]] = field(default_factory=list)
+    artifact: list[ExecutionArtifact] = field(default_factory=list)
+    variables: list[tuple[str, str]] = field(default_factory=list)
+    status: CellStatus = "ok"
+    is_state_lost: bool = False
+    is_truncated: bool = False
+    duration_s: float = 0.0
+
+
+class Client(Protocol):
+    """One session's kernel."""
+
+    def start(self) -> None:
+        """Start the kernel in the background; returns at once, safe to call again."""
+        ...
+
+    def stop(self) -> None:
+        """Stop the kernel and everything it started; safe to call again."""
+        ...
+
+    def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
+        """Put a plugin into the kernel's namespace, now and after each restart.
+
+        Raises:
+            PluginLoadFailed: If its code raises.
+        """
+        ...
+
+    def test_plugin(self, name: str) -> list[str]:
+        """Run a loaded plugin's own tests; return one message per failure."""
+        ...
+
+    def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
+        """Set variables plugins read through their context."""
+        ...
+
+    def execute_code(
+        self,
+        exec_id: str,
+        code: str,
+        on_output: OutputHandler | None = None,
+    ) -> ExecutionResult:
+        """Run a cell to its end or its deadline. Kernel faults are results, not errors.
+
+        Raises:
+            KernelStartFailed: If the kernel cannot be started.
+            KernelClosed: If the client was stopped.
+        """
+        ...
+
+    def interrupt(self) -> None:
+        """Interrupt the running cell, from any thread; nothing happens when none runs."""
+        ...
+
+    def upload_file(self, filename: str, content: bytes) -> str:
+        """Write a file into the working directory; return its name there.
+
+        Raises:
+            ValueError: If the name leaves the directory.
+        """
+        ...
+
+
+class Manager(Protocol):
+    """Owner of all kernels of an application."""
+
+    def initialize(self) -> None:
+        """Prepare what all kernels share."""
+        ...
+
+    def clean_up(self) -> None:
+        """Stop every kernel."""
+        ...
+
+    def get_session_client(
+        self,
+        session_id: str,
+        env_id: str | None = None,
+        session_dir: Path | str | None = None,
+        cwd: Path | str | None = None,
+    ) -> Client:
+        """Return the client of a session, made on first call."""
+        ...
+
+    def get_kernel_mode(self) -> str:
+        """Return how kernels run, e.g. ``local``."""
+        ...

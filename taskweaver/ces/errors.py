@@ -1,0 +1,39 @@
+"""What can go wrong around a kernel. A cell that fails is a result, not an error."""
+
+from __future__ import annotations
+
+from taskweaver.errors import TaskWeaverError
+
+
+class KernelError(TaskWeaverError):
+    """A kernel cannot do what was asked.
+
+    Attributes:
+        detail: What happened.
+        hint: What to do about it.
+    """
+
+    def __init__(self, detail: str, hint: str = "") -> None:
+        super().__init__(detail, hint)
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """What happened, and what to do."""
+        return f"{self.detail} {self.hint}".strip()
+
+
+class KernelStartFailed(KernelError):
+    """The kernel process did not come up."""
+
+
+class KernelBusy(KernelError):
+    """Another cell is running and the caller did not want to wait."""
+
+
+class KernelClosed(KernelError):
+    """The client was stopped."""
+
+
+class PluginLoadFailed(KernelError):
+    """A plugin's code raised when it was loaded into the kernel."""

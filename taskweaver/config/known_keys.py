@@ -1,0 +1,299 @@
+"""Every configuration key: its type, default and meaning, in one table.
+
+`ModuleConfig` takes its defaults from here, start-up checks a configuration against it, and
+``docs/configuration.md`` is printed from it. ``{role}`` stands for the name of any role.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal
+
+KeyType = Literal["str", "bool", "int", "float", "list", "dict", "enum", "path"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One configuration key.
+
+    Attributes:
+        name: Dotted name; a leading ``{role}`` stands for any role's name.
+        type: How its value is read.
+        default: Value when nobody sets it; None means not set.
+        doc: What it does, with units.
+        choices: Allowed values of an ``enum``.
+    """
+
+    name: str
+    type: KeyType
+    default: Any
+    doc: str
+    choices: tuple[str, ...] = ()
+
+
+def _enum(name: str, default: str, choices: str, doc: str) -> Key:
+    return Key(name, "enum", default, doc, tuple(choices.split()))
+
+
+KEYS: tuple[Key, ...] = (
+    # The model
+    _enum(
+        "llm.api_type",
+        "auto",
+        "auto openai azure offline function recorded ollama lmstudio llamacpp vllm groq qwen"
+        " zhipuai google_genai deepseek mistral openrouter",
+        "Who answers. `auto` takes a configured key, else a local server that answers, else the"
+        " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
+        " endpoints.",
+    ),
+    Key("llm.api_base", "str", None, "Address of an OpenAI-compatible endpoint, up to `/v1`."),
+    Key("llm.api_key", "str", None, "Key for the endpoint. Better set as `LLM_API_KEY`."),
+    Key("llm.model", "str", None, "Model name; none takes the preset's, or the server's only one."),
+    Key("llm.api_version", "str", "2024-10-21", "API version of an Azure endpoint."),
+    _enum(
+        "llm.response_format",
+        "auto",
+        "auto json_schema json_object text",
+        "How structured replies are asked for. `auto` starts with a JSON schema and steps down"
+        " when the endpoint rejects it, remembering what worked.",
+    ),
+    Key("llm.temperature", "float", None, "Sampling temperature; none leaves it to the endpoint."),
+    Key("llm.top_p", "float", None, "Nucleus sampling; none leaves it to the endpoint."),
+    Key("llm.max_tokens", "int", None, "Longest reply in tokens; none leaves it to the endpoint."),
+    Key("llm.stop_token", "list", None, "Texts that end a reply; none sends no stop texts."),
+    Key("llm.seed", "int", None, "Seed for repeatable replies, where the endpoint knows one."),
+    Key(
+        "llm.auto_detect", "bool", True, "Whether `auto` may ask loopback ports for a local server."
+    ),
+    Key(
+        "llm.max_retries", "int", 4, "Further tries after a rate limit, timeout or lost connection."
+    ),
+    Key("llm.max_retry_time_s", "float", 120.0, "Longest time in seconds spent waiting to retry."),
+    Key("llm.connect_timeout_s", "float", 5.0, "Longest wait in seconds for a connection."),
+    Key(
+        "llm.first_token_timeout_s", "float", 120.0, "Longest wait in seconds for a reply to begin."
+    ),
+    Key("llm.gap_timeout_s", "float", 60.0, "Longest pause in seconds inside a streamed reply."),
+    Key("llm.call_timeout_s", "float", 600.0, "Longest time in seconds for one call."),
+    Key("llm.prompt_price", "float", None, "Price of a million prompt tokens, in any currency."),
+    Key("llm.completion_price", "float", None, "Price of a million completion tokens."),
+    _enum(
+        "llm.recorded.mode",
+        "play_or_record",
+        "record play play_or_record",
+        "What `recorded` does: ask and record, play back only, or play back and record misses.",
+    ),
+    Key(
+        "llm.recorded.path", "path", "${AppBaseDir}/cache/recorded.yaml", "File of the recordings."
+    ),
+    Key("llm.recorded.api_type", "str", "auto", "Who is asked when `recorded` records."),
+    _enum(
+        "llm.embedding_api_type",
+        "none",
+        "none openai",
+        "Who embeds texts; `openai` is any compatible endpoint.",
+    ),
+    Key("llm.embedding_model", "str", None, "Name of the embedding model."),
+    Key(
+        "llm.embedding_api_base", "str", None, "Address for embeddings; none takes `llm.api_base`."
+    ),
+    Key(
+        "ext_llms.llm_configs",
+        "dict",
+        {},
+        "Further models by alias, each a dictionary of `llm.*` keys that differ from the main one.",
+    ),
+    # Sessions
+    Key("session.roles", "list", ["planner", "code_interpreter"], "Roles of a session, by name."),
+    Key(
+        "session.max_internal_chat_round_num",
+        "int",
+        15,
+        "Most messages between roles in one round, retries included.",
+    ),
+    Key("session.experience_dir", "path", "${AppBaseDir}/experience", "Where `/save` writes."),
+    Key(
+        "session.data_dir",
+        "path",
+        "${AppBaseDir}/data",
+        "Files a message may name without loading them.",
+    ),
+    Key(
+        "session.stuck_after",
+        "int",
+        3,
+        "Same failures or echoes in a row before a nudge; as many again end the round.",
+    ),
+    Key(
+        "workspace.workspace_path",
+        "path",
+        "${AppBaseDir}/workspace",
+        "Where sessions keep their files.",
+    ),
+    Key("plugin.base_path", "path", "${AppBaseDir}/plugins", "Folder of the plugins."),
+    Key("role.base_path", "path", "${AppBaseDir}/roles", "Folder of further roles."),
+    # Roles
+    Key("{role}.use_example", "bool", True, "Whether examples are shown to the role's model."),
+    Key(
+        "{role}.example_base_path",
+        "path",
+        "${AppBaseDir}/examples/{role}_examples",
+        "Folder of its examples.",
+    ),
+    Key("{role}.llm_alias", "str", "", "Alias in `ext_llms.llm_configs` of the role's model."),
+    Key("planner.prompt_file_path", "path", None, "Prompt file instead of the packaged one."),
+    Key("planner.max_retry_count", "int", 3, "Times a malformed reply is sent back."),
+    Key("code_interpreter.max_retry_count", "int", 3, "Times failed code is sent back."),
+    Key(
+        "code_interpreter.code_verification_on",
+        "bool",
+        False,
+        "Whether code is checked before it runs.",
+    ),
+    Key(
+        "code_interpreter.allowed_modules",
+        "list",
+        ["pandas", "matplotlib", "numpy", "sklearn", "scipy", "seaborn", "datetime", "typing"],
+        "Modules code may import when verification is on.",
+    ),
+    Key(
+        "code_interpreter.blocked_functions",
+        "list",
+        [
+            "eval",
+            "exec",
+            "execfile",
+            "compile",
+            "open",
+            "input",
+            "raw_input",
+            "reload",
+            "__import__",
+            "getattr",
+            "setattr",
+            "delattr",
+            "vars",
+            "globals",
+            "locals",
+        ],
+        "Functions code may not call when verification is on.",
+    ),
+    Key("code_interpreter.code_prefix", "str", "", "Code run before each cell and not shown."),
+    Key(
+        "code_generator.role_name", "str", "ProgramApe", "Name the model plays when it writes code."
+    ),
+    Key(
+        "code_generator.prompt_file_path", "path", None, "Prompt file instead of the packaged one."
+    ),
+    Key("code_generator.load_plugin", "bool", True, "Whether plugins are loaded and shown."),
+    Key(
+        "code_generator.example_base_path",
+        "path",
+        "${AppBaseDir}/examples/code_generator_examples",
+        "Folder of its examples.",
+    ),
+    Key(
+        "code_generator.use_example", "bool", True, "Whether examples are shown to the code model."
+    ),
+    Key(
+        "code_generator.llm_alias", "str", "", "Alias in `ext_llms.llm_configs` of the code model."
+    ),
+    Key(
+        "{compacting}.prompt_compression",
+        "bool",
+        True,
+        "Whether old rounds are summarised in the background.",
+    ),
+    Key(
+        "{compacting}.compaction_threshold",
+        "int",
+        10,
+        "Rounds not yet summarised that start a summary.",
+    ),
+    Key(
+        "{compacting}.compaction_token_threshold",
+        "int",
+        24000,
+        "Estimated tokens in them that start one earlier.",
+    ),
+    Key(
+        "{compacting}.compaction_retain_recent",
+        "int",
+        3,
+        "Newest rounds that are never summarised.",
+    ),
+    Key(
+        "{compacting}.compaction_prompt_path",
+        "path",
+        None,
+        "Prompt file for summaries instead of the packaged one.",
+    ),
+    Key(
+        "{compacting}.compaction_llm_alias",
+        "str",
+        "",
+        "Alias of the model that summarises; empty takes the role's.",
+    ),
+    # Execution
+    Key(
+        "execution_service.env_dir",
+        "path",
+        "${AppBaseDir}/workspace/env",
+        "Where kernels keep logs.",
+    ),
+    Key(
+        "execution.start_timeout_s", "float", 60.0, "Longest wait in seconds for a kernel to start."
+    ),
+    Key("execution.cell_timeout_s", "float", 600.0, "Longest time in seconds for one cell."),
+    Key(
+        "execution.memory_limit_mb", "int", 0, "Address space of a kernel in MiB; 0 sets no limit."
+    ),
+    Key(
+        "execution.output_limit_kb",
+        "int",
+        1024,
+        "Output kept of one cell in KiB; the rest is counted and dropped.",
+    ),
+    Key("execution.artifact_limit_mb", "int", 256, "Largest artifact file in MiB that is listed."),
+    # Logs
+    Key("logging.log_folder", "str", "logs", "Folder of the log, in the project."),
+    Key("logging.log_file", "str", "task_weaver.log", "Name of the log file."),
+    Key("logging.level", "str", "INFO", "Least level that is logged."),
+    Key(
+        "tracing.enabled", "bool", False, "Whether OpenTelemetry spans are recorded (extra `otel`)."
+    ),
+)
+
+COMPACTING_ROLES = ("planner", "code_generator")
+
+
+def expand(key: Key) -> tuple[Key, ...]:
+    """Return the concrete keys a row stands for; a ``{role}`` row stays as it is."""
+    if not key.name.startswith("{compacting}"):
+        return (key,)
+    return tuple(
+        Key(key.name.replace("{compacting}", role), key.type, key.default, key.doc, key.choices)
+        for role in COMPACTING_ROLES
+    )
+
+
+BY_NAME: dict[str, Key] = {key.name: key for row in KEYS for key in expand(row)}
+
+
+def find(name: str) -> Key | None:
+    """Return the key called `name`, also when it is a ``{role}`` key of some role."""
+    if name in BY_NAME:
+        return BY_NAME[name]
+    prefix, _, rest = name.rpartition(".")
+    key = BY_NAME.get("{role}." + rest)
+    if key is None or not prefix:
+        return None
+    default = key.default.replace("{role}", prefix) if isinstance(key.default, str) else key.default
+    return Key(name, key.type, default, key.doc, key.choices)
+
+
+def nearest(name: str) -> str | None:
+    """Return the known key most like `name`, if any is like it."""
+    matches = get_close_matches(name, BY_NAME, n=1, cutoff=0.6)
+    return matches[0] if matches else None

@@ -1,0 +1,23 @@
+"""The error hierarchy: what a caller can act on.
+
+::
+
+    TaskWeaverError
+    ├── ConfigError            config.errors   a key is unknown, missing or of the wrong type
+    ├── ProjectError           app.errors      the folder is not a project, or cannot become one
+    ├── PluginError            plugin.errors   a plugin cannot be read, loaded or called
+    ├── RoleError              role.errors     a role is unknown, does not import, or cannot answer
+    ├── ConversationError      memory.errors   a stored conversation cannot be read or written
+    ├── ModelError             llm.errors      a model call failed; has a kind and `retryable`
+    ├── KernelError            ces.errors      a kernel did not start, died, or is busy
+    └── SessionError           session.errors  a session is closed, busy, out of rounds or files
+"""
+
+
+class TaskWeaverError(Exception):
+    """Base of every error a caller may want to catch.
+
+    A subclass takes the facts as arguments, keeps them as attributes and words them in
+    `__str__`. Only facts go to `super().__init__`, so an error survives pickling when a
+    worker process raises it.
+    """

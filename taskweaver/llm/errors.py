@@ -1,0 +1,68 @@
+"""One error for every way a model call can fail: a kind to act on, words to read."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from taskweaver.errors import TaskWeaverError
+
+ModelErrorKind = Literal[
+    "rate_limit",
+    "quota",
+    "overloaded",
+    "timeout",
+    "connection",
+    "auth",
+    "not_found",
+    "bad_request",
+    "context_overflow",
+    "content_filter",
+    "refusal",
+    "truncated",
+    "malformed",
+    "cancelled",
+    "recording_miss",
+    "configuration",
+]
+
+RETRYABLE: frozenset[ModelErrorKind] = frozenset(
+    {"rate_limit", "overloaded", "timeout", "connection"},
+)
+
+
+class ModelError(TaskWeaverError):
+    """A model call failed.
+
+    Attributes:
+        kind: What went wrong, for callers that act on it.
+        detail: What the service said, redacted and bounded.
+        model: Name of the model asked.
+        hint: What to do about it; empty when there is nothing general to say.
+        retry_after_s: Seconds the server asked us to wait; None when it did not.
+    """
+
+    def __init__(
+        self,
+        kind: ModelErrorKind,
+        detail: str,
+        model: str = "",
+        hint: str = "",
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(kind, detail, model, hint, retry_after_s)
+        self.kind = kind
+        self.detail = detail
+        self.model = model
+        self.hint = hint
+        self.retry_after_s = retry_after_s
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same call may succeed a little later."""
+        return self.kind in RETRYABLE
+
+    def __str__(self) -> str:
+        """What happened, where, and what to do."""
+        where = f" ({self.model})" if self.model else ""
+        text = f"Model call failed{where}, {self.kind.replace('_', ' ')}: {self.detail}"
+        return f"{text} {self.hint}" if self.hint else text

@@ -1,0 +1,126 @@
+"""What travels to and from a model: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NotRequired, TypedDict
+
+from taskweaver.utils.cancel import CancelToken
+
+ChatRole = Literal["system", "user", "assistant", "function"]
+
+
+class ChatMessage(TypedDict):
+    """One message of a chat; `content` is text, or a list of text and image parts."""
+
+    role: ChatRole
+    content: str | list[dict[str, Any]]
+    name: NotRequired[str]
+
+
+def format_chat_message(
+    role: ChatRole,
+    message: str,
+    image_urls: Sequence[str] | None = None,
+    name: str | None = None,
+) -> ChatMessage:
+    """Build a chat message, with images when there are any."""
+    content: str | list[dict[str, Any]] = message
+    if image_urls:
+        images = [{"type": "image_url", "image_url": {"url": url}} for url in image_urls]
+        content = [{"type": "text", "text": message}, *images]
+    built: ChatMessage = {"role": role, "content": content}
+    if name:
+        built["name"] = name
+    return built
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What model calls consumed.
+
+    Attributes:
+        prompt_tokens: Tokens read by the model.
+        completion_tokens: Tokens written by the model.
+        cost: Money in the configured currency; None when no price is configured.
+        calls: Number of calls.
+        is_estimated: Whether any of the token counts is our estimate, not the server's figure.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    calls: int = 0
+    is_estimated: bool = False
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens read and written."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(known) if known else None,
+            self.calls + other.calls,
+            self.is_estimated or other.is_estimated,
+        )
+
+    def __sub__(self, other: Usage) -> Usage:
+        cost = None if self.cost is None else self.cost - (other.cost or 0.0)
+        return Usage(
+            self.prompt_tokens - other.prompt_tokens,
+            self.completion_tokens - other.completion_tokens,
+            cost,
+            self.calls - other.calls,
+            self.is_estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One question to a model.
+
+    Attributes:
+        messages: The chat so far.
+        schema: JSON schema the reply should follow; None for free text.
+        temperature: Sampling temperature; None leaves it to the configuration.
+        max_tokens: Longest reply in tokens; None leaves it to the configuration.
+        top_p: Nucleus sampling; None leaves it to the configuration.
+        stop: Texts that end the reply; None leaves it to the configuration.
+        extra: Provider-specific options passed through as they are.
+        cancel: Raised to give the call up.
+    """
+
+    messages: Sequence[ChatMessage]
+    schema: Mapping[str, Any] | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    stop: Sequence[str] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    cancel: CancelToken = field(default_factory=CancelToken)
+
+
+FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a streamed reply.
+
+    A complete stream ends with exactly one chunk that has a `finish`; services raise a
+    `ModelError` of kind ``truncated`` for a stream that ends without one.
+
+    Attributes:
+        text: New text; may be empty.
+        finish: Why the reply ended; None while it goes on.
+        usage: What the call consumed, when the server said so.
+    """
+
+    text: str = ""
+    finish: FinishReason | None = None
+    usage: Usage | None = None

@@ -1,0 +1,93 @@
+"""One message from one role to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NotRequired, Self, TypedDict
+
+from taskweaver.memory.attachment import Attachment, AttachmentDict, AttachmentType
+from taskweaver.memory.type_vars import RoleName
+from taskweaver.utils.ids import create_id
+
+
+class PostDict(TypedDict):
+    """Wire form; the keys are those of the YAML files."""
+
+    id: NotRequired[str | None]
+    message: str | None
+    send_from: str
+    send_to: str
+    attachment_list: NotRequired[list[AttachmentDict] | None]
+
+
+@dataclass(slots=True)
+class Post:
+    """A message between roles, with typed attachments.
+
+    Attributes:
+        id: Unique; kept when a post is loaded.
+        send_from: Alias of the role that wrote it, or ``User``.
+        send_to: Alias of the role it is for; ``Unknown`` until decided.
+        message: What the receiver reads.
+        attachment_list: Typed data, in the order it was added.
+    """
+
+    id: str
+    send_from: RoleName
+    send_to: RoleName
+    message: str
+    attachment_list: list[Attachment] = field(default_factory=list)
+
+    @staticmethod
+    def create(
+        message: str | None,
+        send_from: RoleName,
+        send_to: RoleName = "Unknown",
+        attachment_list: list[Attachment] | None = None,
+    ) -> Post:
+        """Build a post with a new id."""
+        return Post(create_id("post"), send_from, send_to, message or "", attachment_list or [])
+
+    def to_dict(self) -> PostDict:
+        """Return the wire form."""
+        return {
+            "id": self.id,
+            "message": self.message,
+            "send_from": self.send_from,
+            "send_to": self.send_to,
+            "attachment_list": [attachment.to_dict() for attachment in self.attachment_list],
+        }
+
+    @classmethod
+    def from_dict(cls, data: PostDict) -> Self:
+        """Build a post from its wire form; attachments of dropped types are left out.
+
+        Raises:
+            KeyError: If sender or receiver is missing.
+            ValueError: If an attachment has an unknown type.
+        """
+        read = (Attachment.from_dict(item) for item in data.get("attachment_list") or [])
+        return cls(
+            id=data.get("id") or create_id("post"),
+            send_from=data["send_from"],
+            send_to=data["send_to"],
+            message=data["message"] or "",
+            attachment_list=[attachment for attachment in read if attachment is not None],
+        )
+
+    def add_attachment(self, attachment: Attachment) -> None:
+        """Append an attachment."""
+        self.attachment_list.append(attachment)
+
+    def get_attachment(self, type: AttachmentType) -> list[Attachment]:
+        """Return the attachments of one type, in order."""
+        return [attachment for attachment in self.attachment_list if attachment.type == type]
+
+    def del_attachment(self, type_list: Iterable[AttachmentType]) -> None:
+        """Remove all attachments of the given types."""
+        types = set(type_list)
+        self.attachment_list = [item for item in self.attachment_list if item.type not in types]
+
+    def __repr__(self) -> str:
+        return f"{self.send_from} -> {self.send_to}: {self.message}"

@@ -1,0 +1,82 @@
+"""One query of the user and the posts that answered it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NotRequired, Self, TypedDict, get_args
+
+from taskweaver.memory.post import Post, PostDict
+from taskweaver.memory.type_vars import RoundState
+from taskweaver.utils.ids import create_id
+
+
+class RoundDict(TypedDict):
+    """Wire form; the keys are those of the YAML files."""
+
+    id: NotRequired[str | None]
+    user_query: str
+    state: RoundState
+    post_list: NotRequired[list[PostDict] | None]
+
+
+@dataclass(slots=True)
+class Round:
+    """A user query, its state, and its posts.
+
+    Attributes:
+        id: Unique; kept when a round is loaded.
+        user_query: What the user asked.
+        state: ``created`` while it runs, then ``finished`` or ``failed``.
+        post_list: The posts, in order.
+    """
+
+    id: str
+    user_query: str
+    state: RoundState = "created"
+    post_list: list[Post] = field(default_factory=list)
+
+    @staticmethod
+    def create(
+        user_query: str,
+        id: str | None = None,
+        state: RoundState = "created",
+        post_list: list[Post] | None = None,
+    ) -> Round:
+        """Build a round, with a new id unless one is given."""
+        return Round(id or create_id("round"), user_query, state, post_list or [])
+
+    def add_post(self, post: Post) -> None:
+        """Append a post."""
+        self.post_list.append(post)
+
+    def change_round_state(self, new_state: RoundState) -> None:
+        """Set the state.
+
+        Raises:
+            ValueError: If it is not a `RoundState`.
+        """
+        if new_state not in get_args(RoundState):
+            raise ValueError(f"state is one of {get_args(RoundState)}, not {new_state!r}")
+        self.state = new_state
+
+    def to_dict(self) -> RoundDict:
+        """Return the wire form."""
+        return {
+            "id": self.id,
+            "user_query": self.user_query,
+            "state": self.state,
+            "post_list": [post.to_dict() for post in self.post_list],
+        }
+
+    @classmethod
+    def from_dict(cls, data: RoundDict) -> Self:
+        """Build a round from its wire form.
+
+        Raises:
+            KeyError: If query or state is missing.
+            ValueError: If the state is unknown, or an attachment has an unknown type.
+        """
+        new = cls(data.get("id") or create_id("round"), data["user_query"])
+        new.change_round_state(data["state"])
+        new.post_list = [Post.from_dict(post) for post in data.get("post_list") or []]
+        return new

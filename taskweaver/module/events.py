@@ -1,0 +1,122 @@
+"""Events: what happens in a session, told to whoever listens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+
+class EventScope(Enum):
+    """What an event is about."""
+
+    session = "session"
+    round = "round"
+    post = "post"
+
+
+class SessionEventType(Enum):
+    """Events of a session."""
+
+    session_start = "session_start"
+    session_end = "session_end"
+    session_new_round = "session_new_round"
+
+
+class RoundEventType(Enum):
+    """Events of a round. `msg` of ``round_start`` is the query, of ``round_error`` the reason."""
+
+    round_start = "round_start"
+    round_end = "round_end"
+    round_error = "round_error"
+    round_new_post = "round_new_post"
+
+
+class PostEventType(Enum):
+    """Events of a post; `extra` as noted.
+
+    ``post_start`` and ``post_send_to_update``: ``{"role"}``. ``post_message_update``: `msg` is
+    new text, ``{"is_end"}``. ``post_attachment_update``: `msg` is new text,
+    ``{"type", "extra", "id", "is_end"}``. ``post_execution_output``: ``{"stream", "text"}``.
+    ``post_status_update`` and ``post_error``: `msg`.
+    """
+
+    post_start = "post_start"
+    post_end = "post_end"
+    post_error = "post_error"
+    post_status_update = "post_status_update"
+    post_send_to_update = "post_send_to_update"
+    post_message_update = "post_message_update"
+    post_attachment_update = "post_attachment_update"
+    post_execution_output = "post_execution_output"
+
+
+EventType = SessionEventType | RoundEventType | PostEventType
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWeaverEvent:
+    """One thing that happened.
+
+    Attributes:
+        scope: What it is about.
+        t: What happened.
+        round_id: The round it belongs to; None for a session event.
+        post_id: The post it belongs to; None for session and round events.
+        msg: Text, see the event types.
+        extra: More data, see the event types.
+    """
+
+    scope: EventScope
+    t: EventType
+    round_id: str | None
+    post_id: str | None
+    msg: str
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class SessionEventHandler(Protocol):
+    """Whoever listens. Called in the thread where the event happens, in order."""
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Take notice of an event."""
+        ...
+
+
+class SessionEventHandlerBase:
+    """A handler that sorts events by scope; override what is of interest."""
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Pass an event to the method of its scope."""
+        if isinstance(event.t, SessionEventType):
+            self.handle_session(event.t, event.msg, event.extra)
+        elif isinstance(event.t, RoundEventType):
+            self.handle_round(event.t, event.msg, event.extra, event.round_id or "")
+        else:
+            self.handle_post(
+                event.t, event.msg, event.extra, event.post_id or "", event.round_id or ""
+            )
+
+    def handle_session(self, type: SessionEventType, msg: str, extra: Any, **kwargs: Any) -> None:
+        """Take notice of a session event."""
+
+    def handle_round(
+        self,
+        type: RoundEventType,
+        msg: str,
+        extra: Any,
+        round_id: str,
+        **kwargs: Any,
+    ) -> None:
+        """Take notice of a round event."""
+
+    def handle_post(
+        self,
+        type: PostEventType,
+        msg: str,
+        extra: Any,
+        post_id: str,
+        round_id: str,
+        **kwargs: Any,
+    ) -> None:
+        """Take notice of a post event."""

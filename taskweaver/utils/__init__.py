@@ -1,0 +1,1 @@
+"""Small things every floor may use: ids, files, text, redaction."""

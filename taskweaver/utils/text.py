@@ -1,0 +1,69 @@
+"""Text that is cut, counted, or only meant for the moment.
+
+Text between the temporal delimiters is shown to a role in the round it was written in and
+removed from its view of all earlier rounds (search results, retrieved documents).
+"""
+
+from __future__ import annotations
+
+import re
+
+TEMPORAL_START = "{{DELIMITER_START_TEMPORAL}}"
+TEMPORAL_END = "{{DELIMITER_END_TEMPORAL}}"
+_TEMPORAL = re.compile(re.escape(TEMPORAL_START) + ".*?" + re.escape(TEMPORAL_END), re.DOTALL)
+_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
+
+BYTES_PER_TOKEN = 3.6
+
+
+def shorten(text: str, limit_chars: int) -> str:
+    """Return `text`, its middle replaced by a note when it is longer than `limit_chars`."""
+    if len(text) <= limit_chars:
+        return text
+    note = f"\n... {len(text) - limit_chars:,} characters left out ...\n"
+    head = limit_chars * 2 // 3
+    tail = limit_chars - head
+    return text[:head] + note + (text[-tail:] if tail else "")
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of `text`: 3.6 bytes of Latin text each, one per CJK character.
+
+    A starting guess: tokenizers need vocabulary files this package does not ship.
+    """
+    if text.isascii():
+        return round(len(text) / BYTES_PER_TOKEN)
+    wide = len(_WIDE.findall(text))
+    rest = len(text.encode("utf-8", "replace")) - 3 * wide
+    return wide + round(max(rest, 0) / BYTES_PER_TOKEN)
+
+
+def wrap_temporal(text: str) -> str:
+    """Mark `text` as meant for the current round only."""
+    return f"{TEMPORAL_START}{text}{TEMPORAL_END}"
+
+
+def has_temporal(text: str) -> bool:
+    """Return whether `text` holds any temporal delimiter."""
+    return TEMPORAL_START in text or TEMPORAL_END in text
+
+
+def remove_temporal_parts(text: str) -> str:
+    """Return `text` without what stands between temporal delimiters."""
+    return _TEMPORAL.sub("", text) if TEMPORAL_START in text else text
+
+
+def remove_temporal_delimiters(text: str) -> str:
+    """Return `text` with the delimiters removed and what they enclose kept."""
+    return text.replace(TEMPORAL_START, "").replace(TEMPORAL_END, "")
+
+
+def fill(template: str, **values: str) -> str:
+    """Replace ``{NAME}`` for each given name in one pass; all other braces stay as they are.
+
+    Replaced text is never looked at again, so foreign text is never a template.
+    """
+    if not values:
+        return template
+    names = "|".join(re.escape(name) for name in values)
+    return re.sub(r"\{(" + names + r")\}", lambda match: values[match[1]], template)

@@ -1,0 +1,53 @@
+"""Guards every test stands behind: no network but loopback, nothing left running."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+_LOOPBACK = ("127.", "::1", "localhost")
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every connection that would leave the machine."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: object) -> None:
+        is_local = self.family == socket.AF_UNIX or str(address[0]).startswith(_LOOPBACK)  # type: ignore[index]
+        if not is_local:
+            raise AssertionError(f"a test tried to reach {address}")
+        connect(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(autouse=True)
+def _no_configuration_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide keys and endpoints of the machine the tests run on; never probe its ports."""
+    for name in list(os.environ):
+        if name.startswith(("LLM_", "OPENAI_", "AZURE_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("LLM_AUTO_DETECT", "false")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_running() -> Iterator[None]:
+    """Fail a test that leaves a child process or a non-daemon thread behind."""
+    threads = set(threading.enumerate())
+    children = {child.pid for child in psutil.Process().children(recursive=True)}
+    yield
+    late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
+    for thread in late:
+        thread.join(5)
+    assert not [t for t in late if t.is_alive()], "threads left running"
+    new = [c for c in psutil.Process().children(recursive=True) if c.pid not in children]
+    _, alive = psutil.wait_procs(new, timeout=5)
+    assert not alive, f"processes left running: {alive}"
