@@ -1,1 +1,5 @@
-"""code_interpreter."""
+"""The CodeInterpreter role."""
+
+from taskweaver.code_interpreter.code_interpreter import CodeInterpreter, CodeInterpreterConfig
+
+__all__ = ["CodeInterpreter", "CodeInterpreterConfig"]

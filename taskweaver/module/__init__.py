@@ -1,1 +1,1 @@
-"""module."""
+"""Events and their emitter."""

@@ -1,1 +1,5 @@
-"""planner."""
+"""The Planner role."""
+
+from taskweaver.planner.planner import Planner, PlannerConfig
+
+__all__ = ["Planner", "PlannerConfig"]

@@ -1,1 +1,22 @@
-"""session."""
+"""A conversation with its roles, kernel and working directory."""
+
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.errors import (
+    FileNotAdded,
+    RoundLimit,
+    SessionBusy,
+    SessionClosed,
+    SessionError,
+)
+from taskweaver.session.session import Session, SessionMetadata
+
+__all__ = [
+    "AppSessionConfig",
+    "FileNotAdded",
+    "RoundLimit",
+    "Session",
+    "SessionBusy",
+    "SessionClosed",
+    "SessionError",
+    "SessionMetadata",
+]

@@ -1,0 +1,41 @@
+# Each target sets up what it needs in .venv; nothing outside this folder is touched.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: chat test bench check docs clean
+
+chat: $(VENV)/.ready-chat  ## Ask questions about your data.
+	$(BIN)/python -m taskweaver -p project/
+
+test: $(VENV)/.ready-dev  ## Run all tests with coverage.
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --fail-under=90
+
+bench: $(VENV)/.ready-dev  ## Print every benchmark beside its baseline.
+	$(BIN)/python -m bench
+
+check: $(VENV)/.ready-dev  ## What the tests do not check: form, types, floors.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.ready-dev  ## Write the documents that are printed from the code.
+	$(BIN)/python -m taskweaver.config.docs > docs/configuration.md
+
+clean:  ## Remove the virtual environment and what tools left behind.
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready-chat: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[parquet,excel]"
+	touch $@
+
+$(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[parquet,excel,dev]"
+	touch $@

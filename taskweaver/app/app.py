@@ -1,0 +1,129 @@
+"""The application: reads a project folder, wires the parts, and hands out sessions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from injector import Injector
+
+from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
+from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
+from taskweaver.ces.common import Manager
+from taskweaver.config.check import check
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm.services import ModelServices
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
+from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.role.registry import RoleRegistry
+from taskweaver.session.session import Session
+
+CONFIG_FILE = "taskweaver_config.json"
+
+
+class TaskWeaverApp:
+    """A project, opened. Use it as a context manager, or call `stop`.
+
+    Attributes:
+        app_dir: The project folder.
+        session_manager: Owner of the sessions.
+        warnings: What is odd about the project: unknown keys, broken plugins and roles.
+    """
+
+    def __init__(
+        self,
+        app_dir: str | Path | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        model: ModelFunction | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Open a project.
+
+        Args:
+            app_dir: The folder; None looks upwards from the current one.
+            config: Configuration keys that go before the environment and the project's file.
+            model: Function that plays the model: messages in, reply out; used in place of
+                `llm.api_type`.
+            **kwargs: More configuration keys.
+
+        Raises:
+            ConfigError: If the configuration cannot be read or a value is of the wrong type.
+        """
+        path, is_valid, _ = self.discover_app_dir(app_dir)
+        self.app_dir = path
+        values = {**(config or {}), **kwargs}
+        if model is not None:
+            values.setdefault("llm.api_type", "function")
+        file = path / CONFIG_FILE
+        self.config = AppConfigSource(file if file.exists() else None, values, path)
+        self.warnings = [] if is_valid else [f"{path} is not a project: no {CONFIG_FILE} there."]
+        self._logger = TelemetryLogger.from_config(self.config)
+        modules = [AppModule(self.config, model), LoggingModule(self._logger, Tracing(self.config))]
+        self.app_injector = Injector(modules)
+        self.session_manager = SessionManager(InMemorySessionStore(), self.app_injector)
+        self._inspect()
+
+    def _inspect(self) -> None:
+        roles = self.app_injector.get(RoleRegistry)
+        plugins = self.app_injector.get(PluginRegistry)
+        self.warnings += check(self.config, extra_prefixes=roles.get_role_name_list())
+        self.warnings += [str(error) for error in roles.broken]
+        self.warnings += [str(error) for error in plugins.broken.values()]
+
+    @property
+    def announcement(self) -> str:
+        """One line that says which model answers, and why."""
+        return self.app_injector.get(ModelServices).announcement
+
+    def get_session(self, session_id: str | None = None) -> Session:
+        """Return the session called `session_id`, or a new one.
+
+        Raises:
+            SessionError: If there is no such session.
+            RoleError: If a role cannot be used.
+        """
+        return self.session_manager.get_session(session_id)
+
+    def stop(self) -> None:
+        """Stop all sessions, kernels and connections; safe to call again."""
+        self.session_manager.stop_all_sessions()
+        self.app_injector.get(Manager).clean_up()
+        self.app_injector.get(ModelServices).close()
+        self._logger.close()
+
+    @staticmethod
+    def discover_app_dir(app_dir: str | Path | None = None) -> tuple[Path, bool, bool]:
+        """Find the project folder.
+
+        Args:
+            app_dir: The folder; None looks upwards from the current one for a configuration file.
+
+        Returns:
+            The folder, whether it is a project, and whether it is empty.
+        """
+        if app_dir is None:
+            here = Path.cwd()
+            places = [here, *here.parents]
+            path = next((place for place in places if _is_project(place)), here)
+        else:
+            path = Path(app_dir).expanduser().resolve()
+        is_empty = not path.is_dir() or not any(path.iterdir())
+        return path, _is_project(path), is_empty
+
+    def __enter__(self) -> TaskWeaverApp:
+        """Return the application itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Stop everything."""
+        self.stop()
+
+
+def _is_project(folder: Path) -> bool:
+    try:
+        return isinstance(json.loads((folder / CONFIG_FILE).read_text("utf-8")), dict)
+    except (OSError, ValueError):
+        return False

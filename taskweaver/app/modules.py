@@ -1,0 +1,147 @@
+"""Who provides what: the injector modules of an application and of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from injector import Module, provider, singleton
+
+from taskweaver.ces.common import Client, Manager
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.module_config import ModuleConfig
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.services import ModelServices
+from taskweaver.llm.types import ChatMessage
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.memory import Memory
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.role.registry import RoleRegistry
+from taskweaver.session.session import SessionMetadata
+
+ModelFunction = Callable[[Sequence[ChatMessage]], str | Iterator[str]]
+
+PACKAGE = Path(__file__).parent.parent
+ROLE_FOLDERS = (PACKAGE / "planner", PACKAGE / "code_interpreter")
+
+
+class FoldersConfig(ModuleConfig):
+    """Where an application keeps its things."""
+
+    def _configure(self) -> None:
+        self.workspace = Path(self._get_path("workspace.workspace_path"))
+        self.plugins = Path(self._get_path("plugin.base_path"))
+        self.roles = Path(self._get_path("role.base_path"))
+        self.env_dir = Path(self._get_path("execution_service.env_dir"))
+
+
+class ExecutionConfig(ModuleConfig):
+    """Keys under ``execution.``."""
+
+    def _configure(self) -> None:
+        self._set_name("execution")
+        self.limits = KernelLimits(
+            start_timeout_s=self._get_float("start_timeout_s"),
+            cell_timeout_s=self._get_float("cell_timeout_s"),
+            memory_limit_bytes=self._get_int("memory_limit_mb") << 20,
+            output_limit_bytes=self._get_int("output_limit_kb") << 10,
+            artifact_limit_bytes=self._get_int("artifact_limit_mb") << 20,
+        )
+
+
+class AppModule(Module):
+    """What all sessions of an application share."""
+
+    def __init__(self, src: AppConfigSource, function: ModelFunction | None) -> None:
+        self._src = src
+        self._function = function
+
+    @provider
+    def source(self) -> AppConfigSource:
+        """The configuration."""
+        return self._src
+
+    @singleton
+    @provider
+    def models(self, src: AppConfigSource) -> ModelServices:
+        """The models."""
+        return ModelServices(src, function=self._function)
+
+    @singleton
+    @provider
+    def kernels(self, folders: FoldersConfig, execution: ExecutionConfig) -> Manager:
+        """The owner of all kernels."""
+        return code_execution_service_factory(folders.env_dir, limits=execution.limits)
+
+    @singleton
+    @provider
+    def plugins(self, folders: FoldersConfig) -> PluginRegistry:
+        """The plugins of the project."""
+        return PluginRegistry(folders.plugins)
+
+    @singleton
+    @provider
+    def roles(self, folders: FoldersConfig) -> RoleRegistry:
+        """The packaged roles and those of the project."""
+        return RoleRegistry([*ROLE_FOLDERS, folders.roles])
+
+
+class SessionModule(Module):
+    """What the roles of one session share."""
+
+    def __init__(self, metadata: SessionMetadata) -> None:
+        self._metadata = metadata
+
+    @provider
+    def metadata(self) -> SessionMetadata:
+        """Where the session lives."""
+        return self._metadata
+
+    @singleton
+    @provider
+    def memory(self) -> Memory:
+        """The conversation."""
+        return Memory(self._metadata.session_id)
+
+    @singleton
+    @provider
+    def emitter(self, logger: TelemetryLogger) -> SessionEventEmitter:
+        """Where events go."""
+        return SessionEventEmitter(logger)
+
+    @singleton
+    @provider
+    def llm_api(self, models: ModelServices) -> LLMApi:
+        """The session's way to the models."""
+        return LLMApi(models)
+
+    @singleton
+    @provider
+    def client(self, kernels: Manager) -> Client:
+        """The session's kernel."""
+        place = self._metadata
+        return kernels.get_session_client(
+            place.session_id, session_dir=place.workspace, cwd=place.execution_cwd
+        )
+
+
+class LoggingModule(Module):
+    """The application's log and traces."""
+
+    def __init__(self, logger: TelemetryLogger, tracing: Tracing) -> None:
+        self._logger = logger
+        self._tracing = tracing
+
+    @provider
+    def logger(self) -> TelemetryLogger:
+        """The log."""
+        return self._logger
+
+    @provider
+    def tracing(self) -> Tracing:
+        """The traces."""
+        return self._tracing

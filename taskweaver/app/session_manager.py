@@ -1,0 +1,155 @@
+"""Builds sessions, keeps them by id, and stops them."""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from injector import Injector
+
+from taskweaver.ces.common import Client
+from taskweaver.llm.api import LLMApi
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.memory import Memory
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.module.events import SessionEventType
+from taskweaver.role.errors import RoleError
+from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.role import Role, RoleEntry
+
+from taskweaver.app.modules import FoldersConfig, SessionModule
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.errors import SessionError
+from taskweaver.session.session import Session, SessionMetadata, SessionParts
+from taskweaver.utils.ids import create_id
+
+_LEADER = "planner"
+_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class SessionStore(Protocol):
+    """Where running sessions are kept."""
+
+    def get_session(self, session_id: str) -> Session | None:
+        """Return a session, or None."""
+        ...
+
+    def set_session(self, session_id: str, session: Session) -> None:
+        """Keep a session."""
+        ...
+
+    def remove_session(self, session_id: str) -> None:
+        """Forget a session."""
+        ...
+
+    def has_session(self, session_id: str) -> bool:
+        """Return whether a session is kept."""
+        ...
+
+    def list_all_session_ids(self) -> list[str]:
+        """Return all ids."""
+        ...
+
+
+class InMemorySessionStore:
+    """Sessions in a dictionary."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+
+    def get_session(self, session_id: str) -> Session | None:
+        """Return a session, or None."""
+        return self._sessions.get(session_id)
+
+    def set_session(self, session_id: str, session: Session) -> None:
+        """Keep a session."""
+        self._sessions[session_id] = session
+
+    def remove_session(self, session_id: str) -> None:
+        """Forget a session."""
+        self._sessions.pop(session_id, None)
+
+    def has_session(self, session_id: str) -> bool:
+        """Return whether a session is kept."""
+        return session_id in self._sessions
+
+    def list_all_session_ids(self) -> list[str]:
+        """Return all ids."""
+        return list(self._sessions)
+
+
+class SessionManager:
+    """Owner of the sessions of an application."""
+
+    def __init__(self, session_store: SessionStore, injector: Injector) -> None:
+        self.session_store = session_store
+        self.injector = injector
+
+    def get_session(self, session_id: str | None = None) -> Session:
+        """Return the session called `session_id`, or a new one.
+
+        Raises:
+            SessionError: If there is no such session.
+            UnknownRole: If the configuration names a role that is not installed.
+            RoleError: If a role cannot be used.
+        """
+        if session_id is None:
+            return self._create(create_id())
+        session = self.session_store.get_session(session_id)
+        if session is None:
+            raise SessionError(f"There is no session {session_id!r}.")
+        return session
+
+    def stop_session(self, session_id: str) -> None:
+        """Stop a session and forget it; an unknown id is ignored."""
+        session = self.session_store.get_session(session_id)
+        if session is not None:
+            self.session_store.remove_session(session_id)
+            session.stop()
+
+    def stop_all_sessions(self) -> None:
+        """Stop every session."""
+        for session_id in self.session_store.list_all_session_ids():
+            self.stop_session(session_id)
+
+    def _create(self, session_id: str) -> Session:
+        if not _SAFE_ID.fullmatch(session_id):
+            raise SessionError(f"{session_id!r} is not an id: letters, digits, - and _ only.")
+        workspace = self.injector.get(FoldersConfig).workspace / "sessions" / session_id
+        metadata = SessionMetadata(session_id, workspace, workspace / "cwd")
+        try:
+            metadata.execution_cwd.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SessionError(f"{workspace} cannot be made: {error.strerror}") from error
+        child = self.injector.create_child_injector(SessionModule(metadata))
+        config = child.get(AppSessionConfig)
+        parts = SessionParts(
+            memory=child.get(Memory),
+            emitter=child.get(SessionEventEmitter),
+            llm_api=child.get(LLMApi),
+            client=child.get(Client),
+            roles=self._roles(child, config.roles),
+        )
+        session = Session(metadata, config, parts, child.get(TelemetryLogger))
+        self.session_store.set_session(session_id, session)
+        parts.emitter.emit_session(SessionEventType.session_start, session_id)
+        return session
+
+    def _roles(self, child: Injector, names: list[str]) -> dict[str, Role]:
+        """Build the roles; the Planner leads, and without one there can be only one role."""
+        if _LEADER not in names and len(names) != 1:
+            raise RoleError(
+                ", ".join(names) or "(none)",
+                "session.roles without `planner` must name exactly one role.",
+            )
+        if sum(name.startswith("code_interpreter") for name in names) > 1:
+            raise RoleError(", ".join(names), "a session has one code interpreter at most.")
+        registry = child.get(RoleRegistry)
+        entries = [registry.get(name) for name in sorted(names, key=_LEADER.__ne__)]
+        return {entry.alias: self._role(child, registry, entry) for entry in entries}
+
+    def _role(self, child: Injector, registry: RoleRegistry, entry: RoleEntry) -> Role:
+        found = registry.load_class(entry)
+        if not issubclass(found, Role):
+            raise RoleError(entry.name, f"{entry.module} is not a Role")
+        return child.create_object(found, {"role_entry": entry})

@@ -1,0 +1,81 @@
+"""Runs cells for a session: starts its kernel, loads its plugins, words the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from taskweaver.ces.common import Client, ExecutionResult, OutputHandler
+from taskweaver.ces.errors import PluginLoadFailed
+from taskweaver.code_interpreter.report import sections
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.plugin.spec import PluginEntry
+
+
+class CodeExecutor:
+    """The kernel of a session, with the plugins in it.
+
+    Attributes:
+        broken: Plugins that did not load into the kernel, and why.
+    """
+
+    def __init__(
+        self, client: Client, plugin_registry: PluginRegistry | None, logger: TelemetryLogger
+    ) -> None:
+        self._client = client
+        self._registry = plugin_registry
+        self._logger = logger
+        self._loaded: set[str] = set()
+        self.broken: dict[str, str] = {}
+
+    @property
+    def plugins(self) -> list[PluginEntry]:
+        """The plugins that can be used, by name."""
+        if self._registry is None:
+            return []
+        entries = sorted(self._registry.plugins.items())
+        return [entry for name, entry in entries if name not in self.broken]
+
+    def start(self) -> None:
+        """Start the kernel in the background."""
+        self._client.start()
+
+    def load_plugins(self) -> None:
+        """Load the plugins that are not in the kernel yet; broken ones are noted and left out.
+
+        Raises:
+            KernelError: If the kernel cannot be started.
+        """
+        for entry in self.plugins:
+            if entry.name in self._loaded:
+                continue
+            try:
+                self._client.load_plugin(entry.name, entry.source(), entry.config)
+            except (PluginLoadFailed, OSError) as error:
+                self.broken[entry.name] = str(error)
+                self._logger.warning(f"plugin {entry.name} is left out: {error}")
+            else:
+                self._loaded.add(entry.name)
+
+    def execute_code(
+        self, exec_id: str, code: str, on_output: OutputHandler | None = None
+    ) -> ExecutionResult:
+        """Run a cell.
+
+        Raises:
+            KernelError: If the kernel cannot be started or was stopped.
+        """
+        return self._client.execute_code(exec_id, code, on_output)
+
+    def update_session_var(self, session_var: Mapping[str, str]) -> None:
+        """Set variables plugins read."""
+        self._client.update_session_var(session_var)
+
+    @staticmethod
+    def format_code_output(result: ExecutionResult, code: str | None = None) -> str:
+        """Describe a run as the Planner reads it."""
+        return sections(result, code=code)
+
+    def stop(self) -> None:
+        """Stop the kernel."""
+        self._client.stop()

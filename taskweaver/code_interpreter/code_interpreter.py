@@ -1,0 +1,132 @@
+"""The CodeInterpreter: generate a cell, run it, report; mend it when it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from injector import inject
+
+from taskweaver.ces.common import Client, ExecutionResult
+from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerator, Unreadable
+from taskweaver.code_interpreter.report import sections
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.role.correction import send_back, task_of, tries_so_far
+from taskweaver.role.errors import RoleError
+from taskweaver.role.role import Role, RoleConfig, RoleEntry
+
+
+class CodeInterpreterConfig(RoleConfig):
+    """Keys under ``code_interpreter.``."""
+
+    def _configure(self) -> None:
+        self._set_name("code_interpreter")
+        self.max_retry_count = self._get_int("max_retry_count")
+        self.code_prefix = self._get_str("code_prefix")
+
+
+class CodeInterpreter(Role):
+    """Turns a task into a cell, runs it in the session's kernel, and reports."""
+
+    @inject
+    def __init__(
+        self,
+        config: CodeInterpreterConfig,
+        logger: TelemetryLogger,
+        tracing: Tracing,
+        event_emitter: SessionEventEmitter,
+        generator: CodeGenerator,
+        client: Client,
+        plugin_registry: PluginRegistry,
+        role_entry: RoleEntry,
+    ) -> None:
+        super().__init__(config, logger, tracing, event_emitter, role_entry)
+        self.interpreter_config = config
+        self.generator = generator
+        generator.set_alias(self.alias)
+        registry = plugin_registry if generator.config.load_plugin else None
+        self.executor = CodeExecutor(client, registry, logger)
+
+    def meet(self, peers: Mapping[str, Role]) -> None:
+        """Start the kernel behind whatever comes next."""
+        self.executor.start()
+
+    def update_session_var(self, session_var: Mapping[str, str]) -> None:
+        """Set variables plugins read."""
+        self.executor.update_session_var(session_var)
+
+    def reply(self, memory: Memory, **kwargs: object) -> Post:
+        """Turn the newest task into a cell, run it, and report.
+
+        Raises:
+            ModelError: If the model cannot be reached.
+            KernelError: If the kernel cannot be started.
+            RoleError: If nobody gave this role a task.
+        """
+        view = self.generator.view(memory)
+        task, tries = task_of(view.rounds, self.alias), tries_so_far(view.rounds, self.alias)
+        if task is None:
+            raise RoleError(self.alias, "nobody gave it a task in this round.")
+        may_retry = tries < self.interpreter_config.max_retry_count
+        with self.event_emitter.post(self.alias) as proxy:
+            self.executor.load_plugins()
+            proxy.update_status("writing code")
+            match self.generator.read(memory, view, self.executor.plugins, proxy):
+                case Unreadable(problem, raw):
+                    self.logger.warning(f"the code model's reply cannot be used: {problem}")
+                    if may_retry:
+                        revise = self.generator.prompt.text("revise_reply", PROBLEM=problem)
+                        return send_back(proxy, raw, revise)
+                    return self._give_up(proxy, task, f"No usable code came back: {problem}")
+                case Answer(text):
+                    proxy.update_message(text)
+                    proxy.update_send_to(task.send_from)
+                    return proxy.end()
+                case Cell(code):
+                    return self._run(proxy, task, code, may_retry=may_retry)
+
+    def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
+        proxy.update_status("running code")
+        prefix = self.interpreter_config.code_prefix
+        whole = f"{prefix}\n{code}" if prefix else code
+        result = self.executor.execute_code(proxy.post.id, whole, proxy.emit_execution_output)
+        self._attach(proxy, result)
+        if result.is_success or not may_retry or result.status == "interrupted":
+            proxy.update_message(self.executor.format_code_output(result, code))
+            proxy.update_send_to(task.send_from)
+            return proxy.end()
+        revise = self.generator.prompt.text("revise_failure")
+        proxy.update_attachment(revise, AttachmentType.revise_message)
+        proxy.update_message(self.executor.format_code_output(result))
+        proxy.update_send_to(self.alias)
+        return proxy.end()
+
+    def _attach(self, proxy: PostEventProxy, result: ExecutionResult) -> None:
+        status = "SUCCESS" if result.is_success else "FAILURE"
+        proxy.update_attachment(status, AttachmentType.execution_status)
+        proxy.update_attachment(sections(result, level=3), AttachmentType.execution_result)
+        if result.error:
+            proxy.update_attachment(result.error, AttachmentType.code_error)
+        if result.variables:
+            stored = json.dumps(result.variables, ensure_ascii=False)
+            proxy.update_attachment(stored, AttachmentType.session_variables)
+        paths = [artifact.file_name for artifact in result.artifact if artifact.file_name]
+        if paths:
+            proxy.update_attachment(paths, AttachmentType.artifact_paths)
+
+    def _give_up(self, proxy: PostEventProxy, task: Post, reason: str) -> Post:
+        proxy.error(reason)
+        proxy.update_send_to(task.send_from)
+        return proxy.end()
+
+    def close(self) -> None:
+        """Stop the compactor and the kernel."""
+        self.generator.close()
+        self.executor.stop()

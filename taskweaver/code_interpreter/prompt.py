@@ -1,0 +1,159 @@
+"""From the rounds a CodeInterpreter sees to the messages its model reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskweaver.code_interpreter.report import variables_text
+from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.compaction import CompactedMessage
+from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.plugin.spec import PluginEntry
+from taskweaver.role.prompt import (
+    ComposedRounds,
+    example_messages,
+    load_prompt,
+    reply_schema,
+    with_start,
+)
+from taskweaver.role.translator import PostTranslator
+from taskweaver.utils.text import fill
+
+PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")
+_TEXTS = (
+    "instruction", "plugins", "feedback", "request", "plan", "task", "correction", "requirements",
+    "revise_reply", "revise_failure",
+)  # fmt: skip
+_OWN_FIELDS = {AttachmentType.thought, AttachmentType.reply_type, AttachmentType.reply_content}
+_NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
+
+
+@dataclass(frozen=True, slots=True)
+class NewestTurn:
+    """What only the newest turn of a code prompt says.
+
+    Attributes:
+        request: What the user asked; empty when the task is the user's own words.
+        plans: Plans other roles share.
+    """
+
+    request: str
+    plans: tuple[str, ...]
+
+
+class CodePrompt:
+    """Composes the prompts of the code model.
+
+    Attributes:
+        schema: JSON schema of its replies.
+    """
+
+    def __init__(
+        self, alias: str, role_name: str, translator: PostTranslator, path: Path | None
+    ) -> None:
+        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS)
+        self._alias = alias
+        self._role_name = role_name
+        self._translator = translator
+        self._past = ComposedRounds(self._round_messages)
+        self.schema = reply_schema(
+            {"thought": {}, "reply_type": {"enum": ["python", "text"]}, "reply_content": {}}
+        )
+
+    def compose(
+        self,
+        rounds: Sequence[Round],
+        compaction: CompactedMessage | None,
+        examples: Sequence[Conversation],
+        plugins: Sequence[PluginEntry],
+        newest: NewestTurn,
+    ) -> list[ChatMessage]:
+        """Return the whole prompt: instructions, examples, plugins, rounds."""
+        live = self._past.messages(
+            rounds, lambda last, previous: self._round_messages(last, previous, newest)
+        )
+        return [
+            format_chat_message(
+                "system", fill(self._texts["instruction"], ROLE_NAME=self._role_name)
+            ),
+            *example_messages(examples, self._round_messages),
+            *with_start(self._with_plugins(live, plugins), compaction=compaction),
+        ]
+
+    def text(self, name: str, **values: str) -> str:
+        """Return one of the prompt file's texts, filled."""
+        return fill(self._texts[name], **values)
+
+    def _with_plugins(
+        self, messages: list[ChatMessage], plugins: Sequence[PluginEntry]
+    ) -> list[ChatMessage]:
+        if not plugins or not messages:
+            return messages
+        stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
+        head = self.text("plugins", PLUGINS=stubs)
+        first = format_chat_message(messages[0]["role"], f"{head}\n\n{messages[0]['content']}")
+        return [first, *messages[1:]]
+
+    def _round_messages(
+        self, round_: Round, previous: Round | None, newest: NewestTurn | None = None
+    ) -> list[ChatMessage]:
+        messages: list[ChatMessage] = []
+        feedback = self._feedback(previous.post_list[-1]) if previous else ""
+        for post in round_.post_list:
+            is_last = post is round_.post_list[-1]
+            if post.send_from == self._alias:
+                messages.append(format_chat_message("assistant", self._own_reply(post)))
+                feedback = self._feedback(post)
+            if post.send_to == self._alias:
+                turn = newest if is_last else None
+                text = self._user_turn(post, feedback, turn)
+                messages.append(format_chat_message("user", text))
+                feedback = ""
+        return messages
+
+    def _user_turn(self, post: Post, feedback: str, newest: NewestTurn | None) -> str:
+        parts = [self.text("feedback", FEEDBACK=feedback)] if feedback else []
+        if newest is not None:
+            parts += self._context(newest)
+        if post.send_from == self._alias:
+            notes = post.get_attachment(AttachmentType.revise_message)
+            text = "\n".join(str(note.content) for note in notes)
+            parts.append(self.text("correction", CORRECTION=text))
+        else:
+            parts.append(self.text("task", TASK=post.message))
+        if newest is not None:
+            parts.append(self.text("requirements", ROLE_NAME=self._role_name))
+        return "\n\n".join(parts)
+
+    def _context(self, newest: NewestTurn) -> list[str]:
+        parts = [self.text("request", REQUEST=newest.request)] if newest.request else []
+        return parts + [self.text("plan", PLAN=plan) for plan in newest.plans]
+
+    def _own_reply(self, post: Post) -> str:
+        invalid = post.get_attachment(AttachmentType.invalid_response)
+        if invalid:
+            return str(invalid[0].content)
+        return self._translator.post_to_raw_text(
+            post, if_format_message=False, if_format_send_to=False, ignored_types=_NOT_OWN_FIELDS
+        )
+
+    def _feedback(self, post: Post) -> str:
+        """Word what became of a reply: the run and the variables after it."""
+        result = _content(post, AttachmentType.execution_result)
+        parts = [result] if result else []
+        stored = _content(post, AttachmentType.session_variables)
+        variables = (
+            variables_text((str(n), str(v)) for n, v in json.loads(stored)) if stored else ""
+        )
+        parts += [f"### Variables\n{variables}"] if variables else []
+        return "\n\n".join(parts)
+
+
+def _content(post: Post, kind: AttachmentType) -> str:
+    return "\n".join(str(attachment.content) for attachment in post.get_attachment(kind))

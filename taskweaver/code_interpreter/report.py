@@ -1,0 +1,78 @@
+"""What a run is told as: to the Planner as a message, to the code model as feedback."""
+
+from __future__ import annotations
+
+import pprint
+from collections.abc import Iterable
+from typing import Any
+
+from taskweaver.ces.common import ExecutionResult
+from taskweaver.utils.text import shorten
+
+RESULT_CHARS = 8_000
+OUTPUT_CHARS = 4_000
+ERROR_CHARS = 3_000
+VARIABLES_CHARS = 4_000
+
+
+def render_value(value: Any) -> str:
+    """Return the value of a cell as text; plain data is laid out over lines."""
+    return value if isinstance(value, str) else pprint.pformat(value, width=100, sort_dicts=False)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return `text` in a fence that is longer than any fence inside it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None) -> str:
+    """Describe a run in sections: code, execution, result, output, error, artifacts.
+
+    Args:
+        result: The run.
+        level: Depth of the headings.
+        code: Code to show; None leaves that section out.
+    """
+    output = "".join(result.stdout)
+    error = "\n".join(filter(None, [result.error or "", "".join(result.stderr)]))
+    logs = "\n".join(f"{level_}: {tag}: {message}" for level_, tag, message in result.log)
+    parts = [
+        ("Code", fenced(code, "python") if code else ""),
+        ("Execution", _verdict(result)),
+        ("Result", _bounded(render_value(result.output), RESULT_CHARS)),
+        ("Output", _bounded(output, OUTPUT_CHARS)),
+        ("Plugin log", _bounded(logs, OUTPUT_CHARS)),
+        ("Warnings" if result.is_success else "Error", _bounded(error, ERROR_CHARS)),
+        ("Artifacts", "\n".join(_artifact_lines(result))),
+    ]
+    heading = "#" * level
+    return "\n\n".join(f"{heading} {title}\n{text}" for title, text in parts if text)
+
+
+def variables_text(variables: Iterable[tuple[str, str]]) -> str:
+    """Describe the visible variables, one a line."""
+    lines = "\n".join(f"- {name}: {text}" for name, text in variables)
+    return shorten(lines, VARIABLES_CHARS)
+
+
+def _verdict(result: ExecutionResult) -> str:
+    text = "The code ran to its end." if result.is_success else "The code failed."
+    if result.is_state_lost:
+        text += " The Python session was restarted: all variables are gone."
+    if result.is_truncated:
+        text += " Some of its output was left out because there was too much."
+    return text
+
+
+def _bounded(text: str, limit_chars: int) -> str:
+    return fenced(shorten(text, limit_chars)) if text.strip() else ""
+
+
+def _artifact_lines(result: ExecutionResult) -> Iterable[str]:
+    for artifact in result.artifact:
+        place = artifact.file_name or artifact.original_name or artifact.name
+        note = f" ({shorten(artifact.preview, 200)})" if artifact.preview else ""
+        yield f"- {artifact.type}: {place}{note}"

@@ -1,0 +1,213 @@
+"""The one emitter of a session: roles write posts through it, listeners hear of it.
+
+Events are handled in the thread that emits them, in order. A listener that raises is logged
+and heard of again with the next event: listening never steers the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.module.events import (
+    EventScope,
+    EventType,
+    PostEventType,
+    RoundEventType,
+    SessionEventHandler,
+    SessionEventHandlerBase,
+    SessionEventType,
+    TaskWeaverEvent,
+)
+
+__all__ = [
+    "EventScope",
+    "PostEventProxy",
+    "PostEventType",
+    "RoundEventType",
+    "SessionEventEmitter",
+    "SessionEventHandler",
+    "SessionEventHandlerBase",
+    "SessionEventType",
+    "TaskWeaverEvent",
+]
+
+
+@dataclass(slots=True)
+class PostEventProxy:
+    """A post being written: every change is made on the post and told to the listeners."""
+
+    post: Post
+    _tell: Callable[[PostEventType, str, dict[str, Any]], None]
+
+    def update_send_to(self, send_to: str) -> None:
+        """Set the receiver."""
+        self.post.send_to = send_to
+        self._tell(PostEventType.post_send_to_update, "", {"role": send_to})
+
+    def update_status(self, status: str) -> None:
+        """Say what is being done; not part of the post."""
+        self._tell(PostEventType.post_status_update, status, {})
+
+    def update_message(self, message: str, is_end: bool = True) -> None:  # noqa: FBT001, FBT002 - kept
+        """Append text to the message."""
+        self.post.message += message
+        self._tell(PostEventType.post_message_update, message, {"is_end": is_end})
+
+    def update_attachment(
+        self,
+        message: Any,
+        type: AttachmentType | None = None,
+        extra: Any = None,
+        id: str | None = None,
+        is_end: bool = True,  # noqa: FBT001, FBT002 - kept signature
+    ) -> Attachment:
+        """Add an attachment, or with `id` append text to the last one.
+
+        Args:
+            message: Content, or the text to append.
+            type: Type of a new attachment.
+            extra: Plain data to keep with it.
+            id: Id of the attachment that grows; it must be the post's last.
+            is_end: Whether the attachment is complete.
+
+        Raises:
+            ValueError: If neither `type` is given nor `id` is the last attachment's.
+        """
+        attachment = self._grow(id, message) if id is not None else self._add(type, message, extra)
+        facts = {
+            "type": attachment.type,
+            "extra": attachment.extra,
+            "id": attachment.id,
+            "is_end": is_end,
+        }
+        text = message if isinstance(message, str) else "\n".join(map(str, message))
+        self._tell(PostEventType.post_attachment_update, text, facts)
+        return attachment
+
+    def _add(self, type: AttachmentType | None, content: Any, extra: Any) -> Attachment:
+        if type is None:
+            raise ValueError("a new attachment needs a type")
+        attachment = Attachment.create(type, content, extra=extra)
+        self.post.add_attachment(attachment)
+        return attachment
+
+    def _grow(self, id: str, text: str) -> Attachment:
+        last = self.post.attachment_list[-1] if self.post.attachment_list else None
+        if last is None or last.id != id:
+            raise ValueError(f"only the last attachment can grow, and {id!r} is not the last")
+        last.content += text
+        return last
+
+    def emit_execution_output(self, stream: str, text: str) -> None:
+        """Tell what running code prints; not part of the post."""
+        self._tell(PostEventType.post_execution_output, text, {"stream": stream, "text": text})
+
+    def error(self, msg: str) -> None:
+        """Replace what was written by an error message."""
+        self.post.attachment_list = []
+        self.post.message = msg
+        self._tell(PostEventType.post_error, msg, {})
+
+    def end(self, msg: str = "") -> Post:
+        """Finish the post and return it."""
+        self._tell(PostEventType.post_end, msg, {})
+        return self.post
+
+
+class SessionEventEmitter:
+    """Emitter of one session. Not for use by two rounds at once."""
+
+    def __init__(self, logger: TelemetryLogger | None = None) -> None:
+        self._handlers: list[SessionEventHandler] = []
+        self._logger = logger
+        self._round_id: str | None = None
+
+    def register(self, handler: SessionEventHandler) -> None:
+        """Tell `handler` everything from now on."""
+        self._handlers.append(handler)
+
+    def unregister(self, handler: SessionEventHandler) -> None:
+        """Stop telling `handler`."""
+        self._handlers.remove(handler)
+
+    @contextmanager
+    def handle_events_ctx(self, handler: SessionEventHandler | None = None) -> Iterator[None]:
+        """Tell `handler` what happens inside the block."""
+        if handler is None:
+            yield
+            return
+        self.register(handler)
+        try:
+            yield
+        finally:
+            self.unregister(handler)
+
+    def emit(self, event: TaskWeaverEvent) -> None:
+        """Tell every listener."""
+        for handler in tuple(self._handlers):
+            try:
+                handler.handle(event)
+            except Exception:
+                if self._logger is None:
+                    raise
+                self._logger.exception(f"a listener failed on {event.t.value}")
+
+    def emit_session(self, type: SessionEventType, msg: str = "") -> None:
+        """Tell what happened to the session."""
+        self.emit(TaskWeaverEvent(EventScope.session, type, None, None, msg))
+
+    def start_round(self, round_id: str, query: str = "") -> None:
+        """Open a round; posts belong to it from now on."""
+        self._round_id = round_id
+        self._emit_round(RoundEventType.round_start, query)
+
+    def end_round(self, round_id: str) -> None:
+        """Close a round.
+
+        Raises:
+            ValueError: If another round is open.
+        """
+        if self._round_id != round_id:
+            raise ValueError(f"round {round_id!r} is not the open one ({self._round_id!r})")
+        self._emit_round(RoundEventType.round_end)
+        self._round_id = None
+
+    def emit_error(self, msg: str) -> None:
+        """Tell why the open round failed."""
+        self._emit_round(RoundEventType.round_error, msg)
+
+    def create_post_proxy(self, send_from: str) -> PostEventProxy:
+        """Begin a post in the open round.
+
+        Raises:
+            ValueError: If no round is open.
+        """
+        if self._round_id is None:
+            raise ValueError("a post belongs to a round, and none is open")
+        round_id = self._round_id
+        post = Post.create("", send_from)
+
+        def tell(kind: PostEventType, msg: str, extra: dict[str, Any]) -> None:
+            self.emit(TaskWeaverEvent(EventScope.post, kind, round_id, post.id, msg, extra))
+
+        tell(PostEventType.post_start, "", {"role": send_from})
+        return PostEventProxy(post, tell)
+
+    @contextmanager
+    def post(self, send_from: str) -> Iterator[PostEventProxy]:
+        """Write a post inside the block; whatever interrupts it is told as the post's error."""
+        proxy = self.create_post_proxy(send_from)
+        try:
+            yield proxy
+        except BaseException as error:
+            proxy.error(str(error) or type(error).__name__)
+            raise
+
+    def _emit_round(self, kind: EventType, msg: str = "") -> None:
+        self.emit(TaskWeaverEvent(EventScope.round, kind, self._round_id, None, msg))

@@ -1,0 +1,120 @@
+"""From the rounds a Planner sees to the messages its model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.compaction import CompactedMessage
+from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.role.prompt import (
+    ComposedRounds,
+    example_messages,
+    load_prompt,
+    reply_schema,
+    with_start,
+)
+from taskweaver.role.translator import PostTranslator
+from taskweaver.utils.text import fill
+
+PROMPT_FILE = Path(__file__).with_name("planner_prompt.yaml")
+STOP_REASONS = (
+    "InProcess",
+    "Completed",
+    "Clarification",
+    "AdditionalInformation",
+    "SecurityRisks",
+    "TaskFailure",
+)
+
+
+class PlannerPrompt:
+    """Composes the Planner's prompts.
+
+    Attributes:
+        recipients: Whom the Planner may write to, ``User`` last.
+        schema: JSON schema of its replies.
+    """
+
+    def __init__(
+        self, alias: str, workers: Mapping[str, str], translator: PostTranslator, path: Path | None
+    ) -> None:
+        names = ("instruction_template", "worker", "incoming", "shared_plan", "revise")
+        self._texts = load_prompt(path or PROMPT_FILE, names)
+        self._alias = alias
+        self._translator = translator
+        self._workers = workers
+        self._past = ComposedRounds(self._round_messages)
+        self.recipients = [*workers, "User"]
+        self.schema = reply_schema(
+            {
+                "plan_reasoning": {},
+                "plan": {},
+                "current_plan_step": {},
+                "stop": {"enum": list(STOP_REASONS)},
+                "send_to": {"enum": self.recipients},
+                "message": {},
+            }
+        )
+
+    def compose(
+        self,
+        rounds: Sequence[Round],
+        compaction: CompactedMessage | None = None,
+        examples: Sequence[Conversation] = (),
+    ) -> list[ChatMessage]:
+        """Return the whole prompt: instructions, examples, rounds."""
+        return [
+            format_chat_message("system", self._instructions()),
+            *example_messages(examples, self._round_messages),
+            *with_start(self._past.messages(rounds, self._round_messages), compaction=compaction),
+        ]
+
+    def shared_plan(self, post: Post) -> str:
+        """Return the plan as the workers see it."""
+        plan, step = (
+            "\n".join(str(item.content) for item in post.get_attachment(kind))
+            for kind in (AttachmentType.plan, AttachmentType.current_plan_step)
+        )
+        return fill(self._texts["shared_plan"], PLAN=plan, STEP=step)
+
+    def revise(self, problem: str) -> str:
+        """Return what a Planner whose reply cannot be used is told."""
+        return fill(self._texts["revise"], PROBLEM=problem)
+
+    def _instructions(self) -> str:
+        workers = [
+            fill(self._texts["worker"], ALIAS=alias, INTRO=intro)
+            for alias, intro in self._workers.items()
+        ]
+        return fill(
+            self._texts["instruction_template"],
+            WORKERS="\n\n".join(workers),
+            RECIPIENTS=", ".join(self.recipients),
+            DATE=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
+        )
+
+    def _round_messages(self, round_: Round, _previous: Round | None) -> list[ChatMessage]:
+        return [message for post in round_.post_list for message in self._post_messages(post)]
+
+    def _post_messages(self, post: Post) -> list[ChatMessage]:
+        if post.send_from != self._alias:
+            images = [
+                str((item.extra or {}).get("image_url", item.content))
+                for item in post.get_attachment(AttachmentType.image_url)
+            ]
+            text = fill(self._texts["incoming"], SENDER=post.send_from, MESSAGE=post.message)
+            return [format_chat_message("user", text, images)]
+        if post.send_to == self._alias:
+            invalid, revise = (
+                "\n".join(str(item.content) for item in post.get_attachment(kind))
+                for kind in (AttachmentType.invalid_response, AttachmentType.revise_message)
+            )
+            note = fill(self._texts["incoming"], SENDER="User", MESSAGE=revise)
+            return [format_chat_message("assistant", invalid), format_chat_message("user", note)]
+        return [format_chat_message("assistant", self._translator.post_to_raw_text(post))]

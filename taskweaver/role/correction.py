@@ -1,0 +1,33 @@
+"""Bounded self-correction: a role sends itself what to mend; the posts themselves are the count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.module.event_emitter import PostEventProxy
+
+
+def tries_so_far(rounds: Sequence[Round], alias: str) -> int:
+    """Count the newest posts `alias` sent itself in a row in the last round."""
+    posts = rounds[-1].post_list if rounds else []
+    to_self = takewhile(lambda post: post.send_from == post.send_to == alias, reversed(posts))
+    return sum(1 for _ in to_self)
+
+
+def task_of(rounds: Sequence[Round], alias: str) -> Post | None:
+    """Return the newest post another role sent `alias`."""
+    posts = rounds[-1].post_list if rounds else []
+    return next((p for p in reversed(posts) if p.send_to == alias != p.send_from), None)
+
+
+def send_back(proxy: PostEventProxy, invalid: str, revise: str) -> Post:
+    """Finish a post as a note to its own author: what was wrong and what to mend."""
+    proxy.error(revise)
+    proxy.update_attachment(invalid, AttachmentType.invalid_response)
+    proxy.update_attachment(revise, AttachmentType.revise_message)
+    proxy.update_send_to(proxy.post.send_from)
+    return proxy.end()

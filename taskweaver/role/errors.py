@@ -1,0 +1,40 @@
+"""What can go wrong with roles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from taskweaver.errors import TaskWeaverError
+
+
+class RoleError(TaskWeaverError):
+    """A role cannot be used.
+
+    Attributes:
+        role: Name of the role, or of the file that describes it.
+        problem: What is wrong.
+    """
+
+    def __init__(self, role: str, problem: str) -> None:
+        super().__init__(role, problem)
+        self.role = role
+        self.problem = problem
+
+    def __str__(self) -> str:
+        """What happened, and where."""
+        return f"Role {self.role!r}: {self.problem}"
+
+
+class UnknownRole(RoleError):
+    """A role was asked for that is not installed."""
+
+    def __init__(self, role: str, known: Sequence[str] = ()) -> None:
+        matches = get_close_matches(role, known, n=1)
+        remedy = f"did you mean {matches[0]!r}?" if matches else f"known: {', '.join(known)}."
+        super().__init__(role, f"there is no such role; {remedy}")
+        self.args = (role, known)
+
+
+class UnusableReply(RoleError):
+    """A role's model kept answering in a form that cannot be used."""

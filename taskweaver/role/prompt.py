@@ -1,0 +1,117 @@
+"""What the prompts of all roles have in common: their files, and rounds composed only once.
+
+A prompt file is a YAML mapping of names to texts. Named places ``{LIKE_THIS}`` are filled by
+plain replacement in one pass, so text from outside is never a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from taskweaver.config.errors import ConfigError
+from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.memory.compaction import CompactedMessage
+from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.round import Round
+from taskweaver.utils.files import read_yaml
+
+CONVERSATION_START = "Let's start the new conversation!"
+
+ComposeRound = Callable[[Round, Round | None], list[ChatMessage]]
+"""Composes a round, given the round before it that has any posts."""
+
+
+def load_prompt(path: Path, names: Sequence[str]) -> dict[str, str]:
+    """Read a prompt file.
+
+    Args:
+        path: The YAML file.
+        names: Texts it must hold.
+
+    Raises:
+        ConfigError: If the file cannot be read or a text is missing.
+    """
+    remedy = "Correct the file, or remove the key to use the packaged prompt."
+    try:
+        data = read_yaml(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError("prompt_file_path", f"{path} cannot be read: {error}", remedy) from error
+    texts = data if isinstance(data, Mapping) else {}
+    missing = [name for name in names if not isinstance(texts.get(name), str)]
+    if missing:
+        raise ConfigError("prompt_file_path", f"{path} lacks {', '.join(missing)}", remedy)
+    return {name: texts[name].strip() for name in names}
+
+
+def reply_schema(fields: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
+    """Return the JSON schema ``{"response": {...}}`` with the given text fields, all required."""
+    properties = {name: {"type": "string", **facts} for name, facts in fields.items()}
+    response = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"response": response},
+        "required": ["response"],
+        "additionalProperties": False,
+    }
+
+
+class ComposedRounds:
+    """Messages of past rounds, kept so that a prompt costs what is new in it."""
+
+    def __init__(self, compose_past: ComposeRound) -> None:
+        self._compose_past = compose_past
+        self._past: dict[str, list[ChatMessage]] = {}
+
+    def messages(self, rounds: Sequence[Round], compose_newest: ComposeRound) -> list[ChatMessage]:
+        """Return the messages of `rounds`; the last is composed anew with `compose_newest`."""
+        pairs = list(_with_previous(rounds))
+        self._past = {
+            past.id: self._past.get(past.id) or self._compose_past(past, previous)
+            for past, previous in pairs[:-1]
+        }
+        composed = [message for messages in self._past.values() for message in messages]
+        return composed + [m for newest in pairs[-1:] for m in compose_newest(*newest)]
+
+
+def _with_previous(rounds: Sequence[Round]) -> Iterator[tuple[Round, Round | None]]:
+    previous: Round | None = None
+    for round_ in rounds:
+        yield round_, previous
+        previous = round_ if round_.post_list else previous
+
+
+def example_messages(examples: Sequence[Conversation], compose: ComposeRound) -> list[ChatMessage]:
+    """Return the messages of example conversations."""
+    return [
+        message
+        for conversation in examples
+        for round_, previous in _with_previous(conversation.rounds)
+        for message in with_start(compose(round_, previous), is_first=previous is None)
+    ]
+
+
+def with_start(
+    messages: list[ChatMessage],
+    *,
+    is_first: bool = True,
+    compaction: CompactedMessage | None = None,
+) -> list[ChatMessage]:
+    """Return `messages`, the first opened by the start line and the summary of earlier rounds."""
+    if not messages or not is_first:
+        return messages
+    head = CONVERSATION_START
+    if compaction is not None:
+        head += f"\n\n## Summary of earlier rounds\n{compaction.summary}"
+    first = messages[0]
+    content = first["content"]
+    if isinstance(content, str):
+        opened = format_chat_message(first["role"], f"{head}\n\n{content}")
+    else:
+        opened = {**first, "content": [{"type": "text", "text": head}, *content]}
+    return [opened, *messages[1:]]

@@ -1,0 +1,99 @@
+"""What a role is: it has a name, reads the conversation, and answers with a post."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from injector import inject
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.module_config import ModuleConfig
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.role.entry import RoleEntry
+from taskweaver.role.examples import load_examples
+from taskweaver.role.registry import RoleRegistry
+
+__all__ = ["Role", "RoleConfig", "RoleEntry", "RoleRegistry"]
+
+
+class RoleConfig(ModuleConfig):
+    """Configuration of a role; its keys start with the name of the file it is defined in."""
+
+    @inject
+    def __init__(self, src: AppConfigSource) -> None:
+        self._set_name(type(self).__module__.rpartition(".")[2])
+        super().__init__(src)
+        self.use_example = self._get_bool("use_example")
+        self.example_base_path = Path(self._get_path("example_base_path"))
+        self.llm_alias = self._get_str("llm_alias")
+
+
+class Role:
+    """Base of all roles; a subclass overrides `reply`.
+
+    Attributes:
+        alias: Name in posts and prompts.
+        name: Name in the configuration.
+        intro: What the Planner is told about it.
+        examples: Example conversations for its prompt.
+    """
+
+    @inject
+    def __init__(
+        self,
+        config: RoleConfig,
+        logger: TelemetryLogger,
+        tracing: Tracing,
+        event_emitter: SessionEventEmitter,
+        role_entry: RoleEntry | None = None,
+    ) -> None:
+        self.config = config
+        self.logger = logger
+        self.tracing = tracing
+        self.event_emitter = event_emitter
+        self.role_entry = role_entry
+        self.alias = role_entry.alias if role_entry else type(self).__name__
+        self.name = role_entry.name if role_entry else config.name
+        self.intro = role_entry.intro if role_entry else ""
+        self.examples: list[Conversation] = []
+
+    def get_intro(self) -> str:
+        """Return what the Planner is told about this role."""
+        return self.intro
+
+    def get_alias(self) -> str:
+        """Return the name in posts and prompts."""
+        return self.alias
+
+    def set_alias(self, alias: str) -> None:
+        """Set the name in posts and prompts."""
+        self.alias = alias
+
+    def meet(self, peers: Mapping[str, Role]) -> None:
+        """Learn, once, which other roles take part, by alias."""
+
+    def reply(self, memory: Memory, **kwargs: object) -> Post:
+        """Answer the newest post addressed to this role.
+
+        Raises:
+            TaskWeaverError: If there can be no answer; the round then fails.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement reply")
+
+    def role_load_example(self, role_set: set[str]) -> None:
+        """Load the examples in which no role but those of `role_set` takes part.
+
+        Raises:
+            ConversationError: If an example file is not a conversation.
+        """
+        if self.config.use_example:
+            self.examples = load_examples(self.config.example_base_path, role_set=role_set)
+
+    def close(self) -> None:
+        """Release what the role holds; called once, at the end of the session."""

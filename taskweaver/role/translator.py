@@ -1,0 +1,134 @@
+"""From a model's streamed reply to a post, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, nullcontext
+from typing import Any
+
+from taskweaver.llm.json_stream import FieldDelta, ParsedReply, ReplyStream
+from taskweaver.llm.types import ChatMessage
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+
+EarlyStop = Callable[[AttachmentType | str, str], bool]
+
+_KNOWN = {kind.value: kind for kind in AttachmentType}
+_NEVER_SHOWN = {AttachmentType.shared_memory_entry}
+
+
+class PostTranslator:
+    """Writes the fields of a reply into a post while they arrive."""
+
+    def __init__(
+        self, logger: TelemetryLogger, tracing: Tracing, event_emitter: SessionEventEmitter
+    ) -> None:
+        self.logger = logger
+        self.tracing = tracing
+        self.event_emitter = event_emitter
+
+    def raw_text_to_post(
+        self,
+        llm_output: Iterable[ChatMessage],
+        post_proxy: PostEventProxy,
+        early_stop: EarlyStop | None = None,
+        validation_func: Callable[[Post], None] | None = None,
+    ) -> ParsedReply:
+        """Read a streamed reply into a post.
+
+        ``message`` and ``send_to`` go to the post, fields named like an attachment type become
+        attachments, others are left out. The stream is closed whatever happens.
+
+        Args:
+            llm_output: Pieces of the reply.
+            post_proxy: The post to write.
+            early_stop: Asked when a field is complete, with its type and text; True ends reading.
+            validation_func: Called with the finished post; raises when it is not good.
+
+        Returns:
+            The fields of the reply, and what is wrong with its form if anything is.
+        """
+        stream = ReplyStream()
+        writer = _FieldWriter(post_proxy)
+        source = closing(llm_output) if isinstance(llm_output, Iterator) else nullcontext()
+        with source:
+            for piece in llm_output:
+                done = writer.write(stream.feed(str(piece["content"])))
+                if early_stop is not None and any(early_stop(*field) for field in done):
+                    break
+        rest, reply = stream.finish()
+        writer.write(rest)
+        if validation_func is not None:
+            validation_func(post_proxy.post)
+        return reply
+
+    def post_to_raw_text(
+        self,
+        post: Post,
+        content_formatter: Callable[[Any], str] = str,
+        if_format_message: bool = True,  # noqa: FBT001, FBT002 - kept signature
+        if_format_send_to: bool = True,  # noqa: FBT001, FBT002 - kept signature
+        ignored_types: Iterable[AttachmentType] | None = None,
+    ) -> str:
+        """Return the JSON reply a post came from.
+
+        Args:
+            post: The post.
+            content_formatter: Turns an attachment's content into text.
+            if_format_message: Whether the message is included.
+            if_format_send_to: Whether the receiver is included.
+            ignored_types: Attachment types that are left out.
+        """
+        ignored = _NEVER_SHOWN | set(ignored_types or ())
+        fields: dict[str, str] = {}
+        for attachment in post.attachment_list:
+            if attachment.type not in ignored:
+                name, text = attachment.type.value, content_formatter(attachment.content)
+                fields[name] = f"{fields[name]}\n{text}" if name in fields else text
+        if if_format_send_to:
+            fields["send_to"] = post.send_to
+        if if_format_message:
+            fields["message"] = post.message
+        return json.dumps({"response": fields}, ensure_ascii=False)
+
+
+class _FieldWriter:
+    """Puts field deltas where they belong on a post."""
+
+    def __init__(self, proxy: PostEventProxy) -> None:
+        self._proxy = proxy
+        self._open: tuple[str, str] | None = None
+        self._texts: dict[str, str] = {}
+
+    def write(self, deltas: Iterable[FieldDelta]) -> list[tuple[AttachmentType | str, str]]:
+        """Write deltas; return the fields that are now complete."""
+        done: list[tuple[AttachmentType | str, str]] = []
+        for delta in deltas:
+            self._texts[delta.key] = self._texts.get(delta.key, "") + delta.text
+            self._write_one(delta)
+            if delta.is_end:
+                done.append((_KNOWN.get(delta.key, delta.key), self._texts[delta.key]))
+        return done
+
+    def _write_one(self, delta: FieldDelta) -> None:
+        if delta.key == "message":
+            self._proxy.update_message(delta.text, delta.is_end)
+        elif delta.key == "send_to":
+            if delta.is_end:
+                self._proxy.update_send_to(self._texts["send_to"].strip())
+        elif delta.key in _KNOWN:
+            self._write_attachment(delta)
+
+    def _write_attachment(self, delta: FieldDelta) -> None:
+        if self._open is not None and self._open[0] == delta.key:
+            self._proxy.update_attachment(delta.text, id=self._open[1], is_end=delta.is_end)
+        else:
+            kind = _KNOWN[delta.key]
+            attachment = self._proxy.update_attachment(delta.text, kind, is_end=delta.is_end)
+            self._open = (delta.key, attachment.id)
+        if delta.is_end:
+            self._open = None

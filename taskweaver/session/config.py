@@ -1,0 +1,27 @@
+"""Configuration of sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from taskweaver.config.module_config import ModuleConfig
+
+
+class AppSessionConfig(ModuleConfig):
+    """Keys under ``session.``.
+
+    Attributes:
+        roles: Names of the roles that take part.
+        max_internal_chat_round_num: Most messages between roles in one round.
+        experience_dir: Where experiences are saved.
+        data_dir: Folder whose files a message may name.
+        stuck_after: Repetitions before a nudge.
+    """
+
+    def _configure(self) -> None:
+        self._set_name("session")
+        self.roles = self._get_list("roles")
+        self.max_internal_chat_round_num = self._get_int("max_internal_chat_round_num")
+        self.experience_dir = Path(self._get_path("experience_dir"))
+        self.data_dir = Path(self._get_path("data_dir"))
+        self.stuck_after = self._get_int("stuck_after")

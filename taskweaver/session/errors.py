@@ -1,0 +1,37 @@
+"""What can go wrong with a session."""
+
+from __future__ import annotations
+
+from taskweaver.errors import TaskWeaverError
+
+
+class SessionError(TaskWeaverError):
+    """A session cannot do what was asked.
+
+    Attributes:
+        detail: What happened, and what to do.
+    """
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        """What happened, and what to do."""
+        return self.detail
+
+
+class SessionBusy(SessionError):
+    """A message was sent while another is being answered."""
+
+
+class SessionClosed(SessionError):
+    """The session was stopped."""
+
+
+class FileNotAdded(SessionError):
+    """A file cannot be brought into the working directory."""
+
+
+class RoundLimit(SessionError):
+    """The roles sent more messages in one round than is allowed."""

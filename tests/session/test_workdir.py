@@ -1,0 +1,112 @@
+"""Files a user adds or names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taskweaver.session.errors import FileNotAdded
+from taskweaver.session.workdir import add_files, bring, mentioned_files
+
+
+def test_a_file_is_copied_under_its_own_name(tmp_path: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text("x\n1\n")
+    cwd = tmp_path / "cwd"
+    cwd.mkdir()
+    assert add_files(cwd, [{"name": "a.csv", "path": source}]) == ["a.csv"]
+    assert (cwd / "a.csv").read_text() == "x\n1\n"
+
+
+def test_content_may_be_given_instead_of_a_path(tmp_path: Path) -> None:
+    names = add_files(
+        tmp_path, [{"name": "b.bin", "content": b"\x00\x01"}, {"name": "c.txt", "content": "é"}]
+    )
+    assert names == ["b.bin", "c.txt"]
+    assert (tmp_path / "c.txt").read_text("utf-8") == "é"
+
+
+@pytest.mark.parametrize("name", ["../out.csv", "/etc/out.csv", "..\\out.csv", "a/b/../out.csv"])
+def test_a_name_never_leaves_the_working_directory(tmp_path: Path, name: str) -> None:
+    cwd = tmp_path / "cwd"
+    cwd.mkdir()
+    assert add_files(cwd, [{"name": name, "content": b"1"}]) == ["out.csv"]
+    assert list(tmp_path.rglob("out.csv")) == [cwd / "out.csv"]
+
+
+@pytest.mark.parametrize("name", ["", "..", "/", "a\0b"])
+def test_what_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileNotAdded, match="not a name"):
+        add_files(tmp_path, [{"name": name, "content": b"1"}])
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotAdded, match=r"gone\.csv cannot be added: No such file"):
+        add_files(tmp_path, [{"name": "gone.csv", "path": tmp_path / "gone.csv"}])
+
+
+def test_a_link_in_the_working_directory_is_not_written_through(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("keep")
+    cwd = tmp_path / "cwd"
+    cwd.mkdir()
+    (cwd / "a.txt").symlink_to(outside)
+    add_files(cwd, [{"name": "a.txt", "content": b"new"}])
+    assert outside.read_text() == "keep"
+    assert (cwd / "a.txt").read_text() == "new"
+
+
+def test_a_file_without_path_or_content_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotAdded, match="path or its content"):
+        add_files(tmp_path, [{"name": "a.txt"}])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "mean of sales.csv?",
+        "`sales.csv`, please",
+        '"sales.csv".',
+        "look at (sales.csv)",
+        "sales.csv",
+    ],
+)
+def test_a_named_file_of_the_folder_is_found(tmp_path: Path, message: str) -> None:
+    (tmp_path / "sales.csv").touch()
+    assert mentioned_files(message, tmp_path) == {"sales.csv": tmp_path / "sales.csv"}
+
+
+@pytest.mark.parametrize("message", ["presales.csv", "sales.csv.bak", "sales", "../sales.csv", ""])
+def test_part_of_a_name_is_not_the_name(tmp_path: Path, message: str) -> None:
+    (tmp_path / "sales.csv").touch()
+    assert mentioned_files(message, tmp_path) == {}
+
+
+def test_a_name_with_a_space_is_found(tmp_path: Path) -> None:
+    (tmp_path / "my sales.csv").touch()
+    assert list(mentioned_files("sum my sales.csv please", tmp_path)) == ["my sales.csv"]
+
+
+def test_a_missing_data_folder_holds_nothing(tmp_path: Path) -> None:
+    assert mentioned_files("sales.csv", tmp_path / "none") == {}
+
+
+def test_a_file_that_is_already_there_is_not_overwritten_by_a_mention(tmp_path: Path) -> None:
+    data, cwd = tmp_path / "data", tmp_path / "cwd"
+    data.mkdir()
+    cwd.mkdir()
+    (data / "a.csv").write_text("original")
+    (cwd / "a.csv").write_text("changed by code")
+    assert bring(cwd, [], mentioned_files("a.csv", data)) == []
+    assert (cwd / "a.csv").read_text() == "changed by code"
+
+
+@given(st.text())
+def test_any_message_is_read_without_error(
+    tmp_path_factory: pytest.TempPathFactory, message: str
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    assert all(path.parent == folder for path in mentioned_files(message, folder).values())

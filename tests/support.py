@@ -1,0 +1,78 @@
+"""Parts that tests of several packages use: scripted replies and a small project."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from taskweaver.llm.types import ChatMessage
+from taskweaver.module.events import TaskWeaverEvent
+
+
+def planner_reply(send_to: str, message: str, **fields: str) -> str:
+    """Return a Planner's reply; `fields` add to or replace the usual ones."""
+    stop = "Completed" if send_to == "User" else "InProcess"
+    usual = {
+        "plan_reasoning": "it is simple",
+        "plan": "1. do it",
+        "current_plan_step": "1. do it",
+        "stop": stop,
+        "send_to": send_to,
+        "message": message,
+    }
+    return json.dumps({"response": usual | fields}, ensure_ascii=False)
+
+
+def code_reply(content: str, reply_type: str = "python", thought: str = "let me see") -> str:
+    """Return a code model's reply."""
+    fields = {"thought": thought, "reply_type": reply_type, "reply_content": content}
+    return json.dumps({"response": fields}, ensure_ascii=False)
+
+
+class Script:
+    """A model that says what it is told to, in order, and keeps what it was asked.
+
+    Attributes:
+        prompts: The messages of each call.
+    """
+
+    def __init__(self, replies: Iterable[str]) -> None:
+        self._replies = iter(replies)
+        self.prompts: list[list[ChatMessage]] = []
+
+    def __call__(self, messages: Sequence[ChatMessage]) -> str:
+        """Return the next reply."""
+        self.prompts.append(list(messages))
+        try:
+            return next(self._replies)
+        except StopIteration:
+            raise AssertionError(f"no reply left for:\n{messages[-1]['content']}") from None
+
+    def last(self, call: int = -1) -> str:
+        """Return the newest message of a call."""
+        return str(self.prompts[call][-1]["content"])
+
+
+class Listener:
+    """Keeps every event."""
+
+    def __init__(self) -> None:
+        self.events: list[TaskWeaverEvent] = []
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Keep an event."""
+        self.events.append(event)
+
+    def messages(self, kind: object) -> list[str]:
+        """Return the texts of the events of one type."""
+        return [event.msg for event in self.events if event.t is kind]
+
+
+def make_project(folder: Path, config: dict[str, Any] | None = None) -> Path:
+    """Make a project folder with a small data file."""
+    (folder / "data").mkdir(parents=True)
+    (folder / "taskweaver_config.json").write_text(json.dumps(config or {}))
+    (folder / "data" / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
+    return folder
