@@ -122,8 +122,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "session.stuck_after",
         "int",
-        3,
-        "Same failures or echoes in a row before a nudge; as many again end the round.",
+        2,
+        "Times the same is said in a row before a nudge; once more after it ends the round.",
     ),
     Key(
         "workspace.workspace_path",
@@ -145,40 +145,6 @@ KEYS: tuple[Key, ...] = (
     Key("planner.prompt_file_path", "path", None, "Prompt file instead of the packaged one."),
     Key("planner.max_retry_count", "int", 3, "Times a malformed reply is sent back."),
     Key("code_interpreter.max_retry_count", "int", 3, "Times failed code is sent back."),
-    Key(
-        "code_interpreter.code_verification_on",
-        "bool",
-        False,
-        "Whether code is checked before it runs.",
-    ),
-    Key(
-        "code_interpreter.allowed_modules",
-        "list",
-        ["pandas", "matplotlib", "numpy", "sklearn", "scipy", "seaborn", "datetime", "typing"],
-        "Modules code may import when verification is on.",
-    ),
-    Key(
-        "code_interpreter.blocked_functions",
-        "list",
-        [
-            "eval",
-            "exec",
-            "execfile",
-            "compile",
-            "open",
-            "input",
-            "raw_input",
-            "reload",
-            "__import__",
-            "getattr",
-            "setattr",
-            "delattr",
-            "vars",
-            "globals",
-            "locals",
-        ],
-        "Functions code may not call when verification is on.",
-    ),
     Key("code_interpreter.code_prefix", "str", "", "Code run before each cell and not shown."),
     Key(
         "code_generator.role_name", "str", "ProgramApe", "Name the model plays when it writes code."

@@ -1,0 +1,182 @@
+"""What works here, and what to do about the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+
+import click
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.modules import ExecutionConfig, FoldersConfig
+from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.console.blocks import format_seconds
+from taskweaver.console.surface import is_plain
+from taskweaver.errors import TaskWeaverError
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.services import ModelServices
+from taskweaver.llm.types import format_chat_message
+from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.role.registry import RoleRegistry
+
+Status = Literal["ok", "warn", "fail"]
+_COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
+_NEEDED = ("IPython", "ipykernel", "jupyter_client", "matplotlib", "numpy", "openai", "pandas")
+_USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found about one thing.
+
+    Attributes:
+        name: The thing.
+        status: Whether it works; ``warn`` leaves a session usable.
+        detail: What was found.
+        fix: What to do about it; empty when nothing needs doing.
+    """
+
+    name: str
+    status: Status
+    detail: str
+    fix: str = ""
+
+
+def examine(project: Path | None, *, as_json: bool = False) -> int:
+    """Look at everything a session needs, and print what was found.
+
+    Args:
+        project: Project folder; None looks upwards from the current one.
+        as_json: Whether to print one JSON list instead of lines.
+
+    Returns:
+        The exit status: 1 when something fails, else 0.
+    """
+    findings = []
+    for finding in _findings(project):
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    return 1 if any(finding.status == "fail" for finding in findings) else 0
+
+
+def _print(finding: Finding) -> None:
+    color = None if is_plain(sys.stdout) else _COLORS[finding.status]
+    sign = click.style(f"{finding.status:5}", fg=color)
+    click.echo(f"{sign} {finding.name:9} {' '.join(finding.detail.split())}")
+    if finding.fix:
+        click.echo(f"{'':15} -> {finding.fix}")
+
+
+def _findings(project: Path | None) -> Iterator[Finding]:
+    yield _python()
+    yield _packages()
+    try:
+        app = TaskWeaverApp(project)
+    except TaskWeaverError as error:
+        yield Finding("config", "fail", str(error), "Correct it; the other checks need it.")
+        return
+    with app:
+        yield from _configuration(app)
+        yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
+        yield _guarded("model", "See docs/models.md.", lambda: _model(app))
+        yield _guarded(
+            "kernel",
+            "Check that `python -m ipykernel --version` works.",
+            lambda: _kernel(app),
+        )
+        yield Finding(
+            "sandbox",
+            "warn",
+            "none is built in yet: code runs with your rights, in its own process",
+            "Use data you have a copy of.",
+        )
+        yield from _plugins_and_roles(app)
+
+
+def _guarded(name: str, fix: str, look: Callable[[], Finding]) -> Finding:
+    try:
+        return look()
+    except (TaskWeaverError, OSError) as error:
+        return Finding(name, "fail", str(error), fix)
+
+
+def _python() -> Finding:
+    return Finding("python", "ok", f"{platform.python_version()} ({sys.executable})")
+
+
+def _packages() -> Finding:
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        fix = "Install again: python -m pip install taskweaver"
+        return Finding("packages", "fail", f"missing: {', '.join(missing)}", fix)
+    lacking = [f"{name} for {what}" for name, what in _USEFUL.items() if find_spec(name) is None]
+    extra = f"; not installed: {', '.join(lacking)}" if lacking else ", Parquet and Excel too"
+    return Finding("packages", "ok", f"all there{extra}")
+
+
+def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
+    broken = {str(error) for error in _broken(app)}
+    odd = [warning for warning in app.warnings if warning not in broken]
+    for warning in odd:
+        yield Finding("config", "warn", warning)
+    if not odd:
+        yield Finding("config", "ok", f"{app.app_dir}")
+
+
+def _broken(app: TaskWeaverApp) -> list[Exception]:
+    plugins, roles = app.app_injector.get(PluginRegistry), app.app_injector.get(RoleRegistry)
+    return [*plugins.broken.values(), *roles.broken]
+
+
+def _writing(app: TaskWeaverApp) -> Finding:
+    folder = app.app_injector.get(FoldersConfig).workspace
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        free = os.statvfs(folder) if hasattr(os, "statvfs") else None
+    room = f", {free.f_bavail * free.f_frsize / 2**30:,.1f} GiB free" if free else ""
+    return Finding("writing", "ok", f"{folder}{room}")
+
+
+def _model(app: TaskWeaverApp) -> Finding:
+    api = LLMApi(app.app_injector.get(ModelServices))
+    since = monotonic()
+    api.chat_completion([format_chat_message("user", "Answer with the word ok.")])
+    took = format_seconds(monotonic() - since)
+    return Finding("model", "ok", f"{app.announcement.removeprefix('model: ')}; answered in {took}")
+
+
+def _kernel(app: TaskWeaverApp) -> Finding:
+    since = monotonic()
+    with tempfile.TemporaryDirectory(prefix="taskweaver-doctor-") as folder:
+        limits = app.app_injector.get(ExecutionConfig).limits
+        manager = code_execution_service_factory(folder, limits=limits)
+        try:
+            client = manager.get_session_client("doctor", session_dir=folder, cwd=folder)
+            result = client.execute_code("doctor", "1+1")
+        finally:
+            manager.clean_up()
+    took = format_seconds(monotonic() - since)
+    if str(result.output) != "2":
+        return Finding("kernel", "fail", f"1+1 gave {result.output or result.error!r} in {took}")
+    return Finding("kernel", "ok", f"1+1 is 2, {took} after the start")
+
+
+def _plugins_and_roles(app: TaskWeaverApp) -> Iterator[Finding]:
+    plugins, roles = app.app_injector.get(PluginRegistry), app.app_injector.get(RoleRegistry)
+    names = {"plugins": sorted(plugins.plugins), "roles": roles.get_role_name_list()}
+    for name, found in names.items():
+        yield Finding(name, "ok", ", ".join(found) or "none")
+    for error in _broken(app):
+        yield Finding("broken", "fail", str(error), "Correct the file, or remove it.")

@@ -1,0 +1,174 @@
+"""The command line. Everything heavy is imported inside the commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from taskweaver import __version__
+from taskweaver.errors import TaskWeaverError
+
+USAGE, INTERRUPTED = 2, 130
+
+EXAMPLES = """\b
+Examples:
+  taskweaver init sales                   make a project folder with sample data
+  taskweaver -p sales                     ask questions about it
+  taskweaver -p sales -m "describe orders.csv"
+  taskweaver --file my.csv -m "plot Count per month" --json
+  echo "how many rows has my.csv?" | taskweaver
+  taskweaver -p sales doctor              say what works here
+
+\b
+Exit status: 0 answered, 1 not answered, 2 wrong usage or configuration,
+130 interrupted."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Commands(click.Group):
+    """Tells the user of an error in one line; ``--debug`` shows where it came from."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _end(ctx, "interrupted", INTERRUPTED)
+        except (TaskWeaverError, OSError) as error:
+            _end(ctx, str(error), USAGE)
+
+
+def _end(ctx: click.Context, reason: str, status: int) -> NoReturn:
+    """Say why, in one line; called while the error is being handled."""
+    from taskweaver.console.surface import is_plain
+
+    if ctx.params.get("debug"):
+        import traceback
+
+        traceback.print_exc()
+    line = f"error: {' '.join(reason.split())}"
+    click.secho(line, err=True, fg=None if is_plain(sys.stderr) else "red")
+    ctx.exit(status)
+
+
+def chat_options(command: F) -> F:
+    """Add the options that say what is asked, and how it is answered."""
+    options = (
+        click.option("-m", "--message", metavar="TEXT", help="Ask one question and exit."),
+        click.option(
+            "-f",
+            "--file",
+            "files",
+            multiple=True,
+            metavar="PATH",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Add a file to the first question; may be repeated.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print each round as a line of JSON."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "-p",
+    "--project",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Project folder; by default the nearest one above the current folder.",
+)
+@chat_options
+@click.option("--debug", is_flag=True, help="Show where an error came from.")
+@click.version_option(__version__, prog_name="taskweaver")
+@click.pass_context
+def commands(
+    ctx: click.Context,
+    /,
+    *,
+    project: Path | None,
+    message: str | None,
+    files: tuple[Path, ...],
+    as_json: bool,
+    **_: object,
+) -> None:
+    """Ask questions about your data: a plan, code and a live Python kernel answer.
+
+    Without a command it opens a chat. Text on standard input is asked as one question.
+    """
+    ctx.obj = project
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(chat, message=message, files=files, as_json=as_json)
+
+
+@commands.command()
+@chat_options
+@click.pass_obj
+def chat(
+    project: Path | None, *, message: str | None, files: tuple[Path, ...], as_json: bool
+) -> None:
+    """Ask questions; this is what happens without a command."""
+    _require_folder(project)
+    asked = message if message is not None else _piped_text()
+    if asked is None:
+        if as_json:
+            raise click.UsageError("--json needs a question: use --message, or pipe it in.")
+        from taskweaver.cli.chat import converse
+
+        converse(project, files)
+        return
+    if not asked.strip():
+        raise click.UsageError("Nothing was asked: the message is empty.")
+    from taskweaver.cli.script import run_script
+
+    sys.exit(run_script(project, asked, files, as_json=as_json))
+
+
+@commands.command()
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.pass_obj
+def init(project: Path | None, folder: Path | None) -> None:
+    """Make a project folder: configuration, examples, sample data."""
+    target = folder or project
+    if target is None:
+        raise click.UsageError("Which folder? For example: taskweaver init sales")
+    from taskweaver.cli.project import create_project
+
+    for line in create_project(target):
+        click.echo(line)
+
+
+@commands.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.pass_obj
+def doctor(project: Path | None, *, as_json: bool) -> None:
+    """Say what works here, and what to do about the rest."""
+    _require_folder(project)
+    from taskweaver.cli.doctor import examine
+
+    sys.exit(examine(project, as_json=as_json))
+
+
+def _require_folder(project: Path | None) -> None:
+    if project is not None and not project.is_dir():
+        raise click.UsageError(
+            f"There is no folder {project}; `taskweaver init {project}` makes a project there."
+        )
+
+
+def _piped_text() -> str | None:
+    """Return what was piped in, or None at a terminal."""
+    if sys.stdin is None or sys.stdin.closed:
+        return ""
+    return None if sys.stdin.isatty() else sys.stdin.read()

@@ -1,0 +1,86 @@
+"""Questions from a script: asked one after another, answered on standard output."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.cli.chat import ending_orderly
+from taskweaver.console.blocks import Note
+from taskweaver.console.chat import Chat, is_answered
+from taskweaver.console.commands import CommandLine
+from taskweaver.console.surface import PlainSurface, open_surface
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.round import Round
+
+_COMMAND_LINE = re.compile(r"^(/[A-Za-z?]+(?:[ \t][^\n]*)?)$", re.MULTILINE)
+
+
+def run_script(
+    project: Path | None, text: str, files: Sequence[Path] = (), *, as_json: bool = False
+) -> int:
+    """Ask what a text says and return the exit status.
+
+    The text is one message; lines that are commands, such as ``/reset``, divide it.
+
+    Args:
+        project: Project folder; None looks upwards from the current one.
+        text: What to ask.
+        files: Files that go with the first message.
+        as_json: Whether rounds go to standard output as lines of JSON, and all else to
+            standard error.
+
+    Raises:
+        TaskWeaverError: If the project cannot be opened.
+        KeyboardInterrupt: If the user stopped it.
+    """
+    surface = open_surface(sys.stderr if as_json else None)
+    notices = PlainSurface(sys.stderr)
+    with ending_orderly(), TaskWeaverApp(project) as app:
+        for notice in (*app.warnings, app.announcement):
+            notices.show(Note(notice))
+        chat = Chat(app, surface)
+        chat.waiting += [path.resolve() for path in files]
+        is_good = True
+        for message in messages_in(text):
+            if _COMMAND_LINE.fullmatch(message):
+                if not CommandLine(chat).handle(message):
+                    break
+                continue
+            answered = chat.ask(message)
+            is_good = is_good and is_answered(answered)
+            if as_json and answered is not None:
+                click.echo(json.dumps(_facts(chat, answered), ensure_ascii=False))
+    return 0 if is_good else 1
+
+
+def messages_in(text: str) -> list[str]:
+    """Divide a text at the lines that are commands."""
+    return [part.strip() for part in _COMMAND_LINE.split(text) if part.strip()]
+
+
+def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
+    """Return a round as plain data: its own wire form, and what one usually looks for in it."""
+    usage = chat.session.round_usage
+    made = [
+        str(chat.session.execution_cwd / path)
+        for post in round_.post_list
+        for attachment in post.get_attachment(AttachmentType.artifact_paths)
+        for path in attachment.content
+    ]
+    return {
+        "session_id": chat.session.session_id,
+        **round_.to_dict(),
+        "is_answered": is_answered(round_),
+        "answer": round_.post_list[-1].message if round_.state == "finished" else "",
+        "artifacts": made,
+        "usage": asdict(usage),
+    }

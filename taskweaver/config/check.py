@@ -1,0 +1,78 @@
+"""Checks a whole configuration at start: names that do not exist, values of the wrong type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.errors import ConfigError
+from taskweaver.config.known_keys import BY_NAME, Key, find
+
+_PACKAGED = ("planner", "code_interpreter", "code_generator")
+_EXT_LLMS = "ext_llms.llm_configs"
+
+
+def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]:
+    """Check every value that somebody set.
+
+    Args:
+        src: The configuration.
+        extra_prefixes: Names of further roles; all keys below them are theirs.
+
+    Returns:
+        One sentence for each key that nobody reads, with the known key most like it.
+
+    Raises:
+        ConfigError: If a value is of the wrong type.
+    """
+    roles = tuple(dict.fromkeys([*_PACKAGED, *extra_prefixes]))
+    warnings = []
+    for name in dict.fromkeys([*src.names(), *_PLAIN]):
+        key = _known(name, roles)
+        if key is not None:
+            if src.lookup(name) is not None:
+                src.read(key, None)
+        elif not _is_owned(name, roles):
+            warnings.append(_unknown(name, roles))
+    return warnings + _check_models(src)
+
+
+_PLAIN = tuple(name for name in BY_NAME if "{" not in name)
+
+
+def _known(name: str, roles: tuple[str, ...]) -> Key | None:
+    if name in BY_NAME or name.rpartition(".")[0] in roles:
+        return find(name)
+    return None
+
+
+def _is_owned(name: str, roles: tuple[str, ...]) -> bool:
+    prefix = name.partition(".")[0]
+    return prefix in roles and prefix not in _PACKAGED
+
+
+def _unknown(name: str, roles: tuple[str, ...]) -> str:
+    known = list(_PLAIN)
+    for row in BY_NAME:
+        if row.startswith("{role}."):
+            known += [row.replace("{role}", role) for role in roles]
+    match = get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"did you mean {match[0]}?" if match else "it has no effect."
+    return f"There is no configuration key {name}; {hint}"
+
+
+def _check_models(src: AppConfigSource) -> list[str]:
+    """Check the keys of each further model as if they were the main one's."""
+    warnings = []
+    for alias, values in (src.get_dict(_EXT_LLMS, None) or {}).items():
+        where = f"{_EXT_LLMS} ({alias})"
+        if not isinstance(values, dict):
+            raise ConfigError(where, "must be an object of `llm.*` keys.")
+        trial = AppConfigSource(None, values, src.app_base_path)
+        for name, value in values.items():
+            if name not in BY_NAME or not name.startswith("llm."):
+                warnings.append(f"{where}: {_unknown(name, ())}")
+            elif value is not None:
+                trial.read(BY_NAME[name], None)
+    return warnings

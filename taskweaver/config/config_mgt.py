@@ -1,0 +1,196 @@
+"""Where a configuration value comes from.
+
+The first that has it wins: values set with ``source="override"``, the dictionary of the
+application, the environment, the project's JSON file, the default. In the two first None means
+"not set here"; from the environment (``null``, ``none``, ``nil``) and the file it means that
+the value is None, whatever the default.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, TypeVar
+
+from taskweaver.config.coercion import coerce
+from taskweaver.config.errors import ConfigError
+from taskweaver.config.known_keys import Key, KeyType, find
+from taskweaver.config.source import read_config_file
+
+Source = Literal["override", "app", "env", "json"]
+D = TypeVar("D")
+
+UNSET: Any = object()
+"""Stands for a default that was not given; None is a default like others."""
+
+_NONE_WORDS = ("null", "none", "nil")
+
+
+class Setting(NamedTuple):
+    """A value somebody set, and in which words to tell where."""
+
+    value: Any
+    where: str
+
+
+def env_name(name: str) -> str:
+    """Return the environment variable of a key: ``llm.api_base`` is ``LLM_API_BASE``."""
+    return name.upper().replace(".", "_")
+
+
+class AppConfigSource:
+    """The configuration of an application.
+
+    The getters return a value of their type. One that nobody set is the given `default`, or else
+    the default of the table of keys; without either, `ConfigError` is raised, as it is for a
+    value that cannot be read as the type. A value that is None is returned only to a caller
+    whose own default is None; others get `ConfigError`.
+
+    Attributes:
+        app_base_path: Stands for ``${AppBaseDir}``; where relative paths start.
+    """
+
+    def __init__(
+        self,
+        config_file_path: str | Path | None = None,
+        config: Mapping[str, Any] | None = None,
+        app_base_path: str | Path | None = None,
+    ) -> None:
+        """Read the configuration file.
+
+        Args:
+            config_file_path: The JSON file; None for none.
+            config: Values of the application, before the environment.
+            app_base_path: The project folder; None takes that of the file, or the current one.
+
+        Raises:
+            ConfigError: If the file cannot be read.
+        """
+        file = Path(config_file_path) if config_file_path is not None else None
+        base = Path(app_base_path) if app_base_path is not None else (file.parent if file else None)
+        self.app_base_path = (base or Path.cwd()).expanduser().resolve()
+        self._file_name = file.name if file else ""
+        self._stores: dict[Source, dict[str, Any]] = {
+            "override": {},
+            "app": dict(config or {}),
+            "json": read_config_file(file) if file else {},
+        }
+
+    def lookup(self, name: str) -> Setting | None:
+        """Return what is set for `name`, unconverted, or None when nobody set it."""
+        for source in ("override", "app"):
+            value = self._stores[source].get(name)
+            if value is not None:
+                return Setting(value, "set by the application")
+        text = os.environ.get(env_name(name), "").strip()
+        if text:
+            value = None if text.lower() in _NONE_WORDS else text
+            return Setting(value, f"set by the environment variable {env_name(name)}")
+        if name in self._stores["json"]:
+            return Setting(self._stores["json"][name], f"set in {self._file_name}")
+        return None
+
+    def names(self) -> Iterator[str]:
+        """Yield every key that the application or the file sets, once."""
+        yield from dict.fromkeys(name for store in self._stores.values() for name in store)
+
+    def read(self, key: Key, default: D = UNSET) -> Any | D:
+        """Return the value of a key.
+
+        Args:
+            key: The key with its type.
+            default: Value when nobody set it; without one the key's own default counts.
+
+        Raises:
+            ConfigError: If the value cannot be read as the key's type, or is missing.
+        """
+        setting = self.lookup(key.name)
+        if setting is None:
+            value = key.default if default is UNSET else default
+            return self._default(key, value, is_optional=default is None)
+        if setting.value is None:
+            if default is None:
+                return None
+            raise ConfigError(
+                key.name, f"is {setting.where} to null, which it cannot be.", "Remove it."
+            )
+        try:
+            return coerce(key, setting.value, self.app_base_path)
+        except ValueError as error:
+            shown = "" if isinstance(setting.value, Mapping | list) else f", not {setting.value!r}"
+            raise ConfigError(key.name, f"({setting.where}) must be {error}{shown}.") from None
+
+    def _default(self, key: Key, value: Any, *, is_optional: bool) -> Any:
+        if value is None:
+            if is_optional:
+                return None
+            raise ConfigError(
+                key.name,
+                "is needed and not set.",
+                f"Set it in taskweaver_config.json, or as {env_name(key.name)}.",
+            )
+        if key.type in {"path", "list", "dict"}:  # a path to expand, or one that can be changed
+            return coerce(key, value, self.app_base_path)
+        return value
+
+    def _get(self, name: str, type: KeyType, default: D, choices: Sequence[str] = ()) -> Any | D:
+        known = find(name)
+        own = known.default if known is not None else None
+        options = tuple(choices) or (known.choices if known is not None else ())
+        return self.read(Key(name, type, own, "", options), default)
+
+    def get_str(self, name: str, default: D = UNSET) -> str | D:
+        """Return a text."""
+        return self._get(name, "str", default)
+
+    def get_bool(self, name: str, default: D = UNSET) -> bool | D:
+        """Return a truth value."""
+        return self._get(name, "bool", default)
+
+    def get_int(self, name: str, default: D = UNSET) -> int | D:
+        """Return a whole number."""
+        return self._get(name, "int", default)
+
+    def get_float(self, name: str, default: D = UNSET) -> float | D:
+        """Return a number."""
+        return self._get(name, "float", default)
+
+    def get_list(self, name: str, default: D = UNSET) -> list[str] | D:
+        """Return a list of texts."""
+        return self._get(name, "list", default)
+
+    def get_dict(self, name: str, default: D = UNSET) -> dict[str, Any] | D:
+        """Return a dictionary."""
+        return self._get(name, "dict", default)
+
+    def get_path(self, name: str, default: D = UNSET) -> str | D:
+        """Return a path as text: absolute, its placeholders filled in."""
+        return self._get(name, "path", default)
+
+    def get_enum(self, name: str, options: Sequence[str] = (), default: D = UNSET) -> str | D:
+        """Return one of `options`, or of the choices in the table of keys."""
+        return self._get(name, "enum", default, options)
+
+    def set_config_value(
+        self, name: str, type: KeyType, value: Any, source: Source = "app"
+    ) -> None:
+        """Set a value in the override, application or file layer.
+
+        Raises:
+            ConfigError: If the value cannot be read as `type`.
+            ValueError: If the layer is another one.
+        """
+        if source not in self._stores:
+            raise ValueError(f"values are set in {', '.join(self._stores)}, not in {source!r}")
+        if value is not None and type != "enum":
+            try:
+                value = coerce(Key(name, type, None, ""), value, self.app_base_path)
+            except ValueError as error:
+                raise ConfigError(name, f"must be {error}, not {value!r}.") from None
+        self._stores[source][name] = value
+
+    def clone(self) -> Self:
+        """Return a copy whose values can be set without touching this one."""
+        return deepcopy(self)

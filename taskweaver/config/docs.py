@@ -1,0 +1,100 @@
+"""Prints ``docs/configuration.md`` from the table of keys: ``python -m taskweaver.config.docs``."""
+
+from __future__ import annotations
+
+import sys
+from itertools import groupby
+
+from taskweaver.config.config_mgt import env_name
+from taskweaver.config.known_keys import KEYS, Key, expand
+
+_HEAD = """\
+# Configuration
+
+A project is configured by `taskweaver_config.json` in its folder: one JSON object of dotted keys.
+
+```json
+{"llm.api_base": "http://localhost:8080/v1", "planner.max_retry_count": 2}
+```
+
+Where several places set a key, the first of these counts: values set by the program
+(`TaskWeaverApp(config=...)`), the environment, the file, the default. A key's environment variable
+is its name in capitals with `_` for `.`, e.g. `LLM_API_KEY` for `llm.api_key`; lists are written
+with commas there, and `null` unsets a key.
+
+In a path `${AppBaseDir}` is the project folder, `${ModuleBaseDir}` the installed package and `~`
+the home directory; relative paths start at the project folder. `{role}` stands for the name of any
+role.
+
+At start, keys that do not exist are reported with the known key most like them, and a value of the
+wrong type is an error.
+
+This page is printed by `python -m taskweaver.config.docs` from `taskweaver/config/known_keys.py`.
+"""
+
+_TITLES = {
+    "llm": "The model",
+    "ext_llms": "Further models",
+    "session": "Sessions",
+    "{role}": "Every role",
+    "planner": "The Planner",
+    "code_interpreter": "The CodeInterpreter",
+    "code_generator": "The CodeInterpreter's code model",
+    "plugin": "Plugins",
+    "role": "Further roles",
+    "workspace": "Workspace",
+    "execution_service": "Kernels",
+    "execution": "Cells",
+    "logging": "Logs",
+    "tracing": "Traces",
+}
+
+
+def _section(key: Key) -> str:
+    return key.name.partition(".")[0]
+
+
+def _default(key: Key) -> str:
+    match key.default:
+        case None:
+            return "not set"
+        case bool():
+            return f"`{str(key.default).lower()}`"
+        case list():
+            return f"`{', '.join(key.default)}`"
+        case "":
+            return "empty"
+        case _:
+            return f"`{key.default}`"
+
+
+def _row(key: Key) -> str:
+    choices = (
+        f" One of {', '.join(f'`{choice}`' for choice in key.choices)}." if key.choices else ""
+    )
+    kind = "text" if key.type == "str" else key.type
+    return f"| `{key.name}` | {kind} | {_default(key)} | {key.doc}{choices} |"
+
+
+def render() -> str:
+    """Return the page as Markdown."""
+    order = list(_TITLES)
+    keys = sorted(
+        (key for row in KEYS for key in expand(row)), key=lambda key: order.index(_section(key))
+    )
+    parts = [_HEAD]
+    for section, rows in groupby(keys, _section):
+        lines = [
+            f"## {_TITLES[section]}",
+            "",
+            "| key | type | default | meaning |",
+            "| --- | --- | --- | --- |",
+        ]
+        parts.append("\n".join([*lines, *map(_row, rows)]) + "\n")
+    example = env_name("session.max_internal_chat_round_num")
+    parts.append(f"A value for one run: `{example}=30 python -m taskweaver`.\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

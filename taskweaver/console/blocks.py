@@ -1,0 +1,170 @@
+"""What a conversation looks like, as data: blocks that a terminal draws and a pipe spells.
+
+`RoundView` turns events into blocks; `draw` and `spell` turn blocks into rich renderables and
+into plain lines. Nothing else in the console knows how anything looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The Planner's plan, complete."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """What a role thinks before it acts."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A message from one role to another, shown in a few lines.
+
+    Attributes:
+        sender: Alias of the role that wrote it.
+        receiver: Alias of the role it is for; empty while that is open.
+        text: The message.
+    """
+
+    sender: str
+    receiver: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A cell that is going to run."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """Lines running code printed.
+
+    Attributes:
+        lines: The lines, without their ends.
+        is_error: Whether they went to standard error.
+    """
+
+    lines: tuple[str, ...]
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a cell ended.
+
+    Attributes:
+        is_ok: Whether it ran to its end.
+        seconds: How long it took, as seen from here.
+    """
+
+    is_ok: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value of a cell's last expression, as text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Traceback:
+    """Why a cell failed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files a cell made, as paths a person can open."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark by the way."""
+
+    text: str
+    is_warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the user is told, as Markdown.
+
+    Attributes:
+        text: The answer.
+        gave_up: Whether it says that the task could not be done.
+    """
+
+    text: str
+    gave_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Why a round failed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The last line of a round.
+
+    Attributes:
+        is_ok: Whether the round was answered.
+        seconds: Its duration.
+        tokens: Tokens the models read and wrote; 0 when none was asked.
+        is_estimated: Whether that is our estimate.
+        cost: What they cost, where a price is configured.
+    """
+
+    is_ok: bool
+    seconds: float
+    tokens: int = 0
+    is_estimated: bool = False
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and what they stand for, in two columns."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+Outcome = Printed | Ran | Value | Traceback | Files | Note | Facts | Broken | Done
+Block = Plan | Thought | Order | Code | Answer | Outcome
+
+
+def describe_effort(done: Done) -> str:
+    """Return time, tokens and cost in a few words, such as ``4.2 s, 1,204 tokens``."""
+    parts = [format_seconds(done.seconds)]
+    if done.tokens:
+        parts.append(f"{'about ' if done.is_estimated else ''}{done.tokens:,} tokens")
+    if done.cost is not None:
+        parts.append(f"cost {done.cost:.4f}")
+    return ", ".join(parts)
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration as people read it: ``0.42 s``, ``12.3 s``, ``2 min 05 s``."""
+    if seconds < 1:
+        return f"{seconds:.2f} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s"

@@ -1,0 +1,269 @@
+"""From events to blocks: what of a round is worth showing, and when it is complete.
+
+Nothing is shown twice: a run's report repeats its code, output and files, so of the report
+only the value is shown; a plan that did not change is left out; a post's error is kept back until
+it is clear whether the round fails of it, which then says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from taskweaver.console.blocks import (
+    Answer,
+    Block,
+    Broken,
+    Code,
+    Done,
+    Files,
+    Note,
+    Order,
+    Plan,
+    Printed,
+    Ran,
+    Thought,
+    Traceback,
+    Value,
+)
+from taskweaver.console.surface import PREVIEW_CHARS, Surface
+from taskweaver.console.text import display_path, overwritten, safe, section
+from taskweaver.llm.types import Usage
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.module.events import (
+    PostEventType,
+    RoundEventType,
+    TaskWeaverEvent,
+)
+
+USER = "User"
+MOST_LINES = 200
+LINE_CHARS = 2_000
+TRACEBACK_LINES = 12
+
+_PREVIEWS: dict[AttachmentType, Callable[[str], Block]] = {
+    AttachmentType.plan_reasoning: Thought,
+    AttachmentType.plan: Plan,
+    AttachmentType.thought: Thought,
+    AttachmentType.reply_content: Code,
+}
+_REMARKS = {
+    AttachmentType.text,
+    AttachmentType.function,
+    AttachmentType.web_exploring_plan,
+    AttachmentType.web_exploring_link,
+}
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What is known of the post that is being written."""
+
+    sender: str
+    receiver: str = ""
+    message: str = ""
+    is_in_words: bool = False
+    is_report: bool = False
+    is_sent_back: bool = False
+    gave_up: bool = False
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What a running cell printed."""
+
+    since: float = field(default_factory=monotonic)
+    pending: dict[str, str] = field(default_factory=dict)
+    shown: int = 0
+    left_out: int = 0
+
+
+class RoundView:
+    """Shows one round on a surface; pass it to `Session.send_message` inside `watching`."""
+
+    def __init__(
+        self, surface: Surface, files_in: Path, usage: Callable[[], Usage] = Usage
+    ) -> None:
+        """Show a round.
+
+        Args:
+            surface: Where it is shown.
+            files_in: Folder the session's artifact paths start from.
+            usage: Asked for what the session's models consumed so far.
+        """
+        self._surface = surface
+        self._files_in = files_in
+        self._usage = usage
+        self._usage_before = usage()
+        self._since = monotonic()
+        self._draft = _Draft("")
+        self._run = _Run()
+        self._plan = ""
+        self._pending_error = ""
+        self._has_failed = False
+
+    def spent(self) -> Usage:
+        """Return what the models consumed since this view was made."""
+        return self._usage() - self._usage_before
+
+    def status(self) -> str:
+        """Return the tokens so far, and how to stop; for the surface's status line."""
+        tokens = self.spent().total_tokens
+        return f"{tokens:,} tokens, Ctrl-C stops" if tokens else "Ctrl-C stops"
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Show what happened."""
+        if isinstance(event.t, RoundEventType):
+            self._round_changed(event.t, event.msg)
+        elif isinstance(event.t, PostEventType):
+            self._post_changed(event.t, event.msg, event.extra)
+
+    def _round_changed(self, kind: RoundEventType, text: str) -> None:
+        if kind is RoundEventType.round_error:
+            self._has_failed = True
+            self._pending_error = ""
+            self._flush_lines()
+            self._surface.show(Broken(safe(text)))
+        elif kind is RoundEventType.round_end:
+            self._release_error()
+            spent, seconds = self.spent(), monotonic() - self._since
+            done = Done(
+                not self._has_failed, seconds, spent.total_tokens, spent.is_estimated, spent.cost
+            )
+            self._surface.preview(None)
+            self._surface.show(done)
+
+    def _post_changed(self, kind: PostEventType, text: str, facts: dict[str, Any]) -> None:
+        match kind:
+            case PostEventType.post_start:
+                self._release_error()
+                self._draft = _Draft(facts["role"])
+            case PostEventType.post_status_update:
+                self._surface.ask_status(f"{self._draft.sender}: {safe(text)}")
+            case PostEventType.post_send_to_update:
+                self._draft.receiver = facts["role"]
+            case PostEventType.post_message_update:
+                self._grow_message(text)
+            case PostEventType.post_attachment_update:
+                self._grow_attachment(text, facts)
+            case PostEventType.post_execution_output:
+                self._print(facts["stream"], facts["text"])
+            case PostEventType.post_error:
+                self._draft.message = ""
+                self._pending_error = safe(text)
+                self._surface.preview(None)
+            case PostEventType.post_end:
+                self._finish_post()
+
+    def _grow_message(self, text: str) -> None:
+        draft = self._draft
+        draft.message += text
+        if not draft.is_report:
+            self._surface.preview(self._message_block(draft.message[-PREVIEW_CHARS:]))
+
+    def _message_block(self, text: str) -> Block:
+        draft = self._draft
+        if draft.receiver == USER:
+            return Answer(safe(text).strip(), draft.gave_up)
+        return Order(draft.sender, draft.receiver, safe(text).strip())
+
+    def _finish_post(self) -> None:
+        draft = self._draft
+        self._surface.preview(None)
+        self._flush_lines()
+        if draft.receiver == draft.sender:
+            self._pending_error = ""
+            what = "mends the code" if draft.is_report else "answers again: the reply was unusable"
+            self._surface.show(Note(f"{draft.sender} {what}"))
+        elif draft.message.strip() and not draft.is_report:
+            self._surface.show(self._message_block(draft.message))
+
+    def _release_error(self) -> None:
+        """Show a post's error that did not make the round fail."""
+        if self._pending_error:
+            self._surface.show(Note(self._pending_error, is_warning=True))
+        self._pending_error = ""
+
+    def _grow_attachment(self, text: str, facts: dict[str, Any]) -> None:
+        kind, id_ = facts["type"], facts["id"]
+        texts = self._draft.texts
+        texts[id_] = texts.get(id_, "") + text
+        if facts["is_end"]:
+            self._surface.preview(None)
+            self._finish_attachment(kind, safe(texts.pop(id_)).rstrip())
+        elif kind in _PREVIEWS and not self._draft.is_in_words:
+            self._surface.preview(_PREVIEWS[kind](safe(texts[id_])[-PREVIEW_CHARS:]))
+
+    def _finish_attachment(self, kind: AttachmentType, text: str) -> None:
+        draft = self._draft
+        match kind:
+            case AttachmentType.plan if text.strip() and text != self._plan:
+                self._plan = text
+                self._surface.show(Plan(text.strip()))
+            case AttachmentType.thought if text.strip():
+                self._surface.show(Thought(text.strip()))
+            case AttachmentType.stop:
+                draft.gave_up = text.strip() == "TaskFailure"
+            case AttachmentType.reply_type:
+                draft.is_in_words = text.strip().lower() == "text"
+            case AttachmentType.reply_content if text.strip() and not draft.is_in_words:
+                self._surface.show(Code(text.strip("\n")))
+                self._run = _Run()
+            case AttachmentType.verification if text.strip() == "INCORRECT":
+                self._surface.show(Note("the code was refused by its check", is_warning=True))
+            case _ if kind in _REMARKS and text.strip():
+                self._surface.show(Note(text.strip()))
+            case _:
+                self._finish_run(kind, text)
+
+    def _finish_run(self, kind: AttachmentType, text: str) -> None:
+        match kind:
+            case AttachmentType.execution_status if text in {"SUCCESS", "FAILURE"}:
+                self._draft.is_report = True
+                self._flush_lines()
+                self._surface.show(Ran(text == "SUCCESS", monotonic() - self._run.since))
+            case AttachmentType.execution_result:
+                value = section(text, "Result")
+                if value.strip():
+                    self._surface.show(Value(value))
+            case AttachmentType.code_error:
+                lines = text.strip().splitlines()
+                cut = ["..."] if len(lines) > TRACEBACK_LINES else []
+                self._surface.show(Traceback("\n".join([*cut, *lines[-TRACEBACK_LINES:]])))
+            case AttachmentType.artifact_paths:
+                paths = [self._files_in / line for line in text.splitlines() if line.strip()]
+                self._surface.show(Files(tuple(display_path(path) for path in paths)))
+
+    def _print(self, stream: str, text: str) -> None:
+        whole, _, rest = (self._run.pending.get(stream, "") + text).rpartition("\n")
+        self._run.pending[stream] = rest[-LINE_CHARS:]
+        if whole:
+            self._show_lines(stream, whole.split("\n"))
+        if rest:
+            self._surface.preview(Printed((safe(overwritten(rest))[:LINE_CHARS],)))
+
+    def _show_lines(self, stream: str, lines: list[str]) -> None:
+        run = self._run
+        kept = lines[: max(MOST_LINES - run.shown, 0)]
+        run.shown += len(kept)
+        run.left_out += len(lines) - len(kept)
+        if kept:
+            shown = tuple(safe(overwritten(line))[:LINE_CHARS] for line in kept)
+            self._surface.show(Printed(shown, is_error=stream == "stderr"))
+        elif run.left_out:
+            self._surface.ask_status(f"{run.left_out:,} more lines of output")
+
+    def _flush_lines(self) -> None:
+        run = self._run
+        for stream, rest in run.pending.items():
+            if rest:
+                self._show_lines(stream, [rest])
+        run.pending.clear()
+        if run.left_out:
+            self._surface.show(Note(f"{run.left_out:,} more lines of output are not shown"))
+        run.left_out = 0
+        self._surface.preview(None)

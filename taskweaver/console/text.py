@@ -1,0 +1,87 @@
+"""Text from models and kernels, made safe and short for a terminal."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
+    r"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # window title, links, device strings
+    r"|[ -/]*[0-~])"
+)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def safe(text: str) -> str:
+    """Return `text` without anything a terminal would obey instead of showing."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    return _SURROGATES.sub("\ufffd", _CONTROLS.sub("", text))
+
+
+def overwritten(line: str) -> str:
+    """Return what a terminal would leave of a line with carriage returns (progress bars)."""
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+def head(text: str, lines: int, chars: int) -> str:
+    """Return at most `lines` lines and `chars` characters of the beginning of `text`."""
+    kept = "\n".join(text.strip().splitlines()[:lines])
+    is_whole = kept == text.strip() and len(kept) <= chars
+    return kept if is_whole else kept[:chars].rstrip() + " ..."
+
+
+def section(report: str, title: str) -> str:
+    """Return the body of a section of a run's report, without its fence; empty if absent."""
+    pattern = rf"^#{{2,3}} {re.escape(title)}\n(?:(`{{3,}})\w*\n(.*?)\n\1$|([^\n]*))"
+    match = re.search(pattern, report, re.DOTALL | re.MULTILINE)
+    if match is None:
+        return ""
+    return match[2] if match[1] else match[3]
+
+
+def display_path(path: Path, start: Path | None = None) -> str:
+    """Return a path as one would type it: relative to `start` (the current folder) if shorter."""
+    whole = str(path)
+    try:
+        relative = str(path.relative_to(start or Path.cwd()))
+    except ValueError:
+        home = Path.home()
+        relative = str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else whole
+    return min(relative, whole, key=len)
+
+
+def as_rows(text: str) -> tuple[list[str], list[list[str]]] | None:
+    """Read the text of a value as a table: a list of like dictionaries, or one dictionary.
+
+    Returns:
+        Column names and rows, or None when the value is not a table.
+    """
+    if not text.lstrip().startswith(("[{", "{")) or len(text) > 20_000:
+        return None
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    if isinstance(value, dict):
+        return _rows_of_dict(value)
+    if not isinstance(value, list):
+        return None
+    names = list(value[0])
+    if not all(isinstance(row, dict) and list(row) == names for row in value):
+        return None
+    return [str(name) for name in names], [[_cell(item) for item in row.values()] for row in value]
+
+
+def _rows_of_dict(value: dict[Any, Any]) -> tuple[list[str], list[list[str]]] | None:
+    is_flat = not any(isinstance(item, dict | list | tuple | set) for item in value.values())
+    return (["", "value"], [[str(k), _cell(v)] for k, v in value.items()]) if is_flat else None
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,215 @@
+"""The one way roles talk to models."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.retry import Backoff, StatusListener, stream_with_retries
+from taskweaver.llm.services import Model, ModelServices
+from taskweaver.llm.types import (
+    ChatMessage,
+    Chunk,
+    ModelRequest,
+    Usage,
+    format_chat_message,
+)
+from taskweaver.llm.usage import Ledger
+from taskweaver.utils.cancel import CancelToken
+
+
+class LLMApi:
+    """A session's way to the models: adds up what its calls consume, and can give them up."""
+
+    def __init__(self, services: ModelServices) -> None:
+        self._services = services
+        self._ledger = Ledger()
+        self._lock = threading.Lock()
+        self._in_flight: set[CancelToken] = set()
+
+    @property
+    def usage(self) -> Usage:
+        """What the calls made here consumed so far."""
+        return self._ledger.total
+
+    def cancel(self) -> None:
+        """Give up every call in flight; their callers get a `ModelError` of kind ``cancelled``."""
+        with self._lock:
+            tokens = list(self._in_flight)
+        for token in tokens:
+            token.cancel()
+
+    def chat_completion(  # noqa: PLR0913 - each sampling option is a name of its own
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        llm_alias: str = "",
+        json_schema: Mapping[str, Any] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] | None = None,
+        **extra: Any,
+    ) -> ChatMessage:
+        """Ask a model; return its whole reply.
+
+        Args and errors are those of `chat_completion_stream`.
+        """
+        pieces = self.chat_completion_stream(
+            messages,
+            llm_alias=llm_alias,
+            json_schema=json_schema,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            top_p=top_p,
+            stop=stop,
+            **extra,
+        )
+        return format_chat_message("assistant", "".join(str(piece["content"]) for piece in pieces))
+
+    def chat_completion_stream(  # noqa: PLR0913 - as chat_completion
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        llm_alias: str = "",
+        json_schema: Mapping[str, Any] | None = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        top_p: float | None = None,
+        stop: Sequence[str] | None = None,
+        on_status: StatusListener | None = None,
+        **extra: Any,
+    ) -> Iterator[ChatMessage]:
+        """Ask a model; yield its reply piece by piece. Closing the generator gives the call up.
+
+        Args:
+            messages: The chat so far.
+            llm_alias: Which model; empty is the main one.
+            json_schema: Schema of a structured reply. One that is cut off at the length limit
+                is passed on as it is, since its form shows that.
+            temperature: Sampling temperature; None leaves it to the configuration.
+            max_tokens: Longest reply in tokens; None leaves it to the configuration.
+            top_p: Nucleus sampling; None leaves it to the configuration.
+            stop: Texts that end the reply; None leaves it to the configuration.
+            on_status: Told in a few words when the call waits to be tried again.
+            extra: Options of the endpoint, passed through.
+
+        Yields:
+            Assistant messages whose contents are the new text.
+
+        Raises:
+            ModelError: If the call fails or is cancelled, or free text is empty, filtered or
+                cut off.
+        """
+        model = self._services.model(llm_alias)
+        with self._call() as token:
+            request = ModelRequest(
+                messages,
+                json_schema,
+                temperature,
+                max_tokens,
+                top_p,
+                [stop] if isinstance(stop, str) else stop,
+                extra,
+                token,
+            )
+            with closing(self._stream(model, request, on_status)) as pieces:
+                for text in pieces:
+                    yield {"role": "assistant", "content": text}
+
+    def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
+        """Return what a model makes of `text` when it follows `instructions`.
+
+        Raises:
+            ModelError: If the call fails.
+        """
+        messages = [
+            format_chat_message("system", instructions),
+            format_chat_message("user", text),
+        ]
+        return str(self.chat_completion(messages, llm_alias=llm_alias)["content"])
+
+    def get_embedding(self, text: str) -> list[float]:
+        """Return the vector of a text.
+
+        Raises:
+            ModelError: If the call fails, or no embedding model is configured.
+        """
+        return self.get_embedding_list([text])[0]
+
+    def get_embedding_list(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector per text, in order.
+
+        Raises:
+            ModelError: If the call fails, or no embedding model is configured.
+        """
+        service = self._services.embedding()
+        if service is None:
+            hint = "Set llm.embedding_api_type and llm.embedding_model."
+            raise ModelError("configuration", "no embedding model is configured.", hint=hint)
+        with self._call() as token:
+            backoff = Backoff(self._services.model().retry, token)
+            while True:
+                try:
+                    return service.get_embeddings(texts)
+                except ModelError as error:
+                    backoff.wait(error)
+
+    @contextmanager
+    def _call(self) -> Iterator[CancelToken]:
+        token = CancelToken()
+        with self._lock:
+            self._in_flight.add(token)
+        try:
+            yield token
+        finally:
+            with self._lock:
+                self._in_flight.discard(token)
+
+    def _stream(
+        self, model: Model, request: ModelRequest, on_status: Callable[[str], None] | None
+    ) -> Generator[str]:
+        texts: list[str] = []
+        last: Chunk | None = None
+        chunks = stream_with_retries(model.service, request, model.retry, on_status)
+        try:
+            for chunk in chunks:
+                last = chunk
+                if chunk.text:
+                    texts.append(chunk.text)
+                    yield chunk.text
+        finally:
+            if last is not None:
+                self._account(model, request, texts, last.usage)
+        self._check(model, request, texts, last)
+
+    def _account(
+        self, model: Model, request: ModelRequest, texts: Sequence[str], reported: Usage | None
+    ) -> None:
+        estimator, name = self._services.estimator, model.service.model
+        if reported is not None:
+            estimator.learn(name, request.messages, reported)
+        usage = reported or estimator.estimate(name, request.messages, "".join(texts))
+        self._ledger.add(model.prices.apply(usage))
+
+    def _check(
+        self, model: Model, request: ModelRequest, texts: Sequence[str], last: Chunk | None
+    ) -> None:
+        """Refuse a reply that is not whole and does not show it."""
+        name = model.service.model
+        finish = last.finish if last is not None else None
+        if finish is None:
+            raise ModelError("truncated", "the reply ended before it was complete.", name)
+        if finish == "content_filter":
+            detail = "the reply was withheld by the service's filter."
+            raise ModelError("content_filter", detail, name, "Rephrase the request.")
+        if request.schema is not None:
+            return
+        if finish == "length":
+            detail = "the reply was cut off at the length limit."
+            raise ModelError("truncated", detail, name, "Raise llm.max_tokens.")
+        if not "".join(texts).strip():
+            raise ModelError("malformed", "the reply is empty.", name, "Try again.")

@@ -1,0 +1,76 @@
+"""A Python callable as a model: for tests, for glue, for models we know nothing of."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.types import Chunk, ModelRequest
+
+
+class FunctionService:
+    """Asks a callable.
+
+    The callable gets the messages, and the `ModelRequest` too if it takes two arguments. It
+    returns the reply, or an iterator of its pieces. What it raises is passed on as it is.
+    """
+
+    def __init__(self, function: Callable[..., str | Iterator[str]]) -> None:
+        self._function = function
+        self._takes_request = _takes_two(function)
+
+    @property
+    def model(self) -> str:
+        """Name of the callable."""
+        name = getattr(self._function, "__name__", type(self._function).__name__)
+        return f"function/{name}"
+
+    def stream(self, request: ModelRequest) -> Iterator[Chunk]:
+        """Answer a request.
+
+        Raises:
+            ModelError: If the callable does not return text, or the call is cancelled.
+        """
+        arguments: tuple[Any, ...] = (request.messages,)
+        if self._takes_request:
+            arguments += (request,)
+        self._check(request)
+        reply = self._function(*arguments)
+        for piece in [reply] if isinstance(reply, str) else self._pieces(reply):
+            self._check(request)
+            if not isinstance(piece, str):
+                raise self._not_text(piece)
+            yield Chunk(piece)
+        yield Chunk(finish="stop")
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _check(self, request: ModelRequest) -> None:
+        if request.cancel.cancelled:
+            raise ModelError("cancelled", "the call was given up.", self.model)
+
+    def _pieces(self, reply: Any) -> Iterator[Any]:
+        if not isinstance(reply, Iterator):
+            raise self._not_text(reply)
+        return reply
+
+    def _not_text(self, value: object) -> ModelError:
+        detail = f"the function returned {type(value).__name__}, not text."
+        return ModelError("malformed", detail, self.model)
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in callables have none
+        return False
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        return False
+    required = [p for p in signature.parameters.values() if p.default is inspect.Parameter.empty]
+    is_variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in required)
+    return len(required) >= 2 and not is_variadic

@@ -1,0 +1,72 @@
+"""Parameters of a request, and what is known of a model's taste in them.
+
+Endpoints reject parameters by model (``max_tokens``, ``temperature``, ``stop`` ...). What was
+rejected is renamed or left out from then on.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+_RENAMED = {"max_tokens": "max_completion_tokens"}
+_KEPT = frozenset({"model", "messages", "stream"})
+_UNWANTED = re.compile(
+    r"unsupported|not supported|not (?:yet )?support|unrecogni[sz]ed|unknown|unexpected|deprecated"
+    r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default",
+    re.IGNORECASE,
+)
+
+
+class ParameterMemory:
+    """What a model does not take; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._dropped: set[str] = set()
+        self._renamed: dict[str, str] = {}
+
+    def apply(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters the model takes, under the names it takes."""
+        with self._lock:
+            named = {self._renamed.get(name, name): value for name, value in parameters.items()}
+            return {name: value for name, value in named.items() if name not in self._dropped}
+
+    def learn(self, sent: Mapping[str, Any], words: str, parameter: str = "") -> str | None:
+        """Remember what a rejection is about.
+
+        Args:
+            sent: The parameters of the rejected request.
+            words: What the endpoint said.
+            parameter: The parameter it named, if its error has a place for that.
+
+        Returns:
+            The parameter that will not be sent again under this name; None when the rejection
+            is about something else, and asking again would be in vain.
+        """
+        if not _UNWANTED.search(words):
+            return None
+        name = _named(sent, words, parameter.partition(".")[0])
+        if name is None:
+            return None
+        with self._lock:
+            other = _RENAMED.get(name)
+            if other is not None and other in words:
+                self._renamed[name] = other
+            else:
+                self._dropped.add(name)
+        return name
+
+
+def _named(sent: Mapping[str, Any], words: str, parameter: str) -> str | None:
+    candidates = [name for name in sent if name not in _KEPT]
+    if parameter in candidates:
+        return parameter
+    found = [
+        (match.start(), name)
+        for name in candidates
+        if (match := re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", words))
+    ]
+    return min(found)[1] if found else None

@@ -1,0 +1,72 @@
+"""Endpoints that speak the OpenAI protocol, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What is known of an endpoint.
+
+    Attributes:
+        label: Its name as people write it.
+        api_base: Its address up to where ``/chat/completions`` follows.
+        key_variable: Environment variable its users keep their key in; empty for none.
+        model: Model asked when none is configured; empty takes what the server has loaded.
+    """
+
+    label: str
+    api_base: str
+    key_variable: str = ""
+    model: str = ""
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether calls without a key are refused."""
+        return bool(self.key_variable)
+
+
+PRESETS: dict[str, Preset] = {
+    "openai": Preset("OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-4.1-mini"),
+    "ollama": Preset("Ollama", "http://127.0.0.1:11434/v1"),
+    "lmstudio": Preset("LM Studio", "http://127.0.0.1:1234/v1"),
+    "llamacpp": Preset("llama.cpp", "http://127.0.0.1:8080/v1"),
+    "vllm": Preset("vLLM", "http://127.0.0.1:8000/v1"),
+    "groq": Preset(
+        "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "llama-3.3-70b-versatile"
+    ),
+    "qwen": Preset(
+        "Qwen",
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        "DASHSCOPE_API_KEY",
+        "qwen-plus",
+    ),
+    "zhipuai": Preset(
+        "Zhipu AI", "https://open.bigmodel.cn/api/paas/v4", "ZHIPUAI_API_KEY", "glm-4-plus"
+    ),
+    "google_genai": Preset(
+        "Gemini",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "GEMINI_API_KEY",
+        "gemini-2.5-flash",
+    ),
+    "deepseek": Preset(
+        "DeepSeek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-chat"
+    ),
+    "mistral": Preset(
+        "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-small-latest"
+    ),
+    "openrouter": Preset(
+        "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter/auto"
+    ),
+}
+
+LOCAL_PORTS: dict[int, str] = {
+    11434: "Ollama",
+    1234: "LM Studio",
+    8000: "vLLM",
+    8080: "llama.cpp",
+    1337: "Jan",
+}
+"""Where local servers listen by default, the first that answers wins."""

@@ -1,0 +1,214 @@
+"""The models of an application, by alias: made when first asked for, closed together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Self, cast
+from urllib.parse import urlsplit
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm.auto import Choice, choose, choose_preset
+from taskweaver.llm.base import CompletionService, EmbeddingService
+from taskweaver.llm.config import LLMServiceConfig
+from taskweaver.llm.embedding import OpenAIEmbedding
+from taskweaver.llm.endpoint import Endpoint
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.function import FunctionService
+from taskweaver.llm.openai import OpenAIService
+from taskweaver.llm.recorded import RecordedMode, RecordedService
+from taskweaver.llm.retry import RetryPolicy
+from taskweaver.llm.usage import Prices, TokenEstimator
+
+ModelFunction = Callable[..., Any]
+"""Gets the messages (and the request, if it takes two arguments); returns text or its pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model and how it is dealt with.
+
+    Attributes:
+        service: The model.
+        retry: How often and long a failed call is tried again.
+        prices: What tokens cost.
+        reason: Why it is this one, in a few words.
+    """
+
+    service: CompletionService
+    retry: RetryPolicy
+    prices: Prices
+    reason: str
+
+
+class ModelServices:
+    """Owner of an application's models; thread-safe, a context manager.
+
+    Attributes:
+        estimator: Estimates tokens for all of them.
+    """
+
+    def __init__(self, src: AppConfigSource, *, function: ModelFunction | None = None) -> None:
+        """Read nothing yet: configuration is read when a model is first asked for.
+
+        Args:
+            src: The configuration.
+            function: Answers for ``llm.api_type`` ``function``, and for ``auto``.
+        """
+        self.estimator = TokenEstimator()
+        self._src = src
+        self._function = function
+        self._lock = threading.RLock()
+        self._models: dict[str, Model] = {}
+        self._embedding: OpenAIEmbedding | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def announcement(self) -> str:
+        """One line: which model answers, and why.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if none can be reached as configured.
+        """
+        model = self.model()
+        return f"model: {model.service.model} ({model.reason})"
+
+    def get(self, alias: str = "") -> CompletionService:
+        """Return the main model, or that of an alias in ``ext_llms.llm_configs``.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if the alias is unknown or the model cannot
+                be reached as configured.
+        """
+        return self.model(alias).service
+
+    def model(self, alias: str = "") -> Model:
+        """Return a model with how it is dealt with.
+
+        Raises:
+            ModelError: As `get`.
+        """
+        with self._lock:
+            if alias not in self._models:
+                self._models[alias] = self._make(self._config(alias))
+            return self._models[alias]
+
+    def embedding(self) -> EmbeddingService | None:
+        """Return the embedding model; None when none is configured.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if it cannot be reached as configured.
+        """
+        with self._lock:
+            config = self._config("")
+            if config.embedding_api_type == "none":
+                return None
+            if self._embedding is None:
+                self._embedding = self._make_embedding(config)
+            return self._embedding
+
+    def close(self) -> None:
+        """Close all models; they may be asked for again."""
+        with self._lock:
+            models, self._models = self._models, {}
+            embedding, self._embedding = self._embedding, None
+        for model in models.values():
+            model.service.close()
+        if embedding is not None:
+            embedding.close()
+
+    def _config(self, alias: str) -> LLMServiceConfig:
+        if not alias:
+            return LLMServiceConfig(self._src)
+        configs = self._src.get_dict("ext_llms.llm_configs")
+        own = configs.get(alias)
+        if not isinstance(own, dict):
+            raise _unknown_alias(alias, list(configs))
+        src = self._src.clone()
+        for name, value in own.items():
+            src.set_config_value(name, "enum", value, source="override")
+        config = LLMServiceConfig(src)
+        # Another endpoint gets neither the address nor the key nor the model of the main one.
+        is_elsewhere = "llm.api_type" in own
+        if "llm.api_key" not in own and (is_elsewhere or "llm.api_base" in own):
+            config.api_key = ""
+        if is_elsewhere:
+            config.api_base = config.api_base if "llm.api_base" in own else ""
+            config.model = config.model if "llm.model" in own else ""
+        return config
+
+    def _make(self, config: LLMServiceConfig) -> Model:
+        service, reason = self._service(config, config.api_type)
+        return Model(service, config.retry, config.prices, reason)
+
+    def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
+        if self._function is not None and api_type in ("auto", "function"):
+            return FunctionService(self._function), "a Python function"
+        match api_type:
+            case "function":
+                detail = "llm.api_type is function, and no function was given."
+                raise ModelError("configuration", detail)
+            case "offline":
+                return _offline(), "as configured"
+            case "recorded":
+                return self._recorded(config), f"{config.recorded_mode}, {config.recorded_path}"
+            case "auto":
+                return _connect(config, choose(config))
+            case _:
+                return _connect(config, choose_preset(config, api_type))
+
+    def _recorded(self, config: LLMServiceConfig) -> RecordedService:
+        def connect() -> CompletionService:
+            if config.recorded_api_type == "recorded":
+                raise ModelError("configuration", "llm.recorded.api_type cannot be recorded.")
+            return self._service(config, config.recorded_api_type)[0]
+
+        mode = cast("RecordedMode", config.recorded_mode)
+        return RecordedService(config.recorded_path, mode, connect)
+
+    def _make_embedding(self, config: LLMServiceConfig) -> OpenAIEmbedding:
+        if not config.embedding_model:
+            raise ModelError("configuration", "llm.embedding_model is not set.")
+        config.model = config.embedding_model
+        config.api_base = config.embedding_api_base or config.api_base
+        endpoint = choose_preset(config, "openai").endpoint
+        if endpoint is None:
+            raise ModelError("configuration", "there is no endpoint for embeddings.")
+        return OpenAIEmbedding(endpoint, config.deadlines)
+
+
+def _connect(config: LLMServiceConfig, choice: Choice) -> tuple[CompletionService, str]:
+    if choice.endpoint is None:
+        return _offline(), choice.reason
+    service = OpenAIService(
+        choice.endpoint,
+        sampling=config.sampling,
+        deadlines=config.deadlines,
+        response_format=config.response_format,
+    )
+    return service, f"{_place(choice.endpoint)}, {choice.reason}"
+
+
+def _place(endpoint: Endpoint) -> str:
+    parts = urlsplit(endpoint.api_base)
+    return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+
+def _offline() -> CompletionService:
+    from taskweaver.llm.offline import OfflineService
+
+    return OfflineService()
+
+
+def _unknown_alias(alias: str, known: Sequence[str]) -> ModelError:
+    near = get_close_matches(alias, known, n=1)
+    listed = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(known) or 'none'}."
+    detail = f"there is no model {alias!r} in ext_llms.llm_configs;"
+    return ModelError("configuration", f"{detail} {listed}")

@@ -1,0 +1,77 @@
+"""Reads an event stream (the ``text/event-stream`` format of the HTML standard) from bytes.
+
+Only what model endpoints use: the data of each event. Lines may end in LF or CRLF and be cut
+anywhere, also inside a character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+MAX_EVENT_BYTES = 8 << 20
+"""Longest event that is read; a body without line breaks is not collected for ever."""
+
+_BEGINNINGS = (b":", b"data:", b"event:", b"id:", b"retry:")
+
+
+class NotAnEventStream(ValueError):
+    """The bytes are something else; `beginning` shows what."""
+
+    def __init__(self, beginning: str) -> None:
+        super().__init__(beginning)
+        self.beginning = beginning
+
+
+class EventReader:
+    """Turns the blocks of a response body into the data of its events."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._is_begun = False
+
+    def feed(self, block: bytes) -> Iterator[bytes]:
+        """Yield the data of every event that `block` completes.
+
+        Raises:
+            NotAnEventStream: If the body does not start like one, or an event has no end.
+        """
+        text = self._rest + block
+        if not self._is_begun:
+            text = self._begin(text)
+        lines = text.split(b"\n")
+        self._rest = lines.pop()
+        for line in lines:
+            yield from self._take(line.removesuffix(b"\r"))
+        if len(self._rest) > MAX_EVENT_BYTES:
+            raise NotAnEventStream(f"an event of more than {MAX_EVENT_BYTES:,} bytes")
+
+    def finish(self) -> Iterator[bytes]:
+        """Yield what the end of the body completes.
+
+        Raises:
+            NotAnEventStream: If the body was something else, or empty.
+        """
+        last, self._rest = self._rest, b""
+        yield from self._take(last.removesuffix(b"\r"))
+        yield from self._take(b"")
+        if not self._is_begun:
+            raise NotAnEventStream(last.decode("utf-8", "replace"))
+
+    def _begin(self, text: bytes) -> bytes:
+        """Look whether this is an event stream, as soon as its first bytes tell."""
+        text = text.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+        self._is_begun = text.startswith(_BEGINNINGS)
+        if not self._is_begun and not any(start.startswith(text) for start in _BEGINNINGS):
+            raise NotAnEventStream(text.decode("utf-8", "replace"))
+        return text
+
+    def _take(self, line: bytes) -> Iterator[bytes]:
+        if not line:
+            if self._data:
+                yield b"\n".join(self._data)
+                self._data.clear()
+            return
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            self._data.append(value.removeprefix(b" "))

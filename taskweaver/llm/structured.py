@@ -1,0 +1,87 @@
+"""How a structured reply is asked for: by schema, as any JSON, or in words.
+
+Which of them an endpoint takes is found out by trying, best first, and remembered per model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from taskweaver.llm.types import ChatMessage
+
+ResponseFormat = Literal["json_schema", "json_object", "text"]
+LADDER: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "text")
+
+_REJECTED = re.compile(
+    r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|\bschema\b|grammar|structured output",
+    re.IGNORECASE,
+)
+
+
+class FormatMemory:
+    """The best form a model is known to take; thread-safe."""
+
+    def __init__(self, wanted: str = "auto") -> None:
+        """Start at the best form.
+
+        Args:
+            wanted: The form to begin with; ``auto`` is the first of `LADDER`.
+        """
+        self._lock = threading.Lock()
+        self._level = 0 if wanted == "auto" else LADDER.index(_form(wanted))
+
+    @property
+    def current(self) -> ResponseFormat:
+        """The form to use for the next call."""
+        return LADDER[self._level]
+
+    def step_down(self, rejected: ResponseFormat) -> bool:
+        """Give up a form that was rejected; return whether there is another to try."""
+        with self._lock:
+            level = LADDER.index(rejected)
+            if level + 1 >= len(LADDER):
+                return False
+            self._level = max(self._level, level + 1)
+            return True
+
+
+def _form(name: str) -> ResponseFormat:
+    for form in LADDER:
+        if form == name:
+            return form
+    raise ValueError(f"a response format is auto or one of {', '.join(LADDER)}, not {name!r}")
+
+
+def is_about_format(words: str) -> bool:
+    """Return whether a rejection speaks of the response format."""
+    return bool(_REJECTED.search(words))
+
+
+def format_option(schema: Mapping[str, Any], form: ResponseFormat) -> dict[str, Any] | None:
+    """Return the ``response_format`` of a request; None when the form has none."""
+    if form == "json_schema":
+        spec = {"name": "reply", "schema": schema, "strict": True}
+        return {"type": "json_schema", "json_schema": spec}
+    return {"type": "json_object"} if form == "json_object" else None
+
+
+def with_instruction(
+    messages: Sequence[ChatMessage], schema: Mapping[str, Any], form: ResponseFormat
+) -> Sequence[ChatMessage]:
+    """Return messages that also say the schema in words, when the endpoint is not told it.
+
+    The words end the system message, so that what a server has cached of the rest still holds.
+    """
+    if form == "json_schema":
+        return messages
+    text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    words = f"Reply with exactly one JSON object, nothing around it, of this JSON schema:\n{text}"
+    first = messages[0] if messages else None
+    if first is not None and first["role"] == "system" and isinstance(first["content"], str):
+        told: ChatMessage = {**first, "content": f"{first['content']}\n\n{words}"}
+        return [told, *messages[1:]]
+    return [{"role": "system", "content": words}, *messages]

@@ -1,0 +1,106 @@
+"""What calls consumed: the server's figures, or estimates that learn from them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from taskweaver.llm.types import ChatMessage, Usage
+from taskweaver.utils.text import estimate_tokens
+
+_MESSAGE_TOKENS = 4
+_IMAGE_TOKENS = 800
+_WEIGHT = 0.3
+_PLAUSIBLE = (0.25, 4.0)
+_CACHED_MESSAGES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices of a million tokens; None when they are not configured."""
+
+    prompt: float | None = None
+    completion: float | None = None
+
+    def apply(self, usage: Usage) -> Usage:
+        """Return `usage` with its cost."""
+        if self.prompt is None and self.completion is None:
+            return usage
+        prompt = usage.prompt_tokens * (self.prompt or 0.0)
+        completion = usage.completion_tokens * (self.completion or 0.0)
+        return replace(usage, cost=(prompt + completion) / 1e6)
+
+
+class TokenEstimator:
+    """Estimates tokens, calibrated per model by what its server reports; thread-safe.
+
+    A message is counted once: estimating a conversation costs what is new in it. Learning
+    counts a whole prompt, so it is done at the first, second, fourth, eighth ... call of a
+    model: all of it together costs less than a look at each of the last few prompts.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._factors: dict[str, float] = {}
+        self._reports: dict[str, int] = {}
+        self._counted: dict[tuple[int, int], int] = {}
+
+    def estimate(self, model: str, messages: Sequence[ChatMessage], reply: str) -> Usage:
+        """Return an estimate of what a call consumed."""
+        prompt = sum(map(self._count, messages))
+        factor = self._factors.get(model, 1.0)
+        completion = estimate_tokens(reply)
+        return Usage(round(prompt * factor), round(completion * factor), None, 1, True)
+
+    def learn(self, model: str, messages: Sequence[ChatMessage], reported: Usage) -> None:
+        """Take note of what the server reported for a call."""
+        with self._lock:
+            reports = self._reports.get(model, 0) + 1
+            self._reports[model] = reports
+        if reports & (reports - 1):
+            return
+        guess = sum(map(self._count, messages))
+        ratio = reported.prompt_tokens / guess if guess else 0.0
+        if not _PLAUSIBLE[0] <= ratio <= _PLAUSIBLE[1]:
+            return
+        with self._lock:
+            known = self._factors.get(model)
+            self._factors[model] = ratio if known is None else known + _WEIGHT * (ratio - known)
+
+    def _count(self, message: ChatMessage) -> int:
+        content = message["content"]
+        if not isinstance(content, str):
+            texts = [str(part["text"]) for part in content if "text" in part]
+            images = len(content) - len(texts)
+            return _MESSAGE_TOKENS + sum(map(estimate_tokens, texts)) + _IMAGE_TOKENS * images
+        if content.isascii():  # counting is as quick as looking it up
+            return _MESSAGE_TOKENS + estimate_tokens(content)
+        key = (hash(content), len(content))
+        count = self._counted.get(key)
+        if count is None:
+            count = _MESSAGE_TOKENS + estimate_tokens(content)
+            with self._lock:
+                if len(self._counted) >= _CACHED_MESSAGES:
+                    self._counted.clear()
+                self._counted[key] = count
+        return count
+
+
+class Ledger:
+    """Adds up usage; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._total = Usage()
+
+    @property
+    def total(self) -> Usage:
+        """All that was added so far."""
+        with self._lock:
+            return self._total
+
+    def add(self, usage: Usage) -> None:
+        """Add what a call consumed."""
+        with self._lock:
+            self._total = self._total + usage

@@ -1,0 +1,123 @@
+"""The chat protocol of OpenAI-compatible endpoints: what is sent, and what an event means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jiter
+
+from taskweaver.llm.surrogates import repair
+from taskweaver.llm.types import ChatMessage, FinishReason, Usage
+
+_FINISH: dict[str, FinishReason] = {
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What one event of a stream says.
+
+    Attributes:
+        text: New text of the reply.
+        refusal: New text of a refusal, which some models give in place of a reply.
+        finish: Why the reply ended.
+        usage: What the call consumed.
+        error: An error object, when the server gave up.
+    """
+
+    text: str = ""
+    refusal: str = ""
+    finish: FinishReason | None = None
+    usage: Usage | None = None
+    error: Any = None
+
+
+def read_event(data: bytes) -> Event:
+    """Read the data of an event.
+
+    Raises:
+        ValueError: If it is not a JSON object.
+    """
+    try:
+        value = jiter.from_json(data, cache_mode="keys")
+    except ValueError:
+        # Broken UTF-8, or half an emoji: what cannot be read becomes U+FFFD.
+        text = data.decode("utf-8", "replace")
+        value = _read_leniently(text)
+    if not isinstance(value, dict):
+        raise ValueError("an event is not a JSON object")
+    return _event(value)
+
+
+def _read_leniently(text: str) -> Any:
+    import json
+
+    return json.loads(text, strict=False)
+
+
+def _event(value: dict[str, Any]) -> Event:
+    if value.get("error"):
+        return Event(error=value["error"])
+    choices = value.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    usage = _usage(value.get("usage"))
+    if not isinstance(choice, dict):
+        return Event(usage=usage)
+    delta = choice.get("delta") or choice.get("message")
+    content = refusal = None
+    if isinstance(delta, dict):
+        content, refusal = delta.get("content"), delta.get("refusal")
+    reason = choice.get("finish_reason")
+    finish = _FINISH.get(str(reason), "stop") if reason else None
+    return Event(_text(content), _text(refusal), finish, usage)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):  # parts, of which only texts are shown
+        parts = [part for part in content if isinstance(part, dict)]
+        return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    return ""
+
+
+def _usage(value: Any) -> Usage | None:
+    if not isinstance(value, dict):
+        return None
+    prompt, completion = value.get("prompt_tokens"), value.get("completion_tokens")
+    if not isinstance(prompt, int) or not isinstance(completion, int):
+        return None
+    return Usage(prompt, completion, calls=1) if prompt > 0 and completion >= 0 else None
+
+
+def encodable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return messages that can be sent as UTF-8; the same objects where nothing is to mend."""
+    return [_encodable(message) for message in messages]
+
+
+def _encodable(message: ChatMessage) -> ChatMessage:
+    content = message["content"]
+    if isinstance(content, str):
+        mended = repair(content)
+        return message if mended is content else {**message, "content": mended}
+    parts = [
+        {**part, "text": repair(part["text"])} if isinstance(part.get("text"), str) else part
+        for part in content
+    ]
+    return {**message, "content": parts}
+
+
+def chat_body(
+    model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the body of a chat request; parameters that are None are left out."""
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return {"model": model, "messages": encodable(messages), "stream": True, **given}

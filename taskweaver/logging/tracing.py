@@ -1,0 +1,91 @@
+"""Spans for OpenTelemetry: real when switched on, free when not.
+
+The package only makes spans; where they go is set up outside, by an OpenTelemetry SDK and its
+own environment variables (``OTEL_...``), or by the program that embeds this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.errors import ConfigError
+from taskweaver.utils.redact import redact
+
+SpanStatus = Literal["OK", "ERROR"]
+Attribute = str | float | bool
+
+
+def _api() -> Any:
+    try:
+        from opentelemetry import trace  # optional, and slow to import
+    except ImportError as error:
+        raise ConfigError(
+            "tracing.enabled",
+            "is on, but OpenTelemetry is not installed.",
+            "Install it with `pip install taskweaver[otel]`, or switch tracing off.",
+        ) from error
+    return trace
+
+
+class Tracing:
+    """The traces of an application.
+
+    Attributes:
+        enabled: Whether spans are recorded.
+    """
+
+    # The setters below are static, as callers know them, so they need to know whether anybody
+    # traces. It is raised by the first who does and never lowered.
+    _in_use = False
+
+    def __init__(self, src: AppConfigSource | None = None) -> None:
+        """Read whether spans are wanted; None means they are not.
+
+        Raises:
+            ConfigError: If they are and OpenTelemetry is not installed.
+        """
+        self.enabled = src is not None and src.get_bool("tracing.enabled")
+        self._tracer: Any = None
+        if self.enabled:
+            self._tracer = _api().get_tracer("taskweaver")
+            Tracing._in_use = True
+
+    @contextmanager
+    def span(self, name: str, **attributes: Attribute) -> Iterator[None]:
+        """Record the time the block takes as a span; an exception marks it as failed.
+
+        Args:
+            name: What is done, e.g. ``Planner.reply``.
+            **attributes: Facts about it.
+        """
+        if self._tracer is None:
+            yield
+            return
+        with self._tracer.start_as_current_span(name, attributes=attributes):
+            yield
+
+    @staticmethod
+    def set_span_status(status_code: SpanStatus, status_message: str | None = None) -> None:
+        """Say how the current span ended."""
+        if Tracing._in_use:
+            trace = _api()
+            # A description is only allowed with an error.
+            message = status_message if status_code == "ERROR" else None
+            status = trace.Status(trace.StatusCode[status_code], message and redact(message))
+            trace.get_current_span().set_status(status)
+
+    @staticmethod
+    def set_span_attribute(key: str, value: Attribute) -> None:
+        """Note a fact on the current span, without secrets."""
+        if Tracing._in_use:
+            shown = redact(value) if isinstance(value, str) else value
+            _api().get_current_span().set_attribute(key, shown)
+
+    @staticmethod
+    def set_span_exception(exception: BaseException) -> None:
+        """Record an exception on the current span."""
+        if Tracing._in_use:
+            _api().get_current_span().record_exception(exception)

@@ -1,0 +1,209 @@
+"""Background summaries of old rounds: they change nothing that was said, only what is read.
+
+One compactor serves one role. When enough rounds, or enough text, are not covered by its
+summary, a thread of its own lets a model rewrite the summary with the oldest of them; the thread
+ends when nothing is left to do. Rounds still being answered and the newest ones are never
+covered. A pass that fails leaves the summary as it was and is tried again some rounds later.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from taskweaver.memory.compacted import CompactedMessage, CompactionProvider
+from taskweaver.memory.round import Round
+from taskweaver.memory.schedule import CompactorConfig, Due, Pass, Schedule
+from taskweaver.utils.files import read_yaml
+from taskweaver.utils.text import fill
+
+__all__ = [
+    "CompactedMessage",
+    "CompactionProvider",
+    "CompactorConfig",
+    "ContextCompactor",
+    "Logger",
+    "Summarizer",
+]
+
+PROMPT_FILE = Path(__file__).with_name("compaction_prompt.yaml")
+STOP_WAIT_S = 2.0
+
+
+class Summarizer(Protocol):
+    """A model, as far as summaries need one."""
+
+    def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
+        """Return what the model makes of `text`."""
+        ...
+
+
+class Logger(Protocol):
+    """Where a compactor says what went wrong."""
+
+    def warning(self, msg: str, /) -> None:
+        """Log a line."""
+        ...
+
+    def exception(self, msg: str, /) -> None:
+        """Log a line and the error being handled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    instructions: str
+    content: str
+
+
+class ContextCompactor:
+    """Keeps one summary of a role's older rounds; a `CompactionProvider` for `Memory`.
+
+    Attributes:
+        rounds_getter: Returns the rounds the role sees now; called from any thread.
+    """
+
+    def __init__(
+        self,
+        config: CompactorConfig,
+        llm_api: Summarizer,
+        rounds_getter: Callable[[], list[Round]],
+        logger: Logger | None = None,
+        llm_alias: str = "",
+    ) -> None:
+        self.rounds_getter = rounds_getter
+        self._config = config
+        self._summarizer = llm_api
+        self._llm_alias = llm_alias
+        self._logger: Logger = logger or logging.getLogger(__name__)
+        self._schedule = Schedule(config)
+        self._prompt: _Prompt | None = None
+        self._compaction: CompactedMessage | None = None
+        self._lock = threading.Lock()
+        self._worker: threading.Thread | None = None
+        self._is_noted = False
+        self._is_stopped = False
+
+    def get_compaction(self) -> CompactedMessage | None:
+        """Return the newest summary, without waiting for one in the making."""
+        return self._compaction
+
+    def start(self) -> None:
+        """Look for work now; needed only to begin again after `stop`."""
+        with self._lock:
+            self._is_stopped = False
+        self.notify_rounds_changed()
+
+    def stop(self) -> None:
+        """End within `STOP_WAIT_S`; what a call that hangs may still return is not used."""
+        with self._lock:
+            self._is_stopped = True
+            worker, self._worker = self._worker, None
+        if worker is None or worker is threading.current_thread():
+            return
+        worker.join(STOP_WAIT_S)
+        if worker.is_alive():
+            self._logger.warning("a summary was still being made when it was no longer wanted")
+
+    def notify_rounds_changed(self) -> None:
+        """See whether there is work, and if so start the thread that does it."""
+        with self._lock:
+            self._is_noted = True
+            if self._is_busy_or_off():
+                return
+        if self._due() is None:
+            return
+        with self._lock:
+            if self._is_busy_or_off():
+                return
+            self._worker = threading.Thread(target=self._work, name="compaction", daemon=True)
+            self._worker.start()
+
+    def _is_busy_or_off(self) -> bool:
+        return self._is_stopped or self._worker is not None or not self._config.enabled
+
+    def _work(self) -> None:
+        try:
+            while self._is_to_look():
+                while (due := self._due()) is not None and self._run(due):
+                    pass
+        finally:
+            with self._lock:
+                if self._is_current():
+                    self._worker = None
+
+    def _is_to_look(self) -> bool:
+        """Return whether rounds changed since the last look; if not, the thread is done."""
+        with self._lock:
+            if not self._is_current():
+                return False
+            if not self._is_noted:
+                # In the same breath, so that no notice is lost between this look and the end.
+                self._worker = None
+                return False
+            self._is_noted = False
+            return True
+
+    def _is_current(self) -> bool:
+        return self._worker is threading.current_thread()
+
+    def _due(self) -> Due | None:
+        try:
+            return self._schedule.due(self.rounds_getter(), self._compaction)
+        except Exception:
+            self._logger.exception("the rounds to summarise cannot be read")
+            return None
+
+    def _run(self, due: Due) -> bool:
+        """Do one pass; return whether its summary is in force now."""
+        compaction = self._summarise(due)
+        with self._lock:
+            if not self._is_current():
+                return False
+            if compaction is None:
+                self._schedule.failed(due)
+                return False
+            self._compaction = compaction
+            self._schedule.succeeded()
+            return True
+
+    def _summarise(self, due: Due) -> CompactedMessage | None:
+        try:
+            todo = self._schedule.next_pass(due)
+            summary = self._ask(todo).strip()
+        except Exception:
+            self._logger.exception("old rounds could not be summarised; they stay as they are")
+            return None
+        problem = todo.problem_with(summary)
+        if problem is None:
+            return todo.result(summary)
+        self._logger.warning(f"a summary of old rounds is not used: {problem}")
+        return None
+
+    def _ask(self, todo: Pass) -> str:
+        prompt = self._prompt or self._load_prompt()
+        text = fill(prompt.content, PREVIOUS_SUMMARY=todo.previous or "None", content=todo.text)
+        return self._summarizer.summarize(prompt.instructions, text, self._llm_alias)
+
+    def _load_prompt(self) -> _Prompt:
+        packaged = _read_prompt(PROMPT_FILE, instructions="")
+        own = self._config.prompt_template_path
+        self._prompt = packaged
+        if own:
+            try:
+                self._prompt = _read_prompt(Path(own), instructions=packaged.instructions)
+            except (OSError, ValueError) as error:
+                self._logger.warning(f"the packaged prompt for summaries is used: {error}")
+        return self._prompt
+
+
+def _read_prompt(path: Path, *, instructions: str) -> _Prompt:
+    data = read_yaml(path)
+    content = data.get("content") if isinstance(data, dict) else None
+    if not isinstance(content, str) or "{content}" not in content:
+        raise ValueError(f"{path} lacks a text `content` with the place {{content}}")
+    return _Prompt(str(data.get("instructions") or instructions), content)

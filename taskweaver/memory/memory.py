@@ -1,0 +1,165 @@
+"""The memory of a session: its conversation, and what each role may see of it.
+
+All writes go through `Memory.create_round`, `Memory.add_post` and `Memory.end_round`. One lock
+guards the conversation and the views; it is never held while a compaction provider is called,
+because a provider asks for views from its own thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from taskweaver.memory.compacted import CompactedMessage, CompactionProvider
+from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.experience import save_raw_experience
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
+from taskweaver.memory.type_vars import RoleName, RoundState, SharedMemoryEntryType
+from taskweaver.memory.views import RoleView, SharedEntries
+
+
+class Memory:
+    """One conversation, written by a session and read by its roles, from any thread.
+
+    Attributes:
+        session_id: Names the session; part of the name of a saved experience.
+        conversation: What was said so far.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self.conversation = Conversation.init()
+        self._lock = threading.Lock()
+        self._views: dict[RoleName, RoleView] = {}
+        self._shared = SharedEntries()
+        self._providers: dict[RoleName, CompactionProvider] = {}
+
+    def create_round(self, user_query: str) -> Round:
+        """Begin a round with what the user asked."""
+        round_ = Round.create(user_query)
+        with self._lock:
+            self.conversation.add_round(round_)
+        self._notify()
+        return round_
+
+    def add_post(self, round_: Round, post: Post) -> None:
+        """Append a complete post; it is not changed from now on, since views share it."""
+        with self._lock:
+            round_.add_post(post)
+
+    def end_round(self, round_: Round, state: RoundState) -> None:
+        """Set how a round ended.
+
+        Raises:
+            ValueError: If `state` is not a `RoundState`.
+        """
+        with self._lock:
+            round_.change_round_state(state)
+        self._notify()
+
+    def get_role_rounds(
+        self,
+        role: RoleName,
+        include_failure_rounds: bool = False,  # noqa: FBT001, FBT002 - kept signature
+    ) -> list[Round]:
+        """Return the rounds as `role` sees them.
+
+        Each holds the posts the role wrote or received; a round without any is kept, empty. Text
+        between temporal delimiters is left out of all but the last round. The rounds are new
+        objects and their lists may be changed; the posts are shared and may not.
+        """
+        with self._lock:
+            view = self._views.setdefault(role, RoleView(role))
+            rounds = list(self.conversation.rounds)
+            return view.rounds(rounds, include_failure_rounds=include_failure_rounds)
+
+    def get_role_rounds_with_compaction(
+        self,
+        role: RoleName,
+        include_failure_rounds: bool = False,  # noqa: FBT001, FBT002 - kept signature
+    ) -> tuple[list[Round], CompactedMessage | None]:
+        """Return the rounds `role` has to read in full, and the summary of the others.
+
+        Returns:
+            The rounds no summary covers, and the summary; all rounds and None as long as there
+            is no summary, or when it is of none of them.
+        """
+        provider = self._providers.get(role)
+        # The summary is taken first: it can then cover only rounds the view already knows.
+        summary = provider.get_compaction() if provider is not None else None
+        rounds = self.get_role_rounds(role, include_failure_rounds)
+        if summary is None:
+            return rounds, None
+        uncovered = summary.uncovered(rounds)
+        return uncovered, summary if len(uncovered) < len(rounds) else None
+
+    def register_compaction_provider(
+        self,
+        role: RoleName,
+        provider: CompactionProvider,
+        rounds_getter: Callable[[], list[Round]] | None = None,
+    ) -> None:
+        """Let `provider` summarise the rounds of `role`; the first one registered stays.
+
+        Args:
+            role: Whose rounds.
+            provider: Told from now on when rounds begin and end.
+            rounds_getter: Replaces the provider's own.
+        """
+        if self._providers.setdefault(role, provider) is not provider:
+            return
+        if rounds_getter is not None:
+            provider.rounds_getter = rounds_getter
+        provider.notify_rounds_changed()
+
+    def get_shared_memory_entries(
+        self, entry_type: SharedMemoryEntryType
+    ) -> list[SharedMemoryEntry]:
+        """Return what holds now of one type: the latest entry of each sender, oldest first.
+
+        Entries of scope ``round`` hold in the last round only; those of failed rounds never.
+        """
+        with self._lock:
+            return self._shared.effective(list(self.conversation.rounds), entry_type)
+
+    def save_experience(
+        self,
+        exp_dir: str | Path,
+        thin_mode: bool = True,  # noqa: FBT001, FBT002 - kept signature
+    ) -> Path:
+        """Write the conversation as ``raw_exp_<session_id>.yaml``.
+
+        Args:
+            exp_dir: Folder of experiences; made when missing.
+            thin_mode: Whether all attachments but plans are left out.
+
+        Returns:
+            The file.
+
+        Raises:
+            ConversationError: If it cannot be written.
+        """
+        with self._lock:
+            conversation = replace(self.conversation, rounds=list(self.conversation.rounds))
+        return save_raw_experience(conversation, self.session_id, exp_dir, thin_mode=thin_mode)
+
+    def from_yaml(self, session_id: str, path: str | Path) -> Memory:
+        """Take the conversation from a file, in place of the present one; return this memory.
+
+        Raises:
+            ConversationError: If the file does not hold a conversation.
+        """
+        conversation = Conversation.from_yaml(path)
+        with self._lock:
+            self.session_id = session_id
+            self.conversation = conversation
+        self._notify()
+        return self
+
+    def _notify(self) -> None:
+        for provider in list(self._providers.values()):
+            provider.notify_rounds_changed()

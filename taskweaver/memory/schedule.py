@@ -1,0 +1,151 @@
+"""When a role's old rounds are summarised, and which of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskweaver.memory.compacted import CompactedMessage
+from taskweaver.memory.round import Round
+from taskweaver.memory.transcript import tokens_of, transcript_of
+from taskweaver.utils.text import shorten
+
+PASS_CHARS = 60_000
+SUMMARY_CHARS = 12_000
+MAX_REST_ROUNDS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CompactorConfig:
+    """When rounds are summarised.
+
+    Attributes:
+        threshold: Rounds without summary that start one.
+        retain_recent: Newest rounds that are never summarised.
+        token_threshold: Estimated tokens in them that start one earlier; 0 for never.
+        prompt_template_path: YAML file with `content` and perhaps `instructions`; None or empty
+            for the packaged one.
+        enabled: Whether anything is summarised at all.
+    """
+
+    threshold: int = 10
+    retain_recent: int = 3
+    token_threshold: int = 24_000
+    prompt_template_path: str | Path | None = None
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Rounds it is time to summarise.
+
+    Attributes:
+        rounds: The rounds, oldest first; at least one.
+        covered: The summary so far.
+        seen: Number of rounds there are, covered or not.
+    """
+
+    rounds: Sequence[Round]
+    covered: CompactedMessage | None
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One rewriting of the summary.
+
+    Attributes:
+        covered: The summary so far.
+        rounds: Rounds to add to it.
+        text: What the model reads of them.
+    """
+
+    covered: CompactedMessage | None
+    rounds: Sequence[Round]
+    text: str
+
+    @property
+    def previous(self) -> str:
+        """The text of the summary so far."""
+        return self.covered.summary if self.covered else ""
+
+    def problem_with(self, summary: str) -> str | None:
+        """Say why a summary is of no use; None when it is."""
+        if not summary:
+            return "it is empty"
+        limit_chars = min(SUMMARY_CHARS, len(self.previous) + len(self.text))
+        if len(summary) > limit_chars:
+            return f"it has {len(summary):,} characters; over {limit_chars:,} nothing is gained"
+        return None
+
+    def result(self, summary: str) -> CompactedMessage:
+        """Return the summary that replaces the one so far."""
+        ids = frozenset(round_.id for round_ in self.rounds) | _ids(self.covered)
+        return CompactedMessage(1, len(ids), summary, self.rounds[-1].id, ids)
+
+
+class Schedule:
+    """Decides when a pass is due. After a failure it rests until some more rounds exist."""
+
+    def __init__(self, config: CompactorConfig) -> None:
+        self._config = config
+        self._tokens: dict[str, int] = {}
+        self._failures = 0
+        self._rest = range(0)
+
+    def due(self, rounds: Sequence[Round], covered: CompactedMessage | None) -> Due | None:
+        """Return what a pass should cover, or None when it is not time for one.
+
+        Args:
+            rounds: All rounds of the role.
+            covered: The summary so far; disregarded when it is of none of `rounds`.
+        """
+        if len(rounds) in self._rest:
+            return None
+        uncovered = covered.uncovered(rounds) if covered is not None else list(rounds)
+        if len(uncovered) == len(rounds):
+            covered = None
+        is_live = bool(rounds) and rounds[-1].state == "created"
+        kept = max(self._config.retain_recent, int(is_live))
+        recent = {round_.id for round_ in rounds[max(len(rounds) - kept, 0) :]}
+        old = [round_ for round_ in uncovered if round_.id not in recent]
+        settled = uncovered[:-1] if is_live else uncovered
+        if not old:
+            return None
+        is_due = len(uncovered) >= self._config.threshold or self._is_long(settled, old)
+        return Due(old, covered, len(rounds)) if is_due else None
+
+    def next_pass(self, due: Due) -> Pass:
+        """Return a pass over as many of the oldest rounds as one call may read."""
+        # A model that failed may have too small a context: offer it less each time.
+        limit_chars = PASS_CHARS >> min(self._failures, 3)
+        texts: list[str] = []
+        for number, round_ in enumerate(due.rounds, len(_ids(due.covered)) + 1):
+            text = shorten(transcript_of(round_, number), limit_chars)
+            if texts and sum(map(len, texts)) + len(text) > limit_chars:
+                break
+            texts.append(text)
+        return Pass(due.covered, due.rounds[: len(texts)], "\n\n".join(texts))
+
+    def succeeded(self) -> None:
+        """Forget earlier failures."""
+        self._failures = 0
+
+    def failed(self, due: Due) -> None:
+        """Rest until there are more rounds, longer after each failure in a row."""
+        self._failures += 1
+        self._rest = range(due.seen, due.seen + min(2 ** (self._failures - 1), MAX_REST_ROUNDS))
+
+    def _is_long(self, settled: Sequence[Round], old: Sequence[Round]) -> bool:
+        """Return whether there is too much text, and a pass would free a good part of it."""
+        limit = self._config.token_threshold
+        if limit <= 0:
+            return False
+        self._tokens = {r.id: self._tokens.get(r.id) or tokens_of(r) for r in settled}
+        total, freed = sum(self._tokens.values()), sum(self._tokens[r.id] for r in old)
+        return total >= limit and freed * 4 >= limit
+
+
+def _ids(summary: CompactedMessage | None) -> frozenset[str]:
+    return summary.round_ids if summary is not None else frozenset()

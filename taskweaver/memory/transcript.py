@@ -1,0 +1,77 @@
+"""What a summariser reads of the rounds: who said what, with the code and its results.
+
+Each piece is bounded, its middle left out when it is longer, and so is the whole of a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.utils.text import estimate_tokens, remove_temporal_parts, shorten
+
+MESSAGE_CHARS = 4_000
+ROUND_CHARS = 24_000
+_ATTACHMENT_CHARS = {
+    AttachmentType.plan: 1_500,
+    AttachmentType.reply_content: 3_000,
+    AttachmentType.verification: 500,
+    AttachmentType.code_error: 1_500,
+    AttachmentType.execution_status: 100,
+    AttachmentType.execution_result: 2_000,
+    AttachmentType.artifact_paths: 1_000,
+    AttachmentType.session_variables: 2_000,
+    AttachmentType.text: 2_000,
+}
+
+
+def transcript_of(round_: Round, number: int) -> str:
+    """Return a round as text.
+
+    Args:
+        round_: The round.
+        number: What to call it, counting from 1.
+    """
+    lines = [f"### Round {number}", f"The user asked: {_bounded(round_.user_query, MESSAGE_CHARS)}"]
+    if round_.state == "failed":
+        lines.append("This round failed.")
+    for post in round_.post_list:
+        lines += _post_lines(post, round_.user_query)
+    return shorten("\n".join(lines), ROUND_CHARS)
+
+
+def tokens_of(round_: Round) -> int:
+    """Estimate the tokens of all text on a round's posts, whatever part of it a prompt shows."""
+    return sum(
+        estimate_tokens(post.message)
+        + sum(estimate_tokens(_text(item.content)) for item in post.attachment_list)
+        for post in round_.post_list
+    )
+
+
+def _post_lines(post: Post, query: str) -> Iterator[str]:
+    message = "(the request)" if post.message == query else _bounded(post.message, MESSAGE_CHARS)
+    yield f"{post.send_from} -> {post.send_to}: {message}"
+    told = _plain(post.message)
+    for attachment in post.attachment_list:
+        limit_chars = _ATTACHMENT_CHARS.get(attachment.type)
+        text = _text(attachment.content).strip()
+        # Messages repeat code and results; headings differ in depth.
+        if limit_chars is not None and text and _plain(text) not in told:
+            yield f"[{attachment.type.value}] {_bounded(text, limit_chars)}"
+
+
+def _text(content: object) -> str:
+    if isinstance(content, list | tuple):
+        return "\n".join(map(str, content))
+    return "" if content is None else str(content)
+
+
+def _plain(text: str) -> str:
+    return text.replace("#", "")
+
+
+def _bounded(text: str, limit_chars: int) -> str:
+    return shorten(remove_temporal_parts(text), limit_chars)

@@ -1,0 +1,147 @@
+"""What a role sees of a conversation, at the cost of what is new in it.
+
+A role sees the posts it wrote or received. Text meant for the moment (between the temporal
+delimiters) is seen in the last round only. What was picked from a round is kept, with a cursor
+into its posts, so a view reads each post once. Nothing is copied but posts whose text changes;
+rounds only ever grow, and posts stay as they are once they were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
+from taskweaver.utils.text import has_temporal, remove_temporal_parts
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Picked(Generic[T]):
+    """What was picked from the first `scanned` posts of a round."""
+
+    source: Round
+    posts: list[Post]
+    scanned: int
+    items: list[T]
+
+
+class _Projection(Generic[T]):
+    """Picks items from posts, round by round, each post once."""
+
+    def __init__(self, pick: Callable[[Post], Iterable[T]]) -> None:
+        self._pick = pick
+        self._picked: list[_Picked[T]] = []
+
+    def refresh(self, rounds: Sequence[Round]) -> list[_Picked[T]]:
+        """Return what is picked from each of `rounds`, which are never to be changed by callers."""
+        picked = self._picked
+        del picked[len(rounds) :]
+        for index, round_ in enumerate(rounds):
+            posts = round_.post_list
+            if index == len(picked):
+                picked.append(_Picked(round_, posts, 0, []))
+            known = picked[index]
+            is_same = known.source is round_ and known.posts is posts
+            if is_same and known.scanned == len(posts):
+                continue
+            if not is_same or known.scanned > len(posts):
+                known = picked[index] = _Picked(round_, posts, 0, [])
+            self._extend(known)
+        return picked
+
+    def _extend(self, known: _Picked[T]) -> None:
+        new = known.posts[known.scanned :]
+        known.items.extend(item for post in new for item in self._pick(post))
+        known.scanned += len(new)
+
+
+class RoleView:
+    """The rounds as one role sees them. Not thread-safe: its owner holds a lock."""
+
+    def __init__(self, role: str) -> None:
+        self._role = role
+        self._now = _Projection(self._own)
+        self._later = _Projection(lambda post: map(without_temporal_parts, self._own(post)))
+
+    def rounds(
+        self, conversation: Sequence[Round], *, include_failure_rounds: bool = False
+    ) -> list[Round]:
+        """Return fresh rounds that hold the role's posts only; the posts are shared.
+
+        Args:
+            conversation: All rounds. One in which the role has no part is kept, without posts.
+            include_failure_rounds: Whether failed rounds are part of the view.
+        """
+        now = self._now.refresh(conversation)
+        later = self._later.refresh(conversation[:-1])
+        seen = [
+            (index, state)
+            for index, round_ in enumerate(conversation)
+            if (state := round_.state) != "failed" or include_failure_rounds
+        ]
+        last = seen[-1][0] if seen else -1
+        return [
+            Round(
+                conversation[index].id,
+                conversation[index].user_query,
+                state,
+                list((now if index == last else later)[index].items),
+            )
+            for index, state in seen
+        ]
+
+    def _own(self, post: Post) -> Iterable[Post]:
+        return (post,) if self._role in (post.send_from, post.send_to) else ()
+
+
+class SharedEntries:
+    """The entries roles share, by sender. Not thread-safe: its owner holds a lock."""
+
+    def __init__(self) -> None:
+        self._entries = _Projection(_entries_of)
+
+    def effective(self, conversation: Sequence[Round], entry_type: str) -> list[SharedMemoryEntry]:
+        """Return the latest entry of each sender that holds now, in the order of writing.
+
+        An entry of scope ``conversation`` holds from then on, one of scope ``round`` only while
+        its round is the last. What failed rounds said does not count.
+        """
+        latest: dict[str, SharedMemoryEntry] = {}
+        for round_, picked in zip(conversation, self._entries.refresh(conversation), strict=True):
+            if not picked.items or round_.state == "failed":
+                continue
+            is_last = round_ is conversation[-1]
+            for sender, entry in picked.items:
+                if entry.type == entry_type and (is_last or entry.scope == "conversation"):
+                    latest.pop(sender, None)
+                    latest[sender] = entry
+        return list(latest.values())
+
+
+def _entries_of(post: Post) -> Iterable[tuple[str, SharedMemoryEntry]]:
+    for attachment in post.get_attachment(AttachmentType.shared_memory_entry):
+        if isinstance(attachment.extra, SharedMemoryEntry):
+            yield post.send_from, attachment.extra
+
+
+def without_temporal_parts(post: Post) -> Post:
+    """Return `post` without text meant for the moment: itself when it holds none."""
+    attachments = [_lasting(attachment) for attachment in post.attachment_list]
+    is_same = all(a is b for a, b in zip(attachments, post.attachment_list, strict=True))
+    if is_same and not has_temporal(post.message):
+        return post
+    message = remove_temporal_parts(post.message)
+    return replace(post, message=message, attachment_list=attachments)
+
+
+def _lasting(attachment: Attachment) -> Attachment:
+    content: Any = attachment.content
+    if not isinstance(content, str) or not has_temporal(content):
+        return attachment
+    return replace(attachment, content=remove_temporal_parts(content))

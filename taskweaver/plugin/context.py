@@ -1,0 +1,193 @@
+"""What a plugin sees of the session it runs in, and a stand-in for trying a plugin alone."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from taskweaver.plugin.artifact import ArtifactType, artifact_bytes
+from taskweaver.plugin.errors import PluginError
+from taskweaver.utils.text import wrap_temporal
+
+__all__ = [
+    "Artifact",
+    "ArtifactType",
+    "LogErrorLevel",
+    "PluginContext",
+    "TestPluginContext",
+    "temp_context",
+]
+
+LogErrorLevel = Literal["info", "warning", "error"]
+
+
+class PluginContext(ABC):
+    """A plugin's way to its session."""
+
+    @property
+    @abstractmethod
+    def env_id(self) -> str:
+        """Id of the environment the kernel belongs to."""
+
+    @property
+    @abstractmethod
+    def session_id(self) -> str:
+        """Id of the session."""
+
+    @property
+    @abstractmethod
+    def execution_id(self) -> str:
+        """Id of the cell that is running."""
+
+    @abstractmethod
+    def add_artifact(
+        self,
+        name: str,
+        file_name: str,
+        type: ArtifactType,
+        val: Any,
+        desc: str | None = None,
+    ) -> str:
+        """Write a file for the user and list it with the result of the cell.
+
+        Args:
+            name: What to call it.
+            file_name: Name of the file, without folders.
+            type: What it is; decides how `val` is written.
+            val: Its content: text, bytes, a table for ``df``, a path, or plain data.
+            desc: A line about it.
+
+        Returns:
+            Its id.
+        """
+
+    @abstractmethod
+    def create_artifact_path(
+        self, name: str, file_name: str, type: ArtifactType, desc: str
+    ) -> tuple[str, str]:
+        """List a file that the plugin writes itself; return its id and the path to write to."""
+
+    @abstractmethod
+    def get_session_var(self, variable_name: str, default: str | None = None) -> str | None:
+        """Return a variable the application set on the session."""
+
+    @abstractmethod
+    def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
+        """Write a line to the plugin log, which is shown with the result of the cell."""
+
+    def get_env(self, plugin_name: str, variable_name: str) -> str:
+        """Return the environment variable ``PLUGIN_<plugin_name>_<variable_name>``.
+
+        Raises:
+            PluginError: If it is not set.
+        """
+        name = f"PLUGIN_{plugin_name}_{variable_name}"
+        try:
+            return os.environ[name]
+        except KeyError:
+            raise PluginError(plugin_name, f"set the environment variable {name}.") from None
+
+    def wrap_text_with_delimiter_temporal(self, text: str) -> str:
+        """Mark text as meant for the current round only: roles do not see it in later ones."""
+        return wrap_temporal(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """An artifact a plugin made in a `TestPluginContext`."""
+
+    id: str
+    name: str
+    type: ArtifactType
+    path: Path
+    desc: str
+
+
+class TestPluginContext(PluginContext):
+    """A context without a session: files go to a folder, the rest is kept to be looked at.
+
+    Attributes:
+        artifacts: What was added, in order.
+        logs: Level, tag and message of each line.
+        session_vars: What `get_session_var` returns.
+    """
+
+    __test__ = False  # its name makes pytest take it for a test
+
+    def __init__(self, temp_dir: Path | str) -> None:
+        self._folder = Path(temp_dir)
+        self.artifacts: list[Artifact] = []
+        self.logs: list[tuple[LogErrorLevel, str, str]] = []
+        self.session_vars: dict[str, str] = {}
+
+    @property
+    def env_id(self) -> str:
+        """Id of the environment."""
+        return "test-env"
+
+    @property
+    def session_id(self) -> str:
+        """Id of the session."""
+        return "test-session"
+
+    @property
+    def execution_id(self) -> str:
+        """Id of the cell."""
+        return "test-execution"
+
+    def add_artifact(
+        self,
+        name: str,
+        file_name: str,
+        type: ArtifactType,
+        val: Any,
+        desc: str | None = None,
+    ) -> str:
+        """Write the file and note it."""
+        id_, path = self.create_artifact_path(name, file_name, type, desc or "")
+        Path(path).write_bytes(artifact_bytes(type, val))
+        return id_
+
+    def create_artifact_path(
+        self, name: str, file_name: str, type: ArtifactType, desc: str
+    ) -> tuple[str, str]:
+        """Note a file; return its id and where it is to be written."""
+        if Path(file_name).name != file_name:
+            raise PluginError(name, f"{file_name!r} is not the name of a file without folders.")
+        id_ = f"obj_test_{type}_{len(self.artifacts):04x}"
+        path = self._folder / f"{id_}_{file_name}"
+        self.artifacts.append(Artifact(id_, name, type, path, desc))
+        return id_, str(path)
+
+    def get_session_var(self, variable_name: str, default: str | None = None) -> str | None:
+        """Return one of `session_vars`."""
+        return self.session_vars.get(variable_name, default)
+
+    def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
+        """Keep a line."""
+        self.logs.append((level, tag, message))
+
+
+@contextmanager
+def temp_context(workspace_dir: Path | str | None = None) -> Iterator[TestPluginContext]:
+    """Give a context for trying a plugin alone.
+
+    ::
+
+        with temp_context() as ctx:
+            print(MyPlugin("my_plugin", ctx, {})("argument"))
+
+    Args:
+        workspace_dir: Folder for its files; None takes one that is removed afterwards.
+    """
+    if workspace_dir is not None:
+        yield TestPluginContext(workspace_dir)
+        return
+    with tempfile.TemporaryDirectory(prefix="taskweaver-plugin-") as folder:
+        yield TestPluginContext(folder)

@@ -1,0 +1,23 @@
+"""What can go wrong with a plugin."""
+
+from __future__ import annotations
+
+from taskweaver.errors import TaskWeaverError
+
+
+class PluginError(TaskWeaverError):
+    """A plugin cannot be read, loaded or called.
+
+    Attributes:
+        plugin: Its name, or the file that describes it.
+        problem: What is wrong.
+    """
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        super().__init__(plugin, problem)
+        self.plugin = plugin
+        self.problem = problem
+
+    def __str__(self) -> str:
+        """Which plugin, and what is wrong."""
+        return f"Plugin {self.plugin}: {self.problem}"

@@ -1,0 +1,297 @@
+"""The description of a plugin: ``<name>.yaml``, and what prompts show of it."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from taskweaver.plugin.errors import PluginError
+from taskweaver.utils.files import read_text, read_yaml
+
+
+class _Fields:
+    """The keys of one mapping in a plugin file; what is wrong is said with file and key."""
+
+    def __init__(self, data: object, where: str, path: str = "") -> None:
+        self._where = where
+        self._path = path
+        if not isinstance(data, Mapping):
+            what = f"`{path}`" if path else "the file"
+            raise PluginError(where, f"{what} must be a mapping, not {type(data).__name__}.")
+        self._data = data
+
+    def _fail(self, key: str, problem: str) -> PluginError:
+        full = f"{self._path}.{key}" if self._path else key
+        return PluginError(self._where, f"`{full}` {problem}.")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self._data.get(key, default)
+        if value is None:
+            raise self._fail(key, "is missing")
+        if not isinstance(value, str):
+            raise self._fail(key, f"must be a text, not {value!r}")
+        return value.strip()
+
+    def identifier(self, key: str) -> str:
+        value = self.text(key)
+        if not value.isidentifier() or keyword.iskeyword(value):
+            raise self._fail(key, f"must be a name Python allows, not {value!r}")
+        return value
+
+    def file_stem(self, key: str, default: str) -> str:
+        value = self.text(key, default).removesuffix(".py")
+        if not value or Path(value).name != value or "\\" in value or value.startswith("."):
+            raise self._fail(key, f"must be a file in the same folder, not {value!r}")
+        return value
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        value = self._data.get(key, default)
+        if not isinstance(value, bool):
+            raise self._fail(key, f"must be true or false, not {value!r}")
+        return value
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        value = self._data.get(key) or {}
+        if not isinstance(value, Mapping):
+            raise self._fail(key, f"must be a mapping, not {value!r}")
+        return dict(value)
+
+    def parameters(self, key: str) -> tuple[PluginParameter, ...]:
+        value = self._data.get(key)
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise self._fail(key, "must be a list (`[]` for none)")
+        found = tuple(
+            PluginParameter.from_fields(_Fields(item, self._where, f"{key}[{number}]"))
+            for number, item in enumerate(value)
+        )
+        names = [parameter.name for parameter in found]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise self._fail(key, f"names {twice[0]!r} twice")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PluginParameter:
+    """A parameter of a plugin, or a part of what it returns.
+
+    Attributes:
+        name: Its name.
+        type: Its type, as people write it in Python.
+        description: What it is.
+        required: Whether a call must give it.
+    """
+
+    name: str
+    type: str = "Any"
+    description: str = ""
+    required: bool = False
+
+    @classmethod
+    def from_fields(cls, fields: _Fields) -> Self:
+        """Read one item of ``parameters`` or ``returns``."""
+        return cls(
+            fields.identifier("name"),
+            fields.text("type", "Any") or "Any",
+            fields.text("description", ""),
+            fields.flag("required", default=False),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the form it has in the file."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "description": self.description,
+            "required": self.required,
+        }
+
+    @property
+    def annotation(self) -> str:
+        """The type as a Python annotation; in quotes when it is not Python."""
+        try:
+            ast.parse(self.type, mode="eval")
+        except (SyntaxError, ValueError):
+            return repr(self.type)
+        return self.type
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSpec:
+    """What a plugin does and how it is called."""
+
+    name: str
+    description: str = ""
+    args: tuple[PluginParameter, ...] = ()
+    returns: tuple[PluginParameter, ...] = ()
+    examples: str = ""
+
+    def plugin_description(self) -> str:
+        """Return one line for a role that plans: name, purpose, arguments it needs."""
+        needed = ", ".join(f"{arg.name}: {arg.type}" for arg in self.args if arg.required)
+        arguments = f" Arguments required: {needed}" if needed else ""
+        return f"- {self.name}: {_one_line(self.description)}{arguments}"
+
+    def format_prompt(self) -> str:
+        """Return a commented Python stub for a role that writes code."""
+        lines = _comment(self.description)
+        if self.examples:
+            lines += ["# Examples:", *_comment(self.examples)]
+        if len(self.returns) == 1 and self.returns[0].description:
+            lines += _comment(f"Returns {self.returns[0].name}: {self.returns[0].description}")
+        if self.args:
+            lines += [f"def {self.name}(", *self._parameter_lines(), ")"]
+        else:
+            lines += [f"def {self.name}()"]
+        lines[-1] += " -> "
+        returns = self._return_lines()
+        return "\n".join([*lines[:-1], lines[-1] + returns[0], *returns[1:]]) + ": ..."
+
+    def _parameter_lines(self) -> list[str]:
+        last_required = max((n for n, arg in enumerate(self.args) if arg.required), default=-1)
+        lines = []
+        for number, arg in enumerate(self.args):
+            annotation = arg.annotation if arg.required else f"{arg.annotation} | None"
+            default = " = None" if number > last_required else ""
+            lines += _annotated(f"{arg.name}: {annotation}{default},", arg.description)
+        return lines
+
+    def _return_lines(self) -> list[str]:
+        match self.returns:
+            case ():
+                return ["None"]
+            case (only,):
+                return [only.annotation]
+            case several:
+                lines = ["tuple["]
+                for part in several:
+                    lines += _annotated(f"{part.annotation},", f"{part.name}: {part.description}")
+                return [*lines, "]"]
+
+
+def _annotated(code: str, note: str) -> list[str]:
+    return [f"    # {_one_line(note)}", f"    {code}"] if note else [f"    {code}"]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _comment(text: str) -> list[str]:
+    return [f"# {line}".rstrip() for line in text.strip().splitlines()]
+
+
+@dataclass(frozen=True, slots=True)
+class PluginEntry:
+    """A plugin of a project.
+
+    Attributes:
+        name: Name it is called by.
+        impl: File that implements it, without ``.py``.
+        spec: What it does and how it is called.
+        config: Its ``configurations``, handed to it when it is made.
+        required: Whether it is always shown to the model.
+        enabled: Whether it is used at all.
+        plugin_only: Whether it may be called where no other code may run.
+        folder: Where its files are; None when it was not read from a file.
+    """
+
+    name: str
+    impl: str
+    spec: PluginSpec
+    config: dict[str, Any] = field(default_factory=dict)
+    required: bool = False
+    enabled: bool = True
+    plugin_only: bool = False
+    folder: Path | None = None
+
+    @classmethod
+    def from_yaml_file(cls, path: Path | str) -> Self:
+        """Read a plugin file.
+
+        Raises:
+            PluginError: If it cannot be read or a key is wrong; names the file and the key.
+        """
+        file = Path(path)
+        try:
+            data = read_yaml(file)
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror or error}."
+            raise PluginError(str(file), problem) from error
+        except ValueError as error:
+            raise PluginError(str(file), f"{error}.") from error
+        return cls.from_yaml_content(data, folder=file.parent, where=str(file))
+
+    @classmethod
+    def from_yaml_content(
+        cls, content: object, folder: Path | None = None, where: str = "(content)"
+    ) -> Self:
+        """Build an entry from what a plugin file holds.
+
+        Args:
+            content: The mapping in the file.
+            folder: Where the implementation is.
+            where: What to call the file in errors.
+
+        Raises:
+            PluginError: If a key is missing or wrong; names it.
+        """
+        fields = _Fields(content, where)
+        name = fields.identifier("name")
+        return cls(
+            name=name,
+            impl=fields.file_stem("code", name),
+            spec=PluginSpec(
+                name,
+                fields.text("description"),
+                fields.parameters("parameters"),
+                fields.parameters("returns"),
+                fields.text("examples", ""),
+            ),
+            config=fields.mapping("configurations"),
+            required=fields.flag("required", default=False),
+            enabled=fields.flag("enabled", default=True),
+            plugin_only=fields.flag("plugin_only", default=False),
+            folder=folder,
+        )
+
+    @property
+    def path(self) -> Path:
+        """The file that implements it."""
+        return (self.folder or Path()) / f"{self.impl}.py"
+
+    def source(self) -> str:
+        """Read the implementation.
+
+        Raises:
+            OSError: If it cannot be read.
+            ValueError: If it is not UTF-8 text.
+        """
+        return read_text(self.path)
+
+    def format_prompt(self) -> str:
+        """Return a commented Python stub for a role that writes code."""
+        return self.spec.format_prompt()
+
+    def plugin_description(self) -> str:
+        """Return one line for a role that plans."""
+        return self.spec.plugin_description()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the form it has in the file."""
+        return {
+            "name": self.name,
+            "enabled": self.enabled,
+            "required": self.required,
+            "plugin_only": self.plugin_only,
+            "code": self.impl,
+            "description": self.spec.description,
+            "examples": self.spec.examples,
+            "parameters": [parameter.to_dict() for parameter in self.spec.args],
+            "returns": [part.to_dict() for part in self.spec.returns],
+            "configurations": dict(self.config),
+        }

@@ -1,0 +1,163 @@
+"""Reading and writing YAML and JSON files: bounded, atomic, and named when they are wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MAX_BYTES = 64 << 20
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BaseDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+_Dumper: Any = type("_Dumper", (_BaseDumper,), {})
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
+    # Text of several lines as a block, the way a person would write it.
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
+    """Read a UTF-8 text file, with or without a byte order mark.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is larger than `max_bytes` or not UTF-8; names the file.
+    """
+    with Path(path).open("rb") as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise ValueError(f"{path} is larger than {max_bytes:,} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
+
+
+def parse_yaml(text: str, name: str) -> Any:
+    """Parse YAML; plain data only, no tags that make objects.
+
+    Args:
+        text: The YAML.
+        name: What to call it in errors, e.g. the file's path.
+
+    Raises:
+        ValueError: If it is not YAML; names the place.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)  # the C form of the safe loader, or that
+    except yaml.YAMLError as error:
+        raise ValueError(f"{name} is not YAML: {_one_line(error)}") from error
+    except RecursionError:
+        raise ValueError(f"{name} is nested too deeply") from None
+
+
+def _one_line(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None)
+    if mark is None or problem is None:
+        return " ".join(str(error).split())
+    return f"{problem} at line {mark.line + 1}, column {mark.column + 1}"
+
+
+def read_yaml(path: Path | str, max_bytes: int = MAX_BYTES) -> Any:
+    """Read a YAML file.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is too large, not UTF-8 or not YAML; names the file.
+    """
+    return parse_yaml(read_text(path, max_bytes), str(path))
+
+
+def dump_yaml(data: Any) -> str:
+    """Return plain data as YAML: keys in their order, text of several lines as a block.
+
+    Raises:
+        ValueError: If it holds anything but plain data.
+    """
+    try:
+        return str(yaml.dump(data, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=100))
+    except yaml.YAMLError as error:
+        raise ValueError(f"cannot be written as YAML: {_one_line(error)}") from error
+
+
+def write_yaml(path: Path | str, data: Any) -> None:
+    """Write plain data as YAML, all of it or nothing.
+
+    Raises:
+        OSError: If it cannot be written.
+        ValueError: If it holds anything but plain data; names the file.
+    """
+    try:
+        text = dump_yaml(data)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    write_text(path, text)
+
+
+def read_json(path: Path | str, max_bytes: int = MAX_BYTES) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is too large, not UTF-8 or not JSON; names the file.
+    """
+    text = read_text(path, max_bytes)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{path} is not JSON: {error.msg} at {place}") from error
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply") from None
+
+
+def write_json(path: Path | str, data: Any) -> None:
+    """Write plain data as JSON, all of it or nothing.
+
+    Raises:
+        OSError: If it cannot be written.
+        ValueError: If it holds anything but plain data; names the file.
+    """
+    try:
+        text = json.dumps(data, ensure_ascii=False, indent=2)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: cannot be written as JSON: {error}") from error
+    write_text(path, text + "\n")
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write a UTF-8 file so that a reader sees the old content or the new, never a part.
+
+    Halves of surrogate pairs, which UTF-8 cannot hold, become question marks.
+
+    Raises:
+        OSError: If it cannot be written; the old file is then untouched.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    mode = target.stat().st_mode & 0o777 if target.exists() else None
+    draft = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}")
+    try:
+        with draft.open("xb") as file:
+            file.write(text.encode("utf-8", "replace"))
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            draft.chmod(mode)
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,252 @@
+"""Questions from scripts and terminals, answered by the offline model in a real kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from click.testing import CliRunner, Result
+
+from taskweaver.cli.main import commands
+from taskweaver.cli.script import messages_in
+
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LLM_API_TYPE", "offline")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "sales"
+    assert CliRunner().invoke(commands, ["init", str(folder)]).exit_code == 0
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def ask(project: Path, *arguments: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(commands, ["-p", str(project), *arguments], input=text)
+
+
+def test_a_new_project_answers_its_first_question(project: Path) -> None:
+    result = ask(project, "-m", "how many rows are in orders.csv?")
+    assert result.exit_code == 0, result.output
+    assert "400" in result.stdout
+    assert "model" in result.stderr
+
+
+def test_a_question_is_read_from_standard_input(project: Path) -> None:
+    result = ask(project, text="how many rows are in orders.csv?\n")
+    assert result.exit_code == 0, result.output
+    assert "400" in result.stdout
+
+
+def test_json_is_all_there_is_on_standard_output(project: Path) -> None:
+    result = ask(project, "--json", "-m", "plot the sum of amount per region in orders.csv")
+    facts = json.loads(result.stdout)
+    assert result.exit_code == 0, result.output
+    assert facts["state"] == "finished"
+    assert facts["is_answered"]
+    assert facts["post_list"][0]["send_from"] == "User"
+    assert facts["usage"]["calls"] > 0
+    assert all(Path(path).is_file() for path in facts["artifacts"])
+    assert facts["artifacts"]
+    assert facts["answer"] == facts["post_list"][-1]["message"]
+
+
+def test_files_are_added_by_option_and_by_name(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("x\n1\n2\n3\n")
+    (tmp_path / "two.csv").write_text("y\n" + "1\n" * 17)
+    given = ask(project, "-f", "one.csv", "-m", "how many rows are in one.csv?")
+    named = ask(project, "-m", "how many rows are in two.csv?")
+    assert "3" in given.stdout
+    assert "17" in named.stdout
+
+
+def test_commands_divide_a_script(project: Path) -> None:
+    script = "how many rows are in orders.csv?\n/reset\n/info\n/exit\nnever asked"
+    assert messages_in(script)[1:] == ["/reset", "/info", "/exit", "never asked"]
+    result = ask(project, text=script)
+    assert result.exit_code == 0
+    assert "new session" in result.stdout
+    assert "rounds   0" in result.stdout
+    assert "never asked" not in result.stdout
+
+
+def test_what_cannot_be_done_ends_with_status_1(project: Path) -> None:
+    assert ask(project, "-m", "describe nothing_here.csv").exit_code in {0, 1}
+    (project / "taskweaver_config.json").write_text('{"llm.api_base": "http://127.0.0.1:9/v1"}')
+    environment = {"LLM_API_TYPE": "openai", "LLM_MODEL": "m", "LLM_MAX_RETRIES": "0"}
+    result = CliRunner().invoke(
+        commands, ["-p", str(project), "-m", "hello"], env={**environment, "LLM_API_KEY": "k"}
+    )
+    assert result.exit_code == 1, result.output
+    assert "failed:" in result.stdout
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("arguments", [["-m", "x"], ["--debug", "-m", "x"], ["doctor"]])
+def test_a_configuration_that_cannot_be_read_is_told_in_a_line(
+    project: Path, arguments: list[str]
+) -> None:
+    (project / "taskweaver_config.json").write_text('{"llm.max_retries": "many"}')
+    result = ask(project, *arguments)
+    assert result.exit_code == (1 if arguments == ["doctor"] else 2)
+    assert "llm.max_retries" in result.output
+    assert ("Traceback" in result.output) == ("--debug" in arguments)
+
+
+def test_init_refuses_a_folder_that_holds_something(project: Path) -> None:
+    result = CliRunner().invoke(commands, ["init", str(project)])
+    assert result.exit_code == 2
+    assert "not empty" in result.output
+    (project.parent / "file").write_text("x")
+    result = CliRunner().invoke(commands, ["init", str(project.parent / "file" / "below")])
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_a_new_project_has_all_its_parts(project: Path) -> None:
+    names = {path.relative_to(project).as_posix() for path in project.rglob("*")}
+    parts = {"taskweaver_config.json", "README.md", ".gitignore", "data/orders.csv", "plugins"}
+    assert parts <= names
+    assert "gitignore.txt" not in names
+
+
+def test_doctor_finds_a_new_project_well(project: Path) -> None:
+    result = ask(project, "doctor")
+    assert result.exit_code == 0, result.output
+    assert "fail" not in result.output
+    for part in ("python", "packages", "config", "model", "kernel", "sandbox", "plugins", "roles"):
+        assert part in result.output
+
+
+def test_doctor_fails_on_what_is_broken(project: Path) -> None:
+    (project / "plugins" / "bad.yaml").write_text("name: [")
+    (project / "taskweaver_config.json").write_text('{"llm.modle": "x"}')
+    result = ask(project, "doctor", "--json")
+    found = {(item["name"], item["status"]) for item in json.loads(result.stdout)}
+    assert result.exit_code == 1
+    assert {("config", "warn"), ("broken", "fail"), ("kernel", "ok")} <= found
+
+
+class Screen:
+    """A chat on a terminal of its own."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self._ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "taskweaver", *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm-256color", **environment},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.drawn = ""
+        self._seen = 0
+
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def wait_for(self, text: str) -> None:
+        """Read until `text` is drawn after what was waited for before."""
+        until = monotonic() + PATIENCE_S
+        while text not in self.drawn[self._seen :]:
+            assert monotonic() < until, f"no {text!r} in {self.drawn[-2000:]!r}"
+            assert self._read(1.0), f"ended without {text!r}: {self.drawn[-2000:]!r}"
+        self._seen = self.drawn.index(text, self._seen) + len(text)
+
+    def wait_for_end(self) -> int:
+        """Read until the program ends; return its status."""
+        while self._read(PATIENCE_S):
+            pass
+        status = self.process.wait(PATIENCE_S)
+        os.close(self._ours)
+        return status
+
+    def _read(self, timeout_s: float) -> bool:
+        """Read once; return False when the other end is closed."""
+        if not select.select([self._ours], [], [], timeout_s)[0]:
+            return True
+        try:
+            read = os.read(self._ours, 65536).decode(errors="replace")
+        except OSError:
+            return False
+        if "\x1b[6n" in read:
+            self.type("\x1b[1;1R")
+        self.drawn += read
+        return bool(read)
+
+
+@pytest.fixture
+def screen(project: Path) -> Iterator[Screen]:
+    screen = Screen("-p", str(project))
+    yield screen
+    if screen.process.poll() is None:
+        screen.process.kill()
+        screen.process.wait()
+
+
+def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(screen: Screen) -> None:
+    screen.wait_for("> ")
+    screen.wait_for("offline")
+    screen.type("how many rows are in orders.csv?\r")
+    screen.wait_for("400")
+    screen.wait_for("> ")
+    screen.type("run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)\r")
+    screen.wait_for("begun")
+    screen.type("\x03")
+    screen.wait_for("Interrupted.")
+    screen.wait_for("> ")
+    screen.type("how many columns are in orders.csv?\r")
+    screen.wait_for("5")
+    screen.wait_for("tokens")
+    screen.wait_for("> ")
+    screen.type("\x04")
+    assert screen.wait_for_end() == 0
+    assert "Traceback" not in screen.drawn
+
+
+def test_leaving_at_once_is_possible(screen: Screen) -> None:
+    screen.wait_for("> ")
+    screen.type("\x03")
+    screen.wait_for("Ctrl-C again leaves")
+    screen.type("\x03")
+    assert screen.wait_for_end() == 0
+
+
+def test_a_project_that_does_not_open_ends_the_chat_in_one_line(project: Path) -> None:
+    (project / "taskweaver_config.json").write_text('{"llm.max_retries": "many"}')
+    screen = Screen("-p", str(project))
+    screen.wait_for("error: ")
+    assert screen.wait_for_end() == 2
+    assert "Traceback" not in screen.drawn
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_script_and_its_kernel(
+    project: Path, number: signal.Signals, status: int
+) -> None:
+    code = "run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)"
+    with subprocess.Popen(
+        [sys.executable, "-m", "taskweaver", "-p", str(project), "-m", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert any("begun" in line for line in process.stdout)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == status
+    assert "Traceback" not in errors

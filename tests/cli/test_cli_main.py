@@ -1,0 +1,88 @@
+"""The command line itself: what needs no project."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from taskweaver import __version__
+from taskweaver.cli.main import commands
+
+HEAVY = ("openai", "pandas", "rich", "prompt_toolkit", "injector", "jupyter_client", "yaml")
+
+
+def said_by(*arguments: str, text: str | None = None) -> tuple[int, str]:
+    result = CliRunner().invoke(commands, list(arguments), input=text)
+    return result.exit_code, result.output
+
+
+def test_help_teaches_by_examples() -> None:
+    status, said = said_by("--help")
+    assert status == 0
+    assert "taskweaver init sales" in said
+    assert "Exit status" in said
+
+
+@pytest.mark.parametrize("command", ["chat", "init", "doctor"])
+def test_each_command_has_help(command: str) -> None:
+    status, said = said_by(command, "-h")
+    assert status == 0
+    assert "Usage:" in said
+
+
+def test_the_version_is_told() -> None:
+    assert said_by("--version") == (0, f"taskweaver, version {__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys, runpy\n"
+        f"sys.argv = ['taskweaver', *{arguments!r}]\n"
+        "try:\n    runpy.run_module('taskweaver', run_name='__main__')\n"
+        "except SystemExit:\n    pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "reason"),
+    [
+        (["--no-such-option"], None, "No such option"),
+        (["no-such-command"], None, "No such command"),
+        (["-p", "/no/such/folder", "-m", "x"], None, "taskweaver init /no/such/folder"),
+        (["-p", "/no/such/folder", "doctor"], None, "no folder"),
+        (["-f", "/no/such.csv", "-m", "x"], None, "does not exist"),
+        (["-m", "  "], None, "Nothing was asked"),
+        ([], "\n\n", "Nothing was asked"),
+        (["init"], None, "Which folder?"),
+    ],
+)
+def test_wrong_usage_is_told_in_words_with_status_2(
+    arguments: list[str], text: str | None, reason: str
+) -> None:
+    status, said = said_by(*arguments, text=text)
+    assert status == 2
+    assert reason in said
+    assert "Traceback" not in said
+
+
+def test_a_closed_standard_input_asks_nothing() -> None:
+    command = ["sh", "-c", 'exec "$0" -m taskweaver <&-', sys.executable]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert "Nothing was asked" in ran.stderr
+
+
+def test_the_package_data_of_new_projects_is_there() -> None:
+    from taskweaver.cli.project import TEMPLATE
+
+    names = {path.relative_to(TEMPLATE).as_posix() for path in TEMPLATE.rglob("*.*")}
+    assert {"taskweaver_config.json", "README.md", "gitignore.txt"} <= names
+    assert all(Path(name).suffix in {".json", ".md", ".txt", ".yaml"} for name in names)

@@ -1,0 +1,195 @@
+"""A chat over a real project and session; only the model's part is played by a function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.console.chat import Chat, is_answered
+from taskweaver.console.commands import BY_NAME, COMMANDS, CommandLine
+from taskweaver.console.surface import PlainSurface
+from taskweaver.llm.types import ChatMessage
+
+CODE = (
+    "import os\nopen('made.txt', 'w').write('x')\nprint('files', sorted(os.listdir('.')))\n40 + 2"
+)
+
+
+def reply(**fields: str) -> str:
+    return json.dumps({"response": fields})
+
+
+def planner(to: str, message: str, stop: str = "Completed") -> str:
+    known = {"plan_reasoning": "r", "plan": "1. do it", "current_plan_step": "1. do it"}
+    return reply(**known, stop=stop, send_to=to, message=message)
+
+
+def model(messages: Sequence[ChatMessage]) -> str:
+    """Run `CODE` when asked to compute, give up when asked to, else repeat what was said."""
+    if "You write Python code" in str(messages[0]["content"]):
+        return reply(thought="I compute it.", reply_type="python", reply_content=CODE)
+    said = str(messages[-1]["content"])
+    if "The code ran to its end." in said:
+        return planner("User", "It is 42.")
+    if "compute" in said:
+        return planner("CodeInterpreter", "compute it", "InProcess")
+    if "give up" in said:
+        return planner("User", "It cannot be done.", "TaskFailure")
+    return planner("User", f"You said: {said.partition('Message: ')[2].strip()}")
+
+
+@pytest.fixture
+def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+    project = tmp_path / "project"
+    (project / "data").mkdir(parents=True)
+    (project / "taskweaver_config.json").write_text("{}")
+    (project / "data" / "sales.csv").write_text("a\n1\n")
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "mine.csv").write_text("b\n2\n")
+    monkeypatch.chdir(here)
+    with TaskWeaverApp(project, model=model) as app:
+        yield Chat(app, PlainSurface())
+
+
+@pytest.fixture
+def line(chat: Chat) -> CommandLine:
+    return CommandLine(chat)
+
+
+def test_a_message_is_answered_and_shown(
+    line: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert line.handle("hello there")
+    assert "You said: hello there" in capsys.readouterr().out
+
+
+def test_code_runs_and_its_output_value_and_files_are_shown(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    round_ = chat.ask("compute it with sales.csv and mine.csv")
+    said = capsys.readouterr().out
+    assert is_answered(round_)
+    for expected in (
+        "adding mine.csv",
+        "I compute it.",
+        "mine.csv",
+        "sales.csv",
+        "  42",
+        "It is 42.",
+    ):
+        assert expected in said
+    assert said.count("40 + 2") == 1
+    assert (chat.session.execution_cwd / "made.txt").exists()
+
+
+def test_a_file_the_code_has_is_not_replaced_by_naming_it(chat: Chat) -> None:
+    chat.ask("look at mine.csv")
+    copy = chat.session.execution_cwd / "mine.csv"
+    copy.write_text("changed")
+    chat.ask("look at mine.csv again")
+    assert copy.read_text() == "changed"
+
+
+def test_giving_up_is_not_an_answer(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not is_answered(chat.ask("give up"))
+    assert "not done: It cannot be done." in capsys.readouterr().out
+    assert not is_answered(None)
+
+
+def test_a_file_that_vanished_is_told_in_a_line_and_the_session_goes_on(
+    line: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line.handle("/load mine.csv")
+    Path("mine.csv").unlink()
+    assert line.handle("hello")
+    assert "mine.csv cannot be added" in capsys.readouterr().out
+    line.chat.waiting.clear()
+    line.handle("hello again")
+    assert "You said: hello again" in capsys.readouterr().out
+
+
+def test_loaded_files_go_with_the_next_message_only(
+    line: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("two words.csv").write_text("c\n")
+    names = ("mine.csv", "two words.csv", "'two words.csv'", "mine.csv")
+    for command, name in zip(("/LOAD", "/file", "/img", "/image"), names, strict=True):
+        line.handle(f"{command} {name}")
+    line.handle("hello")
+    line.handle("once more")
+    said = capsys.readouterr().out
+    assert said.count("goes with the next message") == 2
+    assert said.count("files added") == 1
+    assert (line.chat.session.execution_cwd / "two words.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("/help", "/load /file /img /image PATH..."),
+        ("/?", "Ctrl-C stops"),
+        ("/load", "Which file?"),
+        ("/load nothing.csv", "nothing.csv does not exist."),
+        ("/load ..", ".. is a folder."),
+        ("/load 'nothing", "nothing does not exist."),
+        ("/inof", "did you mean /info?"),
+        ("/zzz", "/help lists them"),
+        ("/save", "nothing to save yet"),
+        ("/plugins", "no plugins"),
+        ("/info", "roles    Planner, CodeInterpreter"),
+        ("/clear", ""),
+    ],
+)
+def test_commands_say_what_they_did(
+    line: CommandLine, capsys: pytest.CaptureFixture[str], command: str, expected: str
+) -> None:
+    assert line.handle(command)
+    assert expected in capsys.readouterr().out
+
+
+def test_saving_writes_the_conversation(
+    line: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line.handle("hello")
+    line.handle("/save")
+    assert "saved as" in capsys.readouterr().out
+    assert list(line.chat.session.config.experience_dir.glob("*.yaml"))
+
+
+def test_reset_starts_a_new_session(line: CommandLine) -> None:
+    before = line.chat.session.session_id
+    line.handle("/load mine.csv")
+    line.handle("/reset")
+    assert line.chat.session.session_id != before
+    assert line.chat.waiting == []
+    line.handle("hello")
+    assert len(line.chat.session.memory.conversation.rounds) == 1
+
+
+@pytest.mark.parametrize("command", ["/exit", "/BYE", "/quit ", " /exit"])
+def test_leaving_ends_the_conversation(line: CommandLine, command: str) -> None:
+    assert not line.handle(command)
+
+
+def test_a_path_at_the_start_of_a_message_is_no_command(
+    line: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line.handle("/tmp/nothing.csv what is it?")
+    assert "You said: /tmp/nothing.csv what is it?" in capsys.readouterr().out
+
+
+def test_commands_and_data_files_can_be_completed(line: CommandLine) -> None:
+    words = line.words()
+    assert {"/help", "/exit", "sales.csv"} <= set(words)
+    assert len(BY_NAME) == sum(len(command.names) for command in COMMANDS)
+
+
+def test_the_effort_of_a_round_is_known(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    chat.ask("hello")
+    assert "tokens)" in capsys.readouterr().out
+    assert chat.session.round_usage.total_tokens > 0

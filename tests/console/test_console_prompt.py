@@ -1,0 +1,202 @@
+"""The prompt and the loop around it, driven through a pipe instead of a keyboard."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from taskweaver.console.blocks import Broken, Note
+from taskweaver.console.loop import INTERRUPTED, LEAVING, Opening, talk
+from taskweaver.console.prompt import LineCompleter, PlainReader, PromptReader, can_prompt
+from taskweaver.console.surface import PlainSurface
+from taskweaver.errors import TaskWeaverError
+
+WORDS = ["/help", "/load", "sales.csv", "shop.db"]
+
+
+@pytest.fixture
+def keyboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        yield pipe
+
+
+def completions(line: str, *, asked: bool = False) -> list[str]:
+    completer = LineCompleter(lambda: WORDS)
+    event = CompleteEvent(completion_requested=asked)
+    return [found.text for found in completer.get_completions(Document(line), event)]
+
+
+def test_a_line_is_read_and_kept_in_the_history(keyboard: PipeInput, tmp_path: Path) -> None:
+    keyboard.send_text("how many rows?\n")
+    assert PromptReader(list).read() == "how many rows?"
+    assert "how many rows?" in (tmp_path / ".taskweaver-history").read_text()
+
+
+def test_a_history_that_cannot_be_written_does_no_harm(
+    keyboard: PipeInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/nowhere/at/all")
+    keyboard.send_text("hello\n")
+    assert PromptReader(list).read() == "hello"
+
+
+def test_ctrl_c_clears_a_line_and_interrupts_an_empty_one(keyboard: PipeInput) -> None:
+    reader = PromptReader(list)
+    keyboard.send_text("wrong\x03right\n")
+    assert reader.read() == "right"
+    keyboard.send_text("\x03")
+    with pytest.raises(KeyboardInterrupt):
+        reader.read()
+
+
+def test_ctrl_d_ends_the_input(keyboard: PipeInput) -> None:
+    keyboard.send_text("\x04")
+    with pytest.raises(EOFError):
+        PromptReader(list).read()
+
+
+def test_pasted_lines_and_alt_enter_make_one_message(keyboard: PipeInput) -> None:
+    keyboard.send_text("\x1b[200~one\ntwo\x1b[201~\x1b\rthree\n")
+    assert PromptReader(list).read() == "one\ntwo\nthree"
+
+
+def test_opening_begins_when_the_prompt_is_shown_and_its_failure_ends_the_reading(
+    keyboard: PipeInput,
+) -> None:
+    error = TaskWeaverError("no such project")
+    started = threading.Event()
+
+    def begin() -> None:
+        started.set()
+        threading.Thread(target=lambda: reader.give_up(error), daemon=True).start()
+
+    reader = PromptReader(list, begin)
+    with pytest.raises(TaskWeaverError):
+        reader.read()
+    assert started.is_set()
+
+
+def test_commands_files_and_paths_are_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("x")
+    assert completions("/") == ["/help", "/load"]
+    assert completions("/LO") == ["/load"]
+    assert completions("describe sa") == ["sales.csv"]
+    assert completions("describe s") == []
+    assert completions("/load mi") == ["ne.csv"]
+    assert completions("describe ./mi") == ["ne.csv"]
+    assert completions("describe mi") == []
+    assert completions("describe mi", asked=True) == ["ne.csv"]
+
+
+def test_without_a_terminal_lines_come_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda prompt: f"typed at {prompt!r}")
+    assert PlainReader().read() == "typed at '> '"
+    assert not can_prompt()
+
+
+class Script:
+    """A reader of given lines; an exception among them is raised."""
+
+    def __init__(self, *lines: str | type[BaseException]) -> None:
+        self._lines = iter(lines)
+
+    def read(self) -> str:
+        line = next(self._lines, EOFError)
+        if isinstance(line, str):
+            return line
+        raise line
+
+
+class Echo:
+    """A listener that keeps what it hears; ``stop`` ends, ``interrupt`` is interrupted."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.is_closed = False
+
+    def handle(self, line: str) -> bool:
+        self.heard.append(line)
+        if line == "interrupt":
+            raise KeyboardInterrupt
+        return line != "stop"
+
+    def words(self) -> list[str]:
+        return WORDS
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Pages:
+    """Standard output of the loop, as blocks."""
+
+    def __init__(self) -> None:
+        self.surface = PlainSurface()
+        self.notes: list[str] = []
+        self.surface.show = lambda block: self.notes.append(  # type: ignore[method-assign]
+            block.text if isinstance(block, Note | Broken) else ""
+        )
+
+
+def conversation(*lines: str | type[BaseException]) -> tuple[Echo, list[str]]:
+    echo, pages = Echo(), Pages()
+    opening = Opening(lambda: echo)
+    talk(Script(*lines), opening, pages.surface)
+    opening.close()
+    return echo, pages.notes
+
+
+def test_lines_are_answered_until_the_listener_ends() -> None:
+    echo, _ = conversation("one", "  ", "two", "stop", "three")
+    assert echo.heard == ["one", "two", "stop"]
+    assert echo.is_closed
+
+
+def test_ctrl_c_warns_once_and_leaves_when_repeated() -> None:
+    echo, notes = conversation(KeyboardInterrupt, "one", KeyboardInterrupt, KeyboardInterrupt, "x")
+    assert echo.heard == ["one"]
+    assert notes == [LEAVING, LEAVING]
+
+
+def test_an_interrupted_answer_does_not_end_the_conversation() -> None:
+    echo, notes = conversation("interrupt", "and on")
+    assert echo.heard == ["interrupt", "and on"]
+    assert notes == [INTERRUPTED]
+
+
+def test_a_project_that_does_not_open_ends_the_conversation_with_its_error() -> None:
+    def fail() -> Echo:
+        raise TaskWeaverError("broken")
+
+    opening = Opening(fail)
+    with pytest.raises(TaskWeaverError, match="broken"):
+        talk(Script("one"), opening, Pages().surface)
+    assert opening.words() == []
+    opening.close()
+
+
+def test_words_are_known_once_the_project_is_open() -> None:
+    opening = Opening(Echo)
+    assert opening.words() == []
+    opening.result()
+    assert opening.words() == WORDS
+    opening.close()
+
+
+def test_leaving_before_anything_was_opened_opens_nothing() -> None:
+    echo, _ = conversation()
+    assert not echo.is_closed

@@ -1,0 +1,309 @@
+"""Events become blocks: what is shown, what is left out, and nothing twice."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from console_story import (
+    ANSWER,
+    CODE,
+    PLAN,
+    answered_round,
+    attachment,
+    message,
+    order,
+    post,
+    printed,
+    round_,
+    run,
+)
+
+from taskweaver.console.blocks import (
+    Answer,
+    Block,
+    Broken,
+    Code,
+    Done,
+    Files,
+    Note,
+    Order,
+    Plan,
+    Printed,
+    Ran,
+    Thought,
+    Traceback,
+    Value,
+)
+from taskweaver.console.render import MOST_LINES, RoundView
+from taskweaver.console.surface import PlainSurface
+from taskweaver.llm.types import Usage
+from taskweaver.module.events import (
+    EventScope,
+    PostEventType,
+    RoundEventType,
+    SessionEventType,
+    TaskWeaverEvent,
+)
+
+START = round_(RoundEventType.round_start, "a question")
+END = round_(RoundEventType.round_end)
+
+
+class Album:
+    """A surface that keeps what it is shown."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.previews: list[Block] = []
+        self.statuses: list[str] = []
+
+    def show(self, block: Block) -> None:
+        self.blocks.append(block)
+
+    def preview(self, block: Block | None) -> None:
+        if block is not None:
+            self.previews.append(block)
+
+    def ask_status(self, text: str) -> None:
+        self.statuses.append(text)
+
+    @contextmanager
+    def working(self, status: Callable[[], str]) -> Iterator[None]:
+        self.statuses.append(status())
+        yield
+
+    def kinds(self) -> list[type[Block]]:
+        return [type(block) for block in self.blocks]
+
+    def of(self, kind: type[Block]) -> list[Block]:
+        return [block for block in self.blocks if isinstance(block, kind)]
+
+
+def album_of(events: Iterable[TaskWeaverEvent], files_in: Path = Path("/w/cwd")) -> Album:
+    album = Album()
+    view = RoundView(album, files_in)
+    for event in events:
+        view.handle(event)
+    return album
+
+
+def test_a_round_reads_plan_order_thought_code_output_value_files_answer() -> None:
+    album = album_of(answered_round())
+    assert album.kinds() == [
+        *(Plan, Order, Thought, Code, Printed, Ran, Value, Files, Answer, Done),
+    ]
+    assert album.blocks[0] == Plan(PLAN)
+    assert album.blocks[3] == Code(CODE)
+    assert album.blocks[4] == Printed(("loading 2400 rows",))
+    assert album.blocks[7] == Files(("/w/cwd/mean_per_month.png",))
+    assert album.blocks[8] == Answer(ANSWER)
+
+
+def test_what_is_being_written_is_previewed_as_it_grows() -> None:
+    previews = album_of(answered_round()).previews
+    for kind in (Plan, Thought, Code, Order, Answer):
+        texts = [block.text for block in previews if isinstance(block, kind)]
+        assert len(texts) > 1, kind
+        assert all(len(text) <= len(texts[-1]) for text in texts) or kind is Plan
+
+
+def test_a_plan_is_shown_again_only_when_it_changed() -> None:
+    events = [*order("CodeInterpreter", "a"), *order("CodeInterpreter", "b")]
+    assert len(album_of(events).of(Plan)) == 1
+    events += order("User", "c", plan="1. something else")
+    assert len(album_of(events).of(Plan)) == 2
+
+
+def test_files_are_named_as_seen_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    album = album_of(run(), files_in=tmp_path / "work")
+    assert album.of(Files) == [Files((str(Path("work/mean_per_month.png")),))]
+
+
+def test_a_failed_run_shows_the_end_of_its_traceback_and_that_it_is_mended() -> None:
+    trace = "\n".join([*(f"  line {n}" for n in range(40)), "KeyError: 'Cuont'"])
+    album = album_of(
+        [
+            post(PostEventType.post_start, role="CodeInterpreter"),
+            *attachment("reply_type", "python"),
+            *attachment("reply_content", "df['Cuont']"),
+            *attachment("execution_status", "FAILURE"),
+            *attachment("execution_result", "### Execution\nThe code failed."),
+            *attachment("code_error", trace),
+            *attachment("revise_message", "Write the whole cell again."),
+            *message("## Execution\nThe code failed."),
+            post(PostEventType.post_send_to_update, role="CodeInterpreter"),
+            post(PostEventType.post_end),
+        ]
+    )
+    assert album.kinds() == [Code, Ran, Traceback, Note]
+    shown = album.of(Traceback)[0]
+    assert isinstance(shown, Traceback)
+    assert shown.text.startswith("...")
+    assert shown.text.endswith("KeyError: 'Cuont'")
+    assert album.of(Note) == [Note("CodeInterpreter mends the code")]
+
+
+def test_a_reply_in_words_is_shown_once_as_a_message() -> None:
+    album = album_of(
+        [
+            post(PostEventType.post_start, role="CodeInterpreter"),
+            *attachment("reply_type", "text"),
+            *attachment("reply_content", "There is no such file.", step=4),
+            *message("There is no such file."),
+            post(PostEventType.post_send_to_update, role="Planner"),
+            post(PostEventType.post_end),
+        ]
+    )
+    assert album.blocks == [Order("CodeInterpreter", "Planner", "There is no such file.")]
+
+
+def test_an_unusable_reply_is_told_in_a_line_without_the_models_instructions() -> None:
+    album = album_of(
+        [
+            START,
+            post(PostEventType.post_start, role="Planner"),
+            *message("half a rep"),
+            post(PostEventType.post_error, "Reply again with one JSON object"),
+            *attachment("invalid_response", "half a rep"),
+            *attachment("revise_message", "Reply again with one JSON object"),
+            post(PostEventType.post_send_to_update, role="Planner"),
+            post(PostEventType.post_end),
+            *order("User", "done"),
+            END,
+        ]
+    )
+    assert album.kinds() == [Note, Plan, Answer, Done]
+    assert "JSON" not in str(album.blocks[0])
+
+
+def test_an_error_that_ends_the_round_is_told_once() -> None:
+    reason = "Model call failed, connection: refused"
+    album = album_of(
+        [
+            START,
+            post(PostEventType.post_start, role="Planner"),
+            post(PostEventType.post_error, reason),
+            round_(RoundEventType.round_error, reason),
+            END,
+        ]
+    )
+    assert album.kinds() == [Broken, Done]
+    assert album.blocks[0] == Broken(reason)
+    done = album.blocks[1]
+    assert isinstance(done, Done)
+    assert not done.is_ok
+
+
+def test_an_error_the_round_survives_is_told_as_a_warning() -> None:
+    gave_up = [
+        post(PostEventType.post_start, role="CodeInterpreter"),
+        post(PostEventType.post_error, "No usable code came back."),
+        post(PostEventType.post_send_to_update, role="Planner"),
+        post(PostEventType.post_end),
+    ]
+    album = album_of([START, *gave_up, *order("User", "It cannot be done."), END])
+    assert album.blocks[0] == Note("No usable code came back.", is_warning=True)
+
+
+def test_an_answer_that_gives_up_says_so() -> None:
+    album = album_of(order("User", "It cannot be done.", stop="TaskFailure"))
+    assert album.of(Answer) == [Answer("It cannot be done.", gave_up=True)]
+
+
+def test_output_is_shown_in_whole_lines_whatever_the_pieces() -> None:
+    album = album_of(
+        [
+            post(PostEventType.post_start, role="CodeInterpreter"),
+            *attachment("reply_content", "work()"),
+            *printed("a", "b\nc\r\nd", "e"),
+            *printed("oh\n", stream="stderr"),
+            *attachment("execution_status", "SUCCESS"),
+        ]
+    )
+    assert album.of(Printed) == [
+        Printed(("ab", "c")),
+        Printed(("oh",), is_error=True),
+        Printed(("de",)),
+    ]
+
+
+def test_a_progress_bar_leaves_its_last_state() -> None:
+    events = [*attachment("reply_content", "work()"), *printed("10%\r50%\r", "100%\n")]
+    assert album_of(events).of(Printed) == [Printed(("100%",))]
+
+
+def test_a_flood_of_output_is_cut_and_counted() -> None:
+    flood = "".join(f"line {n}\n" for n in range(MOST_LINES + 50))
+    album = album_of(
+        [
+            *attachment("reply_content", "work()"),
+            *printed(flood, flood),
+            *attachment("execution_status", "SUCCESS"),
+        ]
+    )
+    shown = [line for block in album.of(Printed) for line in getattr(block, "lines", ())]
+    assert len(shown) == MOST_LINES
+    assert Note(f"{MOST_LINES + 100:,} more lines of output are not shown") in album.blocks
+    assert any("more lines" in status for status in album.statuses)
+
+
+def test_text_that_would_steer_the_terminal_is_made_harmless() -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07red \x1b[31malert\x1b[0m\x00\u202egnp.exe"
+    album = album_of([*attachment("reply_content", "x"), *printed(evil + "\n")])
+    album.blocks += album_of(order("User", evil)).blocks
+    album.blocks += album_of([round_(RoundEventType.round_error, evil)]).blocks
+    assert "\x1b" not in repr(album.blocks).encode().decode("unicode_escape")
+    assert album.of(Answer) == [Answer("red alertgnp.exe")]
+
+
+def test_tokens_and_cost_of_the_round_stand_in_its_last_line() -> None:
+    spent = [Usage(100, 20, 0.5, 1)]
+    album = Album()
+    view = RoundView(album, Path(), lambda: spent[0])
+    assert view.status() == "Ctrl-C stops"
+    spent[0] = Usage(1000, 220, 0.75, 2, is_estimated=True)
+    assert view.status() == "1,100 tokens, Ctrl-C stops"
+    for event in (START, END):
+        view.handle(event)
+    done = album.blocks[-1]
+    assert isinstance(done, Done)
+    assert (done.tokens, done.cost, done.is_estimated, done.is_ok) == (1100, 0.25, True, True)
+
+
+def test_other_things_roles_tell_are_shown_as_remarks() -> None:
+    album = album_of(
+        [
+            TaskWeaverEvent(EventScope.session, SessionEventType.session_start, None, None, ""),
+            post(PostEventType.post_start, role="WebSearch"),
+            *attachment("text", "searching"),
+            *attachment("verification", "INCORRECT"),
+            *attachment("image_url", "data:image/png;base64,xyz"),
+            *attachment("text", ""),
+        ]
+    )
+    assert album.blocks == [
+        Note("searching"),
+        Note("the code was refused by its check", is_warning=True),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii"])
+def test_a_pipe_of_any_encoding_gets_plain_lines(encoding: str) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding)
+    surface = PlainSurface(stream)
+    view = RoundView(surface, Path("/w"))
+    with surface.working(view.status):
+        for event in [*answered_round(), *order("User", "größer ☃ \ud800")]:
+            view.handle(event)
+    said = raw.getvalue().decode(encoding)
+    assert "\x1b" not in said
+    assert "| loading 2400 rows" in said
+    assert said.count("groupby") == 1

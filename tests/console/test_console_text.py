@@ -1,0 +1,162 @@
+"""Text made safe and short, and the looks of blocks."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from taskweaver.console.blocks import (
+    Answer,
+    Block,
+    Broken,
+    Code,
+    Done,
+    Facts,
+    Files,
+    Note,
+    Order,
+    Plan,
+    Printed,
+    Ran,
+    Thought,
+    Traceback,
+    Value,
+    format_seconds,
+)
+from taskweaver.console.draw import ASCII, Glyphs, draw, glyphs_for
+from taskweaver.console.mentions import mentioned_files
+from taskweaver.console.plain import spell
+from taskweaver.console.text import as_rows, display_path, head, overwritten, safe, section
+
+ALL: tuple[Block, ...] = (
+    Plan("1. look"),
+    Thought("hmm"),
+    Order("Planner", "CodeInterpreter", "do it"),
+    Order("Planner", "", "do"),
+    Code("x = 1"),
+    Printed(("a", "b")),
+    Printed(("c",), is_error=True),
+    Ran(True, 0.5),
+    Ran(False, 61),
+    Value("[{'a': 1, 'b': 2.5}]"),
+    Traceback("ValueError: no"),
+    Files(("a.png", "b.csv")),
+    Note("by the way"),
+    Note("odd", is_warning=True),
+    Answer("# Title\n\n- one"),
+    Answer("no", gave_up=True),
+    Facts((("/help", "list"), ("/load", "add"))),
+    Facts(()),
+    Broken("it broke"),
+    Done(True, 4.25, 1200, True, 0.5),
+    Done(False, 0.1),
+)
+
+
+def drawn(block: Block, glyphs: Glyphs = ASCII, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console.print(draw(block, glyphs))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("block", ALL, ids=repr)
+def test_own_words_of_a_plain_line_are_ascii(block: Block) -> None:
+    assert spell(block).isascii()
+
+
+@pytest.mark.parametrize("block", ALL, ids=repr)
+def test_every_block_can_be_drawn_and_holds_the_words_it_is_spelled_with(block: Block) -> None:
+    text = drawn(block)
+    plain = spell(block).replace("'", "")
+    for word in ("look", "CodeInterpreter", "ValueError", "b.csv", "/load", "it broke", "1,200"):
+        assert (word in text) == (word in plain)
+
+
+def test_a_list_of_records_is_drawn_as_a_table() -> None:
+    text = drawn(Value("[{'city': 'Ulm', 'n': 1200.5}, {'city': 'Bonn', 'n': 3.0}]"), Glyphs())
+    assert "city" in text.splitlines()[1]
+    assert "1,200.5" in text
+
+
+def test_a_long_table_says_how_much_is_left_out() -> None:
+    text = drawn(Value(repr([{"n": n} for n in range(100)])))
+    assert "70 more rows" in text
+
+
+def test_a_wide_data_frame_keeps_its_columns() -> None:
+    wide = "  ".join(f"column{n}" for n in range(30))
+    assert len(drawn(Value(f"{wide}\n{wide}")).splitlines()) == 2
+
+
+def test_markup_in_foreign_text_is_text() -> None:
+    for block in (Note("[bold]x[/bold]"), Order("A", "B", "[red]y"), Files(("[a].png",))):
+        assert "[" in drawn(block)
+
+
+@pytest.mark.parametrize(
+    "text", ["{'a': [1]}", "[{'a': 1}, {'b': 1}]", "[{'a': 1", "{1, 2}", "plain", "[{**x}]"]
+)
+def test_what_is_no_table_stays_text(text: str) -> None:
+    assert as_rows(text) is None
+
+
+def test_a_flat_dictionary_is_a_table_of_names_and_values() -> None:
+    assert as_rows("{'mean': 2.0, 'n': 3}") == (["", "value"], [["mean", "2"], ["n", "3"]])
+
+
+def test_signs_follow_the_encoding() -> None:
+    assert glyphs_for("utf-8").good == "✓"
+    assert glyphs_for("cp1252") is ASCII
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.042, "0.04 s"), (12.34, "12.3 s"), (125, "2 min 05 s")]
+)
+def test_durations_read_well(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+def test_sections_of_a_report_are_found_whatever_their_fence() -> None:
+    result, output = "````\n```\nx\n```\n````", "```\no\n```"
+    report = f"### Execution\nThe code ran.\n\n### Result\n{result}\n\n### Output\n{output}"
+    assert section(report, "Result") == "```\nx\n```"
+    assert section(report, "Output") == "o"
+    assert section(report, "Execution") == "The code ran."
+    assert section(report, "Error") == ""
+
+
+def test_text_is_cut_at_lines_and_characters() -> None:
+    assert head("a\nb", 2, 10) == "a\nb"
+    assert head("a\nb\nc", 2, 10) == "a\nb ..."
+    assert head("x" * 20, 2, 10) == "x" * 10 + " ..."
+
+
+def test_safe_text_keeps_tabs_lines_and_letters() -> None:
+    assert safe("a\tb\r\nc ü 漢") == "a\tb\nc ü 漢"
+    assert safe("\x9b31mred\udc80") == "31mred\ufffd"
+    assert overwritten("1%\r2%\r") == "2%"
+
+
+def test_a_path_is_shown_the_shortest_way(tmp_path: Path) -> None:
+    assert display_path(tmp_path / "a" / "b.png", tmp_path) == str(Path("a/b.png"))
+    assert display_path(Path.home() / "x.csv", tmp_path) == str(Path("~/x.csv"))
+    assert display_path(Path("/elsewhere/x.csv"), tmp_path) == "/elsewhere/x.csv"
+
+
+def test_files_a_message_names_are_found(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for name in ("a.csv", "b c.csv", "sub/d.db", "README", "known.csv"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text("x")
+    there.mkdir()
+    (there / "known.csv").write_text("changed")
+    message = (
+        "compare (a.csv), 'b c.csv' and ./sub/d.db. Then README, known.csv, gone.csv, sub/ and"
+        f" a.csv again; {'x' * 5000}.csv \0.csv ~nobody/x.csv"
+    )
+    found = mentioned_files(message, here, there)
+    assert [path.name for path in found] == ["b c.csv", "a.csv", "d.db"]

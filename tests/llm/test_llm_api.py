@@ -1,0 +1,270 @@
+"""The facade: replies, usage, cancelling, and what it refuses to pass on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from time import monotonic
+from typing import Any
+
+import pytest
+from fake_endpoint import DONE, Call, event, good, serving
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm import LLMApi, ModelError, ModelServices
+from taskweaver.llm.types import ChatMessage, ModelRequest, Usage
+
+HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
+SCHEMA = {"type": "object"}
+
+
+def api_of(function: Any, **config: Any) -> LLMApi:
+    source = AppConfigSource(config={f"llm.{name}": value for name, value in config.items()})
+    return LLMApi(ModelServices(source, function=function))
+
+
+def api_at(url: str, **config: Any) -> LLMApi:
+    settings = {"api_type": "openai", "api_base": url, "model": "m1", **config}
+    return api_of(None, **settings)
+
+
+def test_a_reply_is_one_message_or_its_pieces() -> None:
+    api = api_of(lambda _: iter(["Hel", "", "lo"]))
+
+    assert api.chat_completion(HELLO) == {"role": "assistant", "content": "Hello"}
+    assert list(api.chat_completion_stream(HELLO)) == [
+        {"role": "assistant", "content": "Hel"},
+        {"role": "assistant", "content": "lo"},
+    ]
+
+
+def test_the_model_gets_what_the_caller_asked_for() -> None:
+    asked: list[ModelRequest] = []
+
+    def model(messages: Sequence[ChatMessage], request: ModelRequest) -> str:
+        assert messages is request.messages
+        asked.append(request)
+        return "{}"
+
+    api_of(model).chat_completion(
+        HELLO, json_schema=SCHEMA, temperature=0.1, max_tokens=5, top_p=0.2, stop="x", top_k=4
+    )
+
+    request = asked[0]
+    assert request.schema == SCHEMA
+    assert (request.temperature, request.max_tokens, request.top_p) == (0.1, 5, 0.2)
+    assert (request.stop, request.extra) == (["x"], {"top_k": 4})
+
+
+def test_the_servers_figures_and_the_price_are_added_up() -> None:
+    with serving(lambda call: call.stream(good("ab"))) as endpoint:
+        api = api_at(endpoint.url, prompt_price=1_000_000.0, completion_price=2_000_000.0)
+        assert api.usage == Usage()
+        for _ in range(2):
+            api.chat_completion(HELLO)
+        api._services.close()
+
+    assert api.usage == Usage(22, 6, 34.0, 2)
+
+
+def test_usage_is_estimated_when_nobody_reports_it() -> None:
+    api = api_of(lambda _: "x" * 360)
+
+    api.chat_completion([{"role": "user", "content": "y" * 720}])
+
+    usage = api.usage
+    assert usage.is_estimated
+    assert usage.calls == 1
+    assert 150 <= usage.prompt_tokens <= 250
+    assert 80 <= usage.completion_tokens <= 120
+    assert usage.cost is None
+
+
+def test_a_call_that_was_given_up_still_counts() -> None:
+    api = api_of(lambda _: iter(["one", "two"]))
+    with closing(api.chat_completion_stream(HELLO)) as pieces:  # type: ignore[type-var]
+        next(pieces)
+
+    assert api.usage.calls == 1
+
+
+def test_every_call_in_flight_is_given_up_from_another_thread() -> None:
+    begun = threading.Barrier(3, timeout=5)
+
+    def play(call: Call) -> None:
+        begun.wait()
+        call.stall()
+
+    kinds: list[str] = []
+    with serving(play) as endpoint:
+        api = api_at(endpoint.url)
+
+        def call() -> None:
+            try:
+                api.chat_completion(HELLO)
+            except ModelError as error:
+                kinds.append(error.kind)
+
+        threads = [threading.Thread(target=call) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        since = monotonic()
+        api.cancel()
+        for thread in threads:
+            thread.join()
+        assert monotonic() - since < 1
+        api._services.close()
+    assert kinds == ["cancelled", "cancelled"]
+
+
+def test_a_cancel_does_not_touch_later_calls() -> None:
+    api = api_of(lambda _: "fine")
+    api.cancel()
+
+    assert api.chat_completion(HELLO)["content"] == "fine"
+
+
+def test_a_rate_limited_call_is_made_again_and_the_user_is_told() -> None:
+    told: list[str] = []
+
+    def play(call: Call) -> None:
+        if call.number == 0:
+            call.answer(429, {"error": {"message": "slow down"}}, Retry_After="0")
+        elif call.number == 1:
+            call.refuse(500, "oops")
+        else:
+            call.stream(good("ab"))
+
+    with serving(play) as endpoint:
+        api = api_at(endpoint.url)
+        pieces = api.chat_completion_stream(HELLO, on_status=told.append)
+        assert [piece["content"] for piece in pieces] == ["ab"]
+        api._services.close()
+
+    assert len(told) == 2
+    assert told[0].startswith("rate limited")
+    assert api.usage.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("blocks", "kind"),
+    [
+        ([event("ab"), event(finish="length"), DONE], "truncated"),
+        ([event("ab"), event(finish="content_filter"), DONE], "content_filter"),
+        ([event(finish="stop"), DONE], "malformed"),
+        ([event(" \n"), event(finish="stop"), DONE], "malformed"),
+    ],
+)
+def test_free_text_that_is_not_whole_is_an_error(blocks: list[bytes], kind: str) -> None:
+    with serving(lambda call: call.stream(blocks)) as endpoint:
+        api = api_at(endpoint.url)
+        with pytest.raises(ModelError) as caught:
+            api.chat_completion(HELLO)
+        api._services.close()
+
+    assert caught.value.kind == kind
+    assert api.usage.calls == 1
+
+
+def test_a_structured_reply_cut_at_the_limit_is_left_to_its_reader() -> None:
+    blocks = [event('{"a": "b'), event(finish="length"), DONE]
+    with serving(lambda call: call.stream(blocks)) as endpoint:
+        api = api_at(endpoint.url)
+        message = api.chat_completion(HELLO, json_schema=SCHEMA)
+        api._services.close()
+
+    assert message["content"] == '{"a": "b'
+
+
+def test_a_summary_is_made_of_instructions_and_text() -> None:
+    def model(messages: Sequence[ChatMessage]) -> str:
+        assert [(m["role"], m["content"]) for m in messages] == [
+            ("system", "how"),
+            ("user", "what"),
+        ]
+        return "short"
+
+    assert api_of(model).summarize("how", "what") == "short"
+
+
+def test_what_a_function_raises_is_not_hidden() -> None:
+    def model(_: Sequence[ChatMessage]) -> str:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        api_of(model).chat_completion(HELLO)
+
+
+@pytest.mark.parametrize("reply", [None, 3, ["a"], iter([b"a"])])
+def test_a_function_must_return_text(reply: Any) -> None:
+    with pytest.raises(ModelError, match="not text"):
+        api_of(lambda _: reply).chat_completion(HELLO)
+
+
+def test_a_function_that_writes_piece_by_piece_is_given_up_between_pieces() -> None:
+    def model(_: Sequence[ChatMessage]) -> Iterator[str]:
+        yield "one"
+        api.cancel()
+        yield "two"
+
+    api = api_of(model)
+    with pytest.raises(ModelError, match="given up"):
+        api.chat_completion(HELLO)
+
+
+def test_a_callable_with_an_optional_second_argument_gets_one() -> None:
+    class Model:
+        def __call__(self, messages: Sequence[ChatMessage], mood: str = "good") -> str:
+            return f"{len(messages)} {mood}"
+
+    assert api_of(Model()).chat_completion(HELLO)["content"] == "1 good"
+
+
+# Embeddings
+
+
+def test_texts_become_vectors_in_order() -> None:
+    def play(call: Call) -> None:
+        assert call.path == "/v1/embeddings"
+        texts = call.body["input"]
+        data = [{"index": at, "embedding": [float(len(text))]} for at, text in enumerate(texts)]
+        call.answer(200, {"object": "list", "model": "e", "data": data[::-1]})
+
+    with serving(play) as endpoint:
+        api = api_at(endpoint.url, embedding_api_type="openai", embedding_model="e1")
+        texts = ["x" * (at % 7 + 1) for at in range(600)]
+        assert api.get_embedding_list(texts) == [[float(len(text))] for text in texts]
+        assert api.get_embedding("abc") == [3.0]
+        assert api.get_embedding("") == [1.0]
+        assert api.get_embedding_list([]) == []
+        api._services.close()
+        assert [len(call.body["input"]) for call in endpoint.calls] == [256, 256, 88, 1, 1]
+        assert endpoint.calls[0].body["model"] == "e1"
+
+
+def test_embeddings_that_do_not_add_up_are_malformed() -> None:
+    with serving(lambda call: call.answer(200, {"data": []})) as endpoint:
+        api = api_at(endpoint.url, embedding_api_type="openai", embedding_model="e1")
+        with pytest.raises(ModelError) as caught:
+            api.get_embedding("a")
+        api._services.close()
+    assert caught.value.kind == "malformed"
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_refused_embedding_is_a_model_error(status: int) -> None:
+    with serving(lambda call: call.refuse(status, "no")) as endpoint:
+        api = api_at(endpoint.url, embedding_api_type="openai", embedding_model="e1")
+        with pytest.raises(ModelError):
+            api.get_embedding("a")
+        api._services.close()
+        assert len(endpoint.calls) == 1
+
+
+def test_without_an_embedding_model_the_error_says_what_to_set() -> None:
+    with pytest.raises(ModelError, match=r"llm\.embedding_model"):
+        api_of(lambda _: "x").get_embedding("a")
+    with pytest.raises(ModelError, match=r"llm\.embedding_model"):
+        api_of(lambda _: "x", embedding_api_type="openai").get_embedding("a")

@@ -1,0 +1,707 @@
+"""What the caller sees when an endpoint works, and when it does not."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any
+
+import pytest
+from fake_endpoint import DONE, USAGE_EVENT, Call, event, good, serving
+
+from taskweaver.llm.endpoint import Endpoint
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.exchange import Deadlines
+from taskweaver.llm.openai import OpenAIService, Sampling
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
+from taskweaver.utils.cancel import CancelToken
+
+QUICK = Deadlines(connect_s=0.5, first_token_s=0.4, gap_s=0.4, total_s=1.5)
+KEY = "very-private-0123456789"
+SCHEMA = {"type": "object", "properties": {"response": {"type": "string"}}}
+
+
+def request(text: str = "hello", **more: Any) -> ModelRequest:
+    messages: list[ChatMessage] = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": text},
+    ]
+    return ModelRequest(messages, **more)
+
+
+def ask(
+    play: Callable[[Call], None], wanted: ModelRequest | None = None, **options: Any
+) -> tuple[str, Chunk]:
+    """Return the text and the last chunk of a call to an endpoint that does `play`."""
+    with serving(play) as endpoint:
+        return read(service_at(endpoint.url, **options), wanted or request())
+
+
+def service_at(url: str, **options: Any) -> OpenAIService:
+    return OpenAIService(Endpoint(url, "m1", KEY), **{"deadlines": QUICK, **options})
+
+
+def read(service: OpenAIService, wanted: ModelRequest) -> tuple[str, Chunk]:
+    try:
+        chunks = list(service.stream(wanted))
+    finally:
+        service.close()
+    return "".join(chunk.text for chunk in chunks), chunks[-1]
+
+
+def failure_of(play: Callable[[Call], None], **options: Any) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        ask(play, **options)
+    error = caught.value
+    assert KEY not in str(error)
+    assert len(error.detail.encode()) <= 2048
+    return error
+
+
+# What works
+
+
+def test_a_reply_comes_with_its_end_and_what_it_consumed() -> None:
+    text, last = ask(lambda call: call.stream(good("Hel", "lo")))
+
+    assert text == "Hello"
+    assert last.finish == "stop"
+    assert last.usage == Usage(11, 3, None, 1)
+
+
+def test_text_arrives_while_the_endpoint_still_writes() -> None:
+    seen = threading.Event()
+
+    def play(call: Call) -> None:
+        call.start()
+        call.send(event("first"))
+        assert seen.wait(5)
+        for block in good(" second"):
+            call.send(block)
+        call.end()
+
+    with serving(play) as endpoint:
+        service = service_at(endpoint.url)
+        texts = []
+        for chunk in service.stream(request()):
+            texts.append(chunk.text)
+            seen.set()
+        service.close()
+    assert "".join(texts) == "first second"
+
+
+def test_the_request_holds_what_was_configured_and_asked() -> None:
+    bodies: list[Any] = []
+
+    def play(call: Call) -> None:
+        bodies.append(call.body)
+        assert call.headers["authorization"] == f"Bearer {KEY}"
+        call.stream(good("ok"))
+
+    wanted = request("höi \ud83d", temperature=0.5, stop=["END"], extra={"top_k": 3})
+    ask(play, wanted, sampling=Sampling(temperature=1.0, max_tokens=50, seed=7))
+
+    body = bodies[0]
+    assert body["model"] == "m1"
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+    assert body["messages"][1]["content"] == "höi \ufffd"
+    assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.5, 50, 7)
+    assert (body["stop"], body["top_k"]) == (["END"], 3)
+    assert "top_p" not in body
+
+
+def crlf() -> list[bytes]:
+    return [block.replace(b"\n", b"\r\n") for block in good("a", "b")]
+
+
+def bytewise() -> list[bytes]:
+    whole = b"".join(good("é", "😀", "日本"))
+    return [whole[at : at + 1] for at in range(len(whole))]
+
+
+def with_comments() -> list[bytes]:
+    return [b": ping\n\n", b"event: message\nid: 1\n", *good("ab")]
+
+
+def without_done() -> list[bytes]:
+    return [event("ab"), event(finish="stop")]
+
+
+def without_space() -> list[bytes]:
+    return [block.replace(b"data: ", b"data:") for block in good("ab")]
+
+
+def without_last_newline() -> list[bytes]:
+    return [event("ab"), event(finish="stop").rstrip()]
+
+
+def with_empty_choices() -> list[bytes]:
+    return [b'data: {"choices": []}\n\n', b'data: {"choices": null}\n\n', *good("ab")]
+
+
+def with_null_content() -> list[bytes]:
+    null = b'data: {"choices": [{"delta": {"role": "assistant", "content": null}}]}\n\n'
+    return [null, b'data: {"choices": [{"delta": null}]}\n\n', *good("ab")]
+
+
+def with_parts() -> list[bytes]:
+    parts = b'[{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "ab"}]'
+    return [b'data: {"choices": [{"delta": {"content": ' + parts + b"}}]}\n\n", *good()]
+
+
+def with_mark() -> list[bytes]:
+    return [b"\xef\xbb\xbf\n", *good("ab")]
+
+
+def with_halves() -> list[bytes]:
+    halves = [rb'data: {"choices": [{"delta": {"content": "' + h + b'"}}]}' + b"\n\n"
+              for h in (rb"\ud83d", rb"\ude00")]  # fmt: skip
+    return [*halves, *good()]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (crlf, "ab"),
+        (bytewise, "é😀日本"),
+        (with_comments, "ab"),
+        (without_done, "ab"),
+        (without_space, "ab"),
+        (without_last_newline, "ab"),
+        (with_empty_choices, "ab"),
+        (with_null_content, "ab"),
+        (with_parts, "ab"),
+        (with_mark, "ab"),
+        (with_halves, "😀"),
+    ],
+)
+def test_every_usual_form_of_a_stream_is_read(body: Callable[[], list[bytes]], text: str) -> None:
+    read_text, last = ask(lambda call: call.stream(body()))
+
+    assert read_text == text
+    assert last.finish == "stop"
+
+
+def test_broken_utf8_is_replaced_and_the_rest_is_kept() -> None:
+    broken = event("a?b").replace(b"?", b"\xff")
+
+    text, _ = ask(lambda call: call.stream([broken, *good("c")]))
+
+    assert text == "a\ufffdbc"
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [("length", "length"), ("content_filter", "content_filter"), ("eos", "stop")],
+)
+def test_the_reason_for_the_end_is_reported(reason: str, finish: str) -> None:
+    _, last = ask(lambda call: call.stream([event("ab"), event(finish=reason), DONE]))
+
+    assert last.finish == finish
+
+
+def test_usage_that_came_with_the_last_text_is_taken() -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 2}
+
+    _, last = ask(lambda call: call.stream([event("ab", "stop", usage=usage), DONE]))
+
+    assert last.usage == Usage(5, 2, None, 1)
+
+
+def test_a_server_that_holds_the_connection_after_the_end_does_not_hold_the_caller() -> None:
+    def play(call: Call) -> None:
+        call.start()
+        for block in good("ab"):
+            call.send(block)
+        call.stall()
+
+    since = monotonic()
+    text, last = ask(play, deadlines=Deadlines())
+
+    assert (text, last.finish) == ("ab", "stop")
+    assert monotonic() - since < 5
+
+
+def test_calls_one_after_the_other_share_a_connection() -> None:
+    with serving(lambda call: call.stream(good("ab"))) as endpoint:
+        service = service_at(endpoint.url)
+        for _ in range(3):
+            assert list(service.stream(request()))
+        service.close()
+        assert endpoint.connections == 1
+
+
+def test_a_connection_the_server_closed_meanwhile_is_replaced() -> None:
+    def play(call: Call) -> None:
+        call.stream(good("ab"))
+        call._handler.close_connection = True
+
+    with serving(play) as endpoint:
+        service = service_at(endpoint.url)
+        for _ in range(3):
+            assert [c.text for c in service.stream(request())][:1] == ["ab"]
+        service.close()
+
+
+def test_calls_at_the_same_time_do_not_wait_for_each_other() -> None:
+    both = threading.Barrier(2, timeout=5)
+
+    def play(call: Call) -> None:
+        both.wait()
+        call.stream(good(call.body["messages"][1]["content"]))
+
+    found: dict[str, str] = {}
+    with serving(play) as endpoint:
+        service = service_at(endpoint.url, deadlines=Deadlines())
+
+        def one(text: str) -> None:
+            found[text] = "".join(c.text for c in service.stream(request(text)))
+
+        threads = [threading.Thread(target=one, args=(name,)) for name in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        service.close()
+    assert found == {"a": "a", "b": "b"}
+
+
+def test_a_proxy_of_the_environment_is_not_used_for_loopback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+    text, _ = ask(lambda call: call.stream(good("ab")))
+
+    assert text == "ab"
+
+
+def test_an_empty_key_is_fine_on_loopback() -> None:
+    with serving(lambda call: call.stream(good("ab"))) as endpoint:
+        text, _ = read(OpenAIService(Endpoint(endpoint.url, "m")), request())
+    assert text == "ab"
+
+
+def test_azure_is_asked_by_deployment_and_version() -> None:
+    paths: list[str] = []
+
+    def play(call: Call) -> None:
+        paths.append(call.path)
+        assert call.headers["api-key"] == KEY
+        call.stream(good("ab"))
+
+    with serving(play) as endpoint:
+        base = endpoint.url.removesuffix("/v1")
+        text, _ = read(OpenAIService(Endpoint(base, "dep", KEY, "2024-10-21")), request())
+
+    assert text == "ab"
+    assert paths == ["/openai/deployments/dep/chat/completions?api-version=2024-10-21"]
+
+
+# What the endpoint refuses
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (400, "This model's maximum context length is 4096 tokens.", "context_overflow"),
+        (400, "Filtered by the content management policy", "content_filter"),
+        (400, "messages: wrong order", "bad_request"),
+        (401, "Incorrect API key provided", "auth"),
+        (402, "Insufficient Balance", "quota"),
+        (403, "not for you", "auth"),
+        (404, "The model `m1` does not exist", "not_found"),
+        (408, "slow", "timeout"),
+        (413, "too large", "context_overflow"),
+        (422, "strange", "bad_request"),
+        (429, "slow down", "rate_limit"),
+        (429, "You exceeded your current quota", "quota"),
+        (500, "oops", "overloaded"),
+        (500, "the request exceeds the available context size", "context_overflow"),
+        (501, "not implemented", "bad_request"),
+        (503, "busy", "overloaded"),
+        (529, "busy", "overloaded"),
+    ],
+)
+def test_a_refusal_has_a_kind_and_the_servers_words(status: int, message: str, kind: str) -> None:
+    error = failure_of(lambda call: call.refuse(status, message))
+
+    assert error.kind == kind
+    assert message.split("`", maxsplit=1)[0] in error.detail
+    assert str(status) in error.detail
+    assert error.model == "m1"
+
+
+def test_a_rate_limit_says_how_long_to_wait() -> None:
+    error = failure_of(lambda call: call.answer(429, {}, Retry_After="7"))
+
+    assert error.retry_after_s == 7
+    assert error.retryable
+
+
+def test_a_quota_that_is_used_up_is_not_tried_again() -> None:
+    error = failure_of(lambda call: call.refuse(429, "sorry", code="insufficient_quota"))
+
+    assert error.kind == "quota"
+    assert not error.retryable
+
+
+def test_a_key_that_the_server_echoes_is_masked() -> None:
+    error = failure_of(lambda call: call.refuse(401, f"Incorrect API key provided: {KEY}"))
+
+    assert "***" in error.detail
+    assert "llm.api_key" in error.hint
+
+
+def test_an_error_page_is_shown_as_its_words() -> None:
+    page = "<html><body><h1>Bad gateway</h1>" + "<p>x</p>" * 50_000 + "</body></html>"
+
+    error = failure_of(lambda call: call.answer(502, page))
+
+    assert error.kind == "overloaded"
+    assert "Bad gateway" in error.detail
+    assert "<" not in error.detail
+
+
+def test_a_redirect_is_not_followed_with_the_key() -> None:
+    other: list[Call] = []
+    with serving(other.append) as trap:
+        error = failure_of(lambda call: call.answer(307, {}, Location=f"{trap.url}/elsewhere"))
+
+    assert not other
+    assert "llm.api_base" in error.hint
+
+
+# What is not a stream
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        ("<!doctype html><html>Please log in</html>", "text/html"),
+        ("Please log in", "text/plain"),
+        ('{"choices": [{"message": {"content": "whole"}}]}', "application/json"),
+        ("", "text/event-stream"),
+        ("\n\n\n", "text/event-stream"),
+    ],
+)
+def test_anything_but_an_event_stream_is_malformed(body: str, content_type: str) -> None:
+    blocks = [body.encode()] if body else []
+
+    error = failure_of(lambda call: call.stream(blocks, content_type=content_type))
+
+    assert error.kind == "malformed"
+    assert "llm.api_base" in error.hint
+    assert body[:10].strip() in error.detail
+
+
+def test_an_error_in_a_body_that_should_be_a_stream_is_understood() -> None:
+    body = {"error": {"message": "slow down", "code": 429}}
+
+    error = failure_of(lambda call: call.answer(200, body))
+
+    assert error.kind == "rate_limit"
+    assert "slow down" in error.detail
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [("429", "rate_limit"), ('"rate_limit_exceeded"', "rate_limit"), ("null", "overloaded")],
+)
+def test_an_error_inside_a_stream_is_understood(code: str, kind: str) -> None:
+    body = b'data: {"error": {"message": "went wrong", "code": %s}}\n\n'
+    blocks = [event("ab"), body % code.encode()]
+
+    assert failure_of(lambda call: call.stream(blocks)).kind == kind
+
+
+@pytest.mark.parametrize("data", [b"{oops", b"[1, 2]", b'"text"', b"{" * 5, b'{"a":' * 99_999])
+def test_an_event_that_cannot_be_read_is_malformed(data: bytes) -> None:
+    error = failure_of(lambda call: call.stream([event("ab"), b"data: " + data + b"\n\n"]))
+
+    assert error.kind == "malformed"
+
+
+@pytest.mark.parametrize("blocks", [[event("ab")], [event("ab"), DONE], [USAGE_EVENT]])
+def test_a_stream_without_a_reason_for_its_end_is_truncated(blocks: list[bytes]) -> None:
+    assert failure_of(lambda call: call.stream(blocks)).kind == "truncated"
+
+
+def test_a_connection_lost_in_the_middle_is_truncated() -> None:
+    def play(call: Call) -> None:
+        call.start()
+        call.send(event("ab"))
+        call.hang_up()
+
+    assert failure_of(play).kind == "truncated"
+
+
+def test_a_connection_lost_before_the_reply_can_be_tried_again() -> None:
+    assert failure_of(Call.hang_up).kind == "connection"
+
+
+def test_a_refusal_of_the_model_is_an_error_with_its_words() -> None:
+    refusal = (
+        b'data: {"choices": [{"delta": {"refusal": "I cannot"}, "finish_reason": "stop"}]}\n\n'
+    )
+
+    error = failure_of(lambda call: call.stream([refusal, DONE]))
+
+    assert (error.kind, error.detail) == ("refusal", "I cannot")
+
+
+def test_a_reply_of_five_megabytes_is_given_up() -> None:
+    def play(call: Call) -> None:
+        call.start()
+        for _ in range(500):
+            call.send(event("x" * 10_000))
+
+    error = failure_of(play, deadlines=Deadlines())
+
+    assert error.kind == "malformed"
+    assert "2,097,152" in error.detail
+
+
+def test_a_line_without_end_is_given_up() -> None:
+    def play(call: Call) -> None:
+        call.start()
+        call.send(b"data: {")
+        for _ in range(200):
+            call.send(b"x" * 100_000)
+
+    assert failure_of(play, deadlines=Deadlines()).kind == "malformed"
+
+
+# What takes too long
+
+
+def test_an_endpoint_that_is_down_is_a_connection_error() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        with pytest.raises(ModelError) as caught:
+            read(service_at(url), request())
+
+    assert caught.value.kind == "connection"
+    assert "llm.api_base" in caught.value.hint
+
+
+@pytest.fixture
+def full_backlog() -> Iterator[str]:
+    """Yield the address of a port on which connecting takes for ever."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    waiting = []
+    for _ in range(4):
+        client = socket.socket()
+        client.setblocking(False)
+        client.connect_ex(listener.getsockname())
+        waiting.append(client)
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    for client in waiting:
+        client.close()
+    listener.close()
+
+
+def test_an_endpoint_slow_to_connect_is_a_connection_error(full_backlog: str) -> None:
+    patient = Deadlines(connect_s=0.3, first_token_s=5, gap_s=5, total_s=9)
+    with pytest.raises(ModelError) as caught:
+        read(service_at(full_backlog, deadlines=patient), request())
+
+    assert caught.value.kind == "connection"
+
+
+def stall_at_once(call: Call) -> None:
+    call.stall()
+
+
+def stall_after_head(call: Call) -> None:
+    call.start()
+    call.stall()
+
+
+def stall_after_text(call: Call) -> None:
+    call.start()
+    call.send(event("ab"))
+    call.stall()
+
+
+def stall_inside_event(call: Call) -> None:
+    call.start()
+    call.send(event("ab") + b'data: {"choi')
+    call.stall()
+
+
+def only_comments(call: Call) -> None:
+    call.start()
+    while not call._released.wait(0.05):
+        call.send(b": still here\n\n")
+
+
+def endless(call: Call) -> None:
+    call.start()
+    while not call._released.wait(0.05):
+        call.send(event("."))
+
+
+STALLS = [stall_at_once, stall_after_head, stall_after_text, stall_inside_event, only_comments]
+
+
+@pytest.mark.parametrize("play", [*STALLS, endless])
+def test_whatever_never_ends_is_ended_by_a_deadline(play: Callable[[Call], None]) -> None:
+    since = monotonic()
+    error = failure_of(play)
+
+    assert error.kind == "timeout"
+    assert monotonic() - since < 5
+
+
+@pytest.mark.parametrize("play", [*STALLS, endless])
+def test_a_call_is_given_up_from_another_thread_at_once(play: Callable[[Call], None]) -> None:
+    check_cancel(lambda token: ask(play, request(cancel=token), deadlines=Deadlines()))
+
+
+def test_a_call_is_given_up_while_it_connects(full_backlog: str) -> None:
+    service = service_at(full_backlog, deadlines=Deadlines(connect_s=2))
+    check_cancel(lambda token: read(service, request(cancel=token)))
+
+
+def check_cancel(call: Callable[[CancelToken], object]) -> None:
+    token = CancelToken()
+    moment: list[float] = []
+
+    def cancel() -> None:
+        moment.append(monotonic())
+        token.cancel()
+
+    timer = threading.Timer(0.3, cancel)
+    timer.start()
+    with pytest.raises(ModelError) as caught:
+        call(token)
+    assert caught.value.kind == "cancelled"
+    assert monotonic() - moment[0] < 1
+
+
+def test_a_call_given_up_leaves_the_server() -> None:
+    left = threading.Event()
+
+    def play(call: Call) -> None:
+        call.start()
+        try:
+            while not call._released.wait(0.01):
+                call.send(event("."))
+        except OSError:
+            left.set()
+
+    with serving(play) as endpoint:
+        service = service_at(endpoint.url)
+        chunks = service.stream(request())
+        next(iter(chunks))
+        del chunks
+        gc.collect()
+        assert left.wait(5)
+        service.close()
+
+
+def test_a_call_cancelled_before_it_starts_is_not_made_to_wait() -> None:
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(ModelError, match="given up"):
+        ask(lambda call: call.stall(), request(cancel=token))
+
+
+# What a model does not take
+
+
+def rejecting(**rejected: str) -> Callable[[Call], None]:
+    """Refuse requests with any of these parameters, with these words."""
+
+    def play(call: Call) -> None:
+        for name, words in rejected.items():
+            if name in call.body:
+                call.refuse(400, words, param=name if "(param)" in words else None)
+                return
+        call.stream(good("ab"))
+
+    return play
+
+
+def test_rejected_parameters_are_left_out_and_remembered() -> None:
+    play = rejecting(
+        temperature="Unsupported value: 'temperature' does not support 0.5 with this model.",
+        stop="Unsupported parameter (param)",
+        stream_options="Extra inputs are not permitted: stream_options",
+    )
+    with serving(play) as endpoint:
+        service = service_at(endpoint.url)
+        wanted = request(temperature=0.5, stop=["x"])
+        assert [c.text for c in service.stream(wanted)][:1] == ["ab"]
+        tries = len(endpoint.calls)
+        assert [c.text for c in service.stream(wanted)][:1] == ["ab"]
+        service.close()
+
+    assert tries == 4
+    assert len(endpoint.calls) == 5
+
+
+def test_a_renamed_parameter_is_sent_under_its_new_name() -> None:
+    words = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens'."
+    with serving(rejecting(max_tokens=words)) as endpoint:
+        read(service_at(endpoint.url), request(max_tokens=9))
+
+    assert endpoint.calls[-1].body["max_completion_tokens"] == 9
+
+
+def test_a_wrong_value_is_reported_and_not_dropped() -> None:
+    error = failure_of(rejecting(temperature="temperature must be at most 2"),
+                       sampling=Sampling(temperature=9.0))  # fmt: skip
+
+    assert error.kind == "bad_request"
+    assert "at most 2" in error.detail
+
+
+def test_a_structured_reply_steps_down_to_what_the_endpoint_takes() -> None:
+    def play(call: Call) -> None:
+        form = call.body.get("response_format", {}).get("type")
+        if form is not None:
+            call.refuse(400, f"response_format {form} is not available here")
+        else:
+            call.stream(good("{}"))
+
+    with serving(play) as endpoint:
+        service = service_at(endpoint.url)
+        for _ in range(2):
+            assert list(service.stream(request(schema=SCHEMA)))
+        service.close()
+        forms = [c.body.get("response_format", {}).get("type") for c in endpoint.calls]
+
+    assert forms == ["json_schema", "json_object", None, None]
+    assert endpoint.calls[0].body["messages"][0]["content"] == "be brief"
+    assert '"response"' in endpoint.calls[-1].body["messages"][0]["content"]
+
+
+def test_the_first_form_can_be_configured() -> None:
+    forms: list[Any] = []
+
+    def play(call: Call) -> None:
+        forms.append(call.body["response_format"])
+        call.stream(good("{}"))
+
+    ask(play, request(schema=SCHEMA), response_format="json_object")
+    ask(play, request(schema=SCHEMA), response_format="json_schema")
+
+    assert forms[0] == {"type": "json_object"}
+    assert forms[1]["json_schema"]["schema"] == SCHEMA
+
+
+def test_an_endpoint_that_always_complains_is_not_asked_for_ever() -> None:
+    with serving(lambda call: call.refuse(400, "response_format unsupported")) as endpoint:
+        with pytest.raises(ModelError, match="bad request"):
+            read(service_at(endpoint.url), request(schema=SCHEMA))
+        assert len(endpoint.calls) == 3

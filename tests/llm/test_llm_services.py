@@ -1,0 +1,323 @@
+"""Which model is asked, and why."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from fake_endpoint import Call, good, serving
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm import LLMApi, ModelError, ModelServices
+from taskweaver.llm.auto import Choice, choose, choose_preset, find_local, list_models
+from taskweaver.llm.config import LLMServiceConfig
+from taskweaver.llm.endpoint import Endpoint, is_loopback
+from taskweaver.llm.presets import PRESETS
+from taskweaver.llm.types import ChatMessage
+
+HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
+
+
+def source(**config: Any) -> AppConfigSource:
+    return AppConfigSource(config={f"llm.{name}": value for name, value in config.items()})
+
+
+def config_of(**config: Any) -> LLMServiceConfig:
+    return LLMServiceConfig(source(**config))
+
+
+def listing(*models: Any) -> Any:
+    def play(call: Call) -> None:
+        if call.path == "/v1/models":
+            call.answer(200, {"object": "list", "data": [{"id": model} for model in models]})
+        else:
+            call.stream(good(call.body["model"]))
+
+    return play
+
+
+@pytest.fixture
+def dead_port() -> Iterator[int]:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        yield unused.getsockname()[1]
+
+
+# What is configured
+
+
+def test_a_configured_key_takes_openai() -> None:
+    choice = choose(config_of(api_key="private-key"))
+
+    assert choice.endpoint is not None
+    assert choice.endpoint.api_base == "https://api.openai.com/v1"
+    assert choice.endpoint.model == PRESETS["openai"].model
+    assert "private-key" not in repr(choice)
+
+
+def test_the_usual_environment_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "private-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
+    monkeypatch.setenv("OPENAI_MODEL", "m7")
+
+    choice = choose(config_of())
+
+    assert choice.endpoint == Endpoint("https://models.example/v1", "m7", "private-key")
+    assert choice.reason == "key from OPENAI_API_KEY"
+
+
+def test_what_is_configured_comes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "other-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://other.example/v1")
+    monkeypatch.setenv("OPENAI_MODEL", "other")
+
+    choice = choose(config_of(api_key="my-key", api_base="https://mine.example/v1", model="m"))
+
+    assert choice.endpoint == Endpoint("https://mine.example/v1", "m", "my-key")
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_preset_gives_an_endpoint(name: str) -> None:
+    choice = choose_preset(config_of(api_key="k", model="m"), name)
+
+    assert choice.endpoint == Endpoint(PRESETS[name].api_base, "m", "k")
+
+
+@pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if preset.needs_key])
+def test_a_preset_finds_the_key_its_users_have(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = PRESETS[name].key_variable
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ModelError, match=variable):
+        choose_preset(config_of(), name)
+    monkeypatch.setenv(variable, "k")
+
+    choice = choose_preset(config_of(), name)
+
+    assert choice.endpoint == Endpoint(PRESETS[name].api_base, PRESETS[name].model, "k")
+
+
+def test_an_unknown_preset_names_the_known_ones() -> None:
+    with pytest.raises(ModelError, match="mistral"):
+        choose_preset(config_of(), "nonesuch")
+
+
+@pytest.mark.parametrize(
+    "base", ["", "localhost:1234", "ftp://a/b", "http://", "http://[::1", "/v1"]
+)
+def test_an_address_that_is_none_is_refused(base: str) -> None:
+    if base:
+        with pytest.raises(ModelError) as caught:
+            choose_preset(config_of(api_base=base, model="m"), "ollama")
+        assert caught.value.kind == "configuration"
+
+
+def test_azure_says_what_is_missing() -> None:
+    with pytest.raises(ModelError, match=r"llm\.api_key and llm\.model"):
+        choose_preset(config_of(api_base="https://x.example"), "azure")
+
+    choice = choose_preset(config_of(api_base="https://x.example", api_key="k", model="d"), "azure")
+
+    assert choice.endpoint == Endpoint("https://x.example", "d", "k", "2024-10-21")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_local"),
+    [
+        ("http://localhost:1/v1", True),
+        ("http://127.8.0.1/v1", True),
+        ("http://[::1]:8/v1", True),
+        ("http://my.localhost/v1", True),
+        ("http://localhost.example/v1", False),
+        ("http://127.0.0.1.example/v1", False),
+        ("http://10.0.0.1/v1", False),
+    ],
+)
+def test_loopback_is_told_from_look_alikes(url: str, is_local: bool) -> None:
+    assert is_loopback(url) == is_local
+
+
+def test_a_server_without_a_configured_model_is_asked_for_its_own() -> None:
+    with serving(listing("nomic-embed-text", "qwen3")) as endpoint:
+        choice = choose_preset(config_of(api_base=endpoint.url), "ollama")
+    assert choice.endpoint == Endpoint(endpoint.url, "qwen3")
+
+
+def test_a_server_that_has_no_model_is_a_clear_error(dead_port: int) -> None:
+    with pytest.raises(ModelError, match=r"llm\.model is not set"):
+        choose_preset(config_of(api_base=f"http://127.0.0.1:{dead_port}/v1"), "vllm")
+
+
+# What runs here
+
+
+def test_a_local_server_is_found() -> None:
+    with serving(listing("bge-m3", "llama")) as endpoint:
+        choice = choose(config_of(auto_detect=True), {endpoint.port: "Ollama"})
+
+    assert choice == Choice(Endpoint(endpoint.url, "llama"), "Ollama found on this machine")
+
+
+def test_the_configured_model_is_looked_for() -> None:
+    with serving(listing("a", "b")) as one, serving(listing("c")) as two:
+        ports = {one.port: "one", two.port: "two"}
+        found = [find_local(wanted, ports) for wanted in ("b", "c", "d", "")]
+
+    models = [choice.endpoint.model if choice and choice.endpoint else None for choice in found]
+    assert models == ["b", "c", None, "a"]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"LLM_AUTO_DETECT": "false"}, {"TASKWEAVER_NO_DISCOVERY": "1", "LLM_AUTO_DETECT": "1"}],
+)
+def test_looking_can_be_switched_off(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with serving(listing("m")) as endpoint:
+        choice = choose(config_of(), {endpoint.port: "Ollama"})
+        assert not endpoint.calls
+    assert choice == Choice(None, "no key, not looking for a local server")
+
+
+def answers(body: Any, status: int = 200) -> Any:
+    return lambda call: call.answer(status, body)
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        answers("<html>my other project</html>"),
+        answers({"data": "text"}),
+        answers({"data": [1, {"id": 2}, {"id": ""}, {}]}),
+        answers([1]),
+        answers({"data": [{"id": "m"}]}, 404),
+        lambda call: call.answer(302, {}, Location="http://127.0.0.1:1/v1/models"),
+        Call.hang_up,
+        Call.stall,
+    ],
+)
+def test_something_else_on_the_port_is_passed_over_quickly(play: Any) -> None:
+    with ExitStack() as stack:
+        ports = {stack.enter_context(serving(play)).port: name for name in ("a", "b", "c")}
+        since = monotonic()
+        choice = choose(config_of(auto_detect=True), ports)
+        assert monotonic() - since < 2
+    assert choice == Choice(None, "no key, no local server found")
+
+
+def test_models_are_listed_with_the_key() -> None:
+    def play(call: Call) -> None:
+        assert call.headers["authorization"] == "Bearer k"
+        call.answer(200, {"data": [{"id": "m"}]})
+
+    with serving(play) as endpoint:
+        assert list_models(endpoint.url, "k", timeout_s=2) == ["m"]
+
+
+# The models of an application
+
+
+def test_a_local_model_is_announced_and_answers() -> None:
+    with serving(listing("qwen3")) as endpoint:
+        services = ModelServices(source(api_type="ollama", api_base=endpoint.url))
+        line = services.announcement
+        assert line == f"model: qwen3 (127.0.0.1:{endpoint.port}, no key needed)"
+        assert LLMApi(services).chat_completion(HELLO)["content"] == "qwen3"
+        assert services.get() is services.get("")
+        services.close()
+
+
+def test_the_offline_model_is_the_last_resort() -> None:
+    with ModelServices(source()) as services:
+        assert services.announcement == (
+            "model: builtin/offline (no key, not looking for a local server)"
+        )
+    with ModelServices(source(api_type="offline")) as services:
+        assert services.get().model == "builtin/offline"
+
+
+def test_a_function_answers_for_auto_and_for_its_name() -> None:
+    for config in ({}, {"api_type": "function"}):
+        with ModelServices(source(**config), function=lambda _: "mine") as services:
+            assert LLMApi(services).chat_completion(HELLO)["content"] == "mine"
+            assert "a Python function" in services.announcement
+
+
+def test_a_function_that_is_missing_is_a_clear_error() -> None:
+    with pytest.raises(ModelError, match="no function was given"):
+        ModelServices(source(api_type="function")).get()
+
+
+def test_recordings_are_played_without_a_key_and_made_with_a_function(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    common = {"api_type": "recorded", "recorded.path": str(path)}
+    recording = source(**common, **{"recorded.api_type": "function"})
+    with ModelServices(recording, function=lambda _: "once") as services:
+        LLMApi(services).chat_completion(HELLO)
+    with ModelServices(source(**common, **{"recorded.mode": "play"})) as services:
+        assert LLMApi(services).chat_completion(HELLO)["content"] == "once"
+        assert services.announcement.startswith("model: recorded/r.yaml (play, ")
+
+
+def test_a_recorder_does_not_record_itself(tmp_path: Path) -> None:
+    config = {"api_type": "recorded", "recorded.path": str(tmp_path / "r.yaml")}
+    services = ModelServices(source(**config, **{"recorded.api_type": "recorded"}))
+    with pytest.raises(ModelError, match=r"llm\.recorded\.api_type"):
+        LLMApi(services).chat_completion(HELLO)
+
+
+def with_aliases(main: dict[str, Any], **aliases: Any) -> ModelServices:
+    config = {f"llm.{name}": value for name, value in main.items()}
+    return ModelServices(AppConfigSource(config={**config, "ext_llms.llm_configs": aliases}))
+
+
+def test_an_alias_is_a_model_of_its_own() -> None:
+    with serving(listing("big")) as one, serving(listing("small")) as two:
+        main = {"api_type": "openai", "api_base": one.url, "api_key": "main-key", "model": "big"}
+        mini = {"llm.api_type": "ollama", "llm.api_base": two.url, "llm.prompt_price": 1.0}
+        with with_aliases(main, mini=mini, hot={"llm.temperature": 2.0}) as services:
+            api = LLMApi(services)
+            replies = [
+                api.chat_completion(HELLO, llm_alias=a)["content"] for a in ("", "mini", "hot")
+            ]
+        assert replies == ["big", "small", "big"]
+        assert one.calls[-1].body["temperature"] == 2.0
+        assert "main-key" not in str([call.headers for call in two.calls])
+        assert api.usage.calls == 3
+        assert api.usage.cost is not None
+
+
+def test_another_address_does_not_get_the_main_key() -> None:
+    with serving(listing("m")) as one, serving(listing("m")) as two:
+        main = {"api_type": "openai", "api_base": one.url, "api_key": "main-key", "model": "m"}
+        with with_aliases(main, other={"llm.api_base": two.url}) as services:
+            LLMApi(services).chat_completion(HELLO, llm_alias="other")
+        assert "main-key" not in two.calls[-1].headers["authorization"]
+
+
+@pytest.mark.parametrize(("alias", "words"), [("minni", "did you mean 'mini'"), ("zzz", "mini")])
+def test_an_unknown_alias_is_a_clear_error(alias: str, words: str) -> None:
+    services = with_aliases({}, mini={})
+    with pytest.raises(ModelError, match=words) as caught:
+        services.get(alias)
+    assert caught.value.kind == "configuration"
+
+
+def test_models_are_made_once_however_many_ask() -> None:
+    services = ModelServices(source(), function=lambda _: "x")
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(services.get())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(service) for service in found}) == 1
+    services.close()

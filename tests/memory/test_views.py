@@ -1,0 +1,116 @@
+"""A role's view, against its definition, under any sequence of writes."""
+
+from __future__ import annotations
+
+import copy
+
+from conversation_strategies import ROLES, posts, texts
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from taskweaver.memory import AttachmentType, Memory, Post, Round, SharedMemoryEntry
+from taskweaver.utils.text import remove_temporal_parts
+
+
+def lasting(post: Post) -> Post:
+    post = copy.deepcopy(post)
+    post.message = remove_temporal_parts(post.message)
+    for attachment in post.attachment_list:
+        if isinstance(attachment.content, str):
+            attachment.content = remove_temporal_parts(attachment.content)
+    return post
+
+
+def view_by_definition(rounds: list[Round], role: str, *, failures: bool) -> list[Round]:
+    """Build a view from what the documentation says, forgetting nothing and keeping nothing."""
+    view = [
+        Round(
+            round_.id,
+            round_.user_query,
+            round_.state,
+            [copy.deepcopy(p) for p in round_.post_list if role in (p.send_from, p.send_to)],
+        )
+        for round_ in rounds
+        if failures or round_.state != "failed"
+    ]
+    for round_ in view[:-1]:
+        round_.post_list = [lasting(post) for post in round_.post_list]
+    return view
+
+
+def entries_by_definition(rounds: list[Round], kind: str) -> list[SharedMemoryEntry]:
+    """List what holds: sender by sender, the latest one, in the order of writing."""
+    holding = [
+        (post.send_from, item.extra)
+        for round_ in rounds
+        if round_.state != "failed"
+        for post in round_.post_list
+        for item in post.attachment_list
+        if item.type is AttachmentType.shared_memory_entry
+        and item.extra.type == kind
+        and (item.extra.scope == "conversation" or round_ is rounds[-1])
+    ]
+    senders = [sender for sender, _ in holding]
+    return [
+        entry for place, (sender, entry) in enumerate(holding) if sender not in senders[place + 1 :]
+    ]
+
+
+class ViewsUnderWrites(RuleBasedStateMachine):
+    """A session writes, states change late, and every role looks after every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory = Memory("s")
+
+    @property
+    def rounds(self) -> list[Round]:
+        return self.memory.conversation.rounds
+
+    @rule(query=texts)
+    def begin(self, query: str) -> None:
+        self.memory.create_round(query)
+
+    @rule(post=posts(), place=st.integers(0, 50))
+    def add_through_memory(self, post: Post, place: int) -> None:
+        if self.rounds:
+            self.memory.add_post(self.rounds[place % len(self.rounds)], post)
+
+    @rule(post=posts(), place=st.integers(0, 50))
+    def add_to_the_round_itself(self, post: Post, place: int) -> None:
+        if self.rounds:
+            self.rounds[place % len(self.rounds)].add_post(post)
+
+    @rule(state=st.sampled_from(["created", "finished", "failed"]), place=st.integers(0, 50))
+    def change_state(self, state: str, place: int) -> None:
+        if self.rounds:
+            self.memory.end_round(self.rounds[place % len(self.rounds)], state)  # type: ignore[arg-type]
+
+    @rule(place=st.integers(0, 50))
+    def take_a_round_away(self, place: int) -> None:
+        if self.rounds:
+            del self.rounds[place % len(self.rounds)]
+
+    @rule(place=st.integers(0, 50))
+    def take_the_last_post_of_a_round_away(self, place: int) -> None:
+        if self.rounds:
+            round_ = self.rounds[place % len(self.rounds)]
+            round_.post_list = round_.post_list[:-1]
+
+    @invariant()
+    def each_role_sees_what_the_definition_says(self) -> None:
+        for role in ROLES:
+            for failures in (False, True):
+                expected = view_by_definition(self.rounds, role, failures=failures)
+                assert self.memory.get_role_rounds(role, failures) == expected
+
+    @invariant()
+    def what_is_shared_is_what_the_definition_says(self) -> None:
+        for kind in ("plan", "example_sub_path"):
+            expected = entries_by_definition(self.rounds, kind)
+            assert self.memory.get_shared_memory_entries(kind) == expected
+
+
+TestViewsUnderWrites = ViewsUnderWrites.TestCase
+TestViewsUnderWrites.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)

@@ -1,0 +1,234 @@
+"""The plugins in the top-level folder, called as the kernel calls them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from taskweaver.plugin import Plugin, temp_context
+from taskweaver.plugin.register import collect
+from taskweaver.plugin.registry import PluginRegistry
+
+REGISTRY = PluginRegistry(Path(__file__).parents[2] / "plugins")
+
+
+def make(name: str, ctx: Any, **config: Any) -> Plugin:
+    entry = REGISTRY.plugins[name]
+    found = collect(entry.source(), name, str(entry.path))
+    return found.factory(name, ctx, {**entry.config, **config})
+
+
+@pytest.fixture
+def anomalies() -> Iterator[Plugin]:
+    with temp_context() as ctx:
+        yield make("anomaly_detection", ctx)
+
+
+@pytest.fixture
+def sql() -> Iterator[Plugin]:
+    with temp_context() as ctx:
+        yield make("sql_query", ctx, max_rows=3, timeout_s=0.3)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> str:
+    path = tmp_path / "my shop.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE orders (city TEXT, amount REAL)")
+        rows = [("Bonn", 10.0), ("Bonn", 5.5), ("Köln", None), ("Ulm", 1.0)]
+        connection.executemany("INSERT INTO orders VALUES (?, ?)", rows)
+        connection.execute("CREATE VIEW big AS SELECT * FROM orders WHERE amount > 5")
+    return str(path)
+
+
+def test_all_shipped_plugins_load_and_pass_their_own_tests() -> None:
+    assert REGISTRY.broken == {}
+    assert sorted(REGISTRY.plugins) == ["anomaly_detection", "sql_query"]
+    for name, entry in REGISTRY.plugins.items():
+        found = collect(entry.source(), name, str(entry.path))
+        assert found.tests
+        with temp_context() as ctx:
+            for test in found.tests:
+                test.run(found.factory(name, ctx, entry.config))
+
+
+def noise(count: int = 600) -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    hours = pd.date_range("2024-01-01", periods=count, freq="h").astype(str)
+    return pd.DataFrame({"When": hours, "Count": rng.normal(100, 5, count), "Other": "x"})
+
+
+def test_spikes_in_noise_are_found_and_the_rest_is_kept(anomalies: Plugin) -> None:
+    df = noise()
+    df.loc[[50, 300], "Count"] = [200.0, 0.0]
+    result, description = anomalies(df.sample(frac=1, random_state=3), "When", "Count")
+    assert result.index[result["Is_Anomaly"]].tolist() == [50, 300]
+    assert list(result.columns) == ["When", "Count", "Other", "Is_Anomaly"]
+    assert result["When"].is_monotonic_increasing
+    assert description.startswith("2 of 600 values of Count")
+    assert "200.0" in description
+    assert "Is_Anomaly" not in df
+
+
+def test_missing_values_and_times_are_left_out_and_told(anomalies: Plugin) -> None:
+    df = noise()
+    df.loc[[1, 2], "Count"] = [np.nan, np.inf]
+    df.loc[3, "When"] = None
+    df.loc[4, "When"] = "the day after"
+    result, description = anomalies(df, "When", "Count")
+    assert len(result) == 600
+    assert "4 rows without a value or a time" in description
+
+
+@pytest.mark.parametrize(
+    ("values", "unusual"),
+    [([], 0), ([3], 0), ([5] * 40, 0), ([0] * 60 + [9], 1), (list(range(50)), 0)],
+)
+def test_plain_series_are_judged_plainly(
+    anomalies: Plugin, values: list[int], unusual: int
+) -> None:
+    df = pd.DataFrame({"t": range(len(values)), "v": pd.Series(values, dtype="float64")})
+    result, _ = anomalies(df, "t", "v")
+    assert int(result["Is_Anomaly"].sum()) == unusual
+
+
+def test_numbers_kept_as_text_are_read(anomalies: Plugin) -> None:
+    df = pd.DataFrame({"t": range(3), "v": ["1", "2", None]})
+    assert anomalies(df, "t", "v")[1].startswith("0 of 2 values")
+
+
+@pytest.mark.parametrize(
+    ("time", "value", "problem"),
+    [
+        ("Wehn", "Count", "no column 'Wehn'; the columns are: When, Count, Other"),
+        ("When", "Sum", "no column 'Sum'"),
+        ("When", "Other", "'Other' is not numeric; it holds 'x'"),
+        ("Other", "Count", "'Other' does not hold times"),
+    ],
+)
+def test_a_column_that_does_not_fit_is_named(
+    anomalies: Plugin, time: str, value: str, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        anomalies(noise(20), time, value)
+
+
+def test_what_is_no_table_is_refused(anomalies: Plugin) -> None:
+    with pytest.raises(ValueError, match="needs a DataFrame, not list"):
+        anomalies([1], "a", "b")
+    twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="Two columns are 'a'"):
+        anomalies(twice, "a", "a")
+    flags = pd.DataFrame({"t": [1, 2], "v": [True, False]})
+    with pytest.raises(ValueError, match="not numeric"):
+        anomalies(flags, "t", "v")
+
+
+def test_rows_come_back_with_their_columns(sql: Plugin, shop: str) -> None:
+    df, description = sql(
+        "SELECT city, SUM(amount) AS total FROM orders GROUP BY city ORDER BY city;", shop
+    )
+    assert df["city"].tolist() == ["Bonn", "Köln", "Ulm"]
+    assert df["total"].tolist()[0] == 15.5
+    assert description == "3 rows with the columns city, total."
+
+
+def test_more_rows_than_allowed_are_told(sql: Plugin, shop: str) -> None:
+    df, description = sql("SELECT * FROM orders", shop)
+    assert len(df) == 3
+    assert "There are more rows" in description
+
+
+def test_no_rows_are_a_table_with_columns(sql: Plugin, shop: str) -> None:
+    df, _ = sql("SELECT city FROM orders WHERE 0", shop)
+    assert df.empty
+    assert list(df.columns) == ["city"]
+
+
+def test_columns_of_the_same_name_are_numbered(sql: Plugin, shop: str) -> None:
+    df, _ = sql("SELECT a.city, b.city FROM orders a JOIN big b ON a.city = b.city LIMIT 1", shop)
+    assert list(df.columns) == ["city", "city_2"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH b AS (SELECT * FROM big) SELECT COUNT(*) FROM b",
+        "PRAGMA table_info(orders)",
+        "EXPLAIN QUERY PLAN SELECT * FROM orders",
+        "VALUES (1)",
+        "-- the tables\nSELECT name FROM sqlite_master",
+    ],
+)
+def test_every_way_of_reading_is_allowed(sql: Plugin, shop: str, query: str) -> None:
+    df, _ = sql(query, shop)
+    assert len(df)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM orders",
+        "UPDATE orders SET amount = 0",
+        "INSERT INTO orders VALUES ('x', 1) RETURNING city",
+        "DROP TABLE orders",
+        "CREATE TEMP TABLE x (a)",
+        "ATTACH DATABASE 'other.db' AS other",
+        "VACUUM INTO 'copy.db'",
+        "PRAGMA journal_mode = DELETE",
+        "WITH x AS (SELECT 1) DELETE FROM orders",
+        "BEGIN IMMEDIATE",
+        "SELECT load_extension('x')",
+    ],
+)
+def test_what_does_not_only_read_is_refused(
+    sql: Plugin, shop: str, query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = Path(shop).read_bytes()
+    with pytest.raises(ValueError, match="Only statements that read"):
+        sql(query, shop)
+    assert Path(shop).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["my shop.db"]
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("SELECT 1; DROP TABLE orders", "Only one statement"),
+        ("SELECT * FROM order_items", "No such table: order_items. The tables are: big, orders"),
+        ("SELECT town FROM orders", "no such column: town.* The tables are: big, orders"),
+        ("SELEKT 1", "syntax error"),
+        ("", "returns no rows"),
+        (
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT SUM(i) FROM n",
+            "longer than 0.3 s",
+        ),
+        (7, "must be a text"),
+    ],
+)
+def test_a_query_that_cannot_be_run_is_explained(
+    sql: Plugin, shop: str, query: Any, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        sql(query, shop)
+
+
+def test_a_missing_file_is_told_with_those_that_are_there(sql: Plugin, shop: str) -> None:
+    missing = str(Path(shop).with_name("shopp.db"))
+    with pytest.raises(FileNotFoundError, match=r"Database files there: my shop\.db"):
+        sql("SELECT 1", missing)
+
+
+def test_a_file_that_is_no_database_is_told(sql: Plugin, tmp_path: Path) -> None:
+    path = tmp_path / "notes.db"
+    path.write_text("only words " * 100)
+    with pytest.raises(ValueError, match=r"'notes\.db' cannot be read as an SQLite database"):
+        sql("SELECT 1", str(path))

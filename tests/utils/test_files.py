@@ -1,0 +1,90 @@
+"""Reading and writing files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskweaver.utils import files
+
+
+def test_yaml_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    data = {"b": "Grüße 😀\nzweite Zeile\n", "a": [1, None, True, "yes", "1"], "c": {"d": 1.5}}
+    path = tmp_path / "new" / "x.yaml"
+    files.write_yaml(path, data)
+    assert files.read_yaml(path) == data
+    assert list(files.read_yaml(path)) == ["b", "a", "c"]
+
+
+def test_text_of_several_lines_is_written_as_a_block(tmp_path: Path) -> None:
+    assert files.dump_yaml({"t": "one\ntwo"}) == "t: |-\n  one\n  two\n"
+    assert "Grüße" in files.dump_yaml({"t": "Grüße"})
+
+
+def test_json_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    data = {"b": "Grüße", "a": [1, None]}
+    files.write_json(tmp_path / "x.json", data)
+    assert files.read_json(tmp_path / "x.json") == data
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"a: [1", "not YAML"),
+        (b"a: 1\n b: 2", "line 2"),
+        (b"a: !!python/object/apply:os.getcwd []", "not YAML"),
+        (b"\xff\xfe\xfa", "not UTF-8"),
+        (b"a: \x07", "not YAML"),
+        (b"x" * 101, "larger than 100 bytes"),
+    ],
+)
+def test_bad_yaml_is_an_error_that_names_the_file(
+    tmp_path: Path, content: bytes, problem: str
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=problem) as caught:
+        files.read_yaml(path, max_bytes=100)
+    assert "bad.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["{", '{"a": 1}\nx', "[" * 200_000])
+def test_bad_json_is_an_error_that_names_the_file(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"bad.json"):
+        files.read_json(path)
+
+
+def test_a_missing_file_is_an_operating_system_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        files.read_yaml(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("write", [files.write_yaml, files.write_json])
+def test_what_is_not_plain_data_leaves_the_old_file(tmp_path: Path, write: Any) -> None:
+    path = tmp_path / "x"
+    path.write_text("old")
+    with pytest.raises(ValueError, match="cannot be written"):
+        write(path, {"a": object()})
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    with pytest.raises(OSError, match="folder"):
+        files.write_text(target, "x")
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("old")
+    path.chmod(0o600)
+    files.write_text(path, "new \ud83d")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text() == "new ?"
