@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import socket
 import subprocess
 import sys
@@ -51,22 +52,26 @@ def serve() -> None:
     answer = _answer()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(listener.getsockname()[1], flush=True)
-        peers = [listener.accept()[0] for _ in range(2)]
-        buffers = dict.fromkeys(peers, b"")
-        import select
+        buffers: dict[socket.socket, bytes] = {}
+        while True:
+            for ready in select.select([listener, *buffers], [], [])[0]:
+                if ready is listener:
+                    buffers[listener.accept()[0]] = b""
+                else:
+                    _serve_one(ready, buffers, answer)
 
-        while buffers:
-            for peer in select.select(list(buffers), [], [])[0]:
-                data = peer.recv(1 << 20)
-                if not data:
-                    del buffers[peer]
-                    continue
-                buffers[peer] += data
-                head, _, body = buffers[peer].partition(b"\r\n\r\n")
-                length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-                if length and len(body) >= int(length[1]):
-                    buffers[peer] = b""
-                    peer.sendall(answer)
+
+def _serve_one(peer: socket.socket, buffers: dict[socket.socket, bytes], answer: bytes) -> None:
+    data = peer.recv(1 << 20)
+    if not data:
+        del buffers[peer]
+        return
+    buffers[peer] += data
+    head, _, body = buffers[peer].partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+    if length and len(body) >= int(length[1]):
+        buffers[peer] = b""
+        peer.sendall(answer)
 
 
 def _prompt() -> list[Any]:

@@ -90,7 +90,7 @@ class TaskWeaverApp:
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""
         self.session_manager.stop_all_sessions()
-        self.app_injector.get(Manager).clean_up()
+        self.app_injector.get(Manager).clean_up()  # type: ignore[type-abstract]  # the key of a binding
         self.app_injector.get(ModelServices).close()
         self._logger.close()
 

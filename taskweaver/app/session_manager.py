@@ -7,6 +7,7 @@ from typing import Protocol
 
 from injector import Injector
 
+from taskweaver.app.modules import FoldersConfig, SessionModule
 from taskweaver.ces.common import Client
 from taskweaver.llm.api import LLMApi
 from taskweaver.logging.log import TelemetryLogger
@@ -16,8 +17,6 @@ from taskweaver.module.events import SessionEventType
 from taskweaver.role.errors import RoleError
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
-
-from taskweaver.app.modules import FoldersConfig, SessionModule
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session, SessionMetadata, SessionParts
@@ -127,7 +126,7 @@ class SessionManager:
             memory=child.get(Memory),
             emitter=child.get(SessionEventEmitter),
             llm_api=child.get(LLMApi),
-            client=child.get(Client),
+            client=child.get(Client),  # type: ignore[type-abstract]  # the key of a binding
             roles=self._roles(child, config.roles),
         )
         session = Session(metadata, config, parts, child.get(TelemetryLogger))

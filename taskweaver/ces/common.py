@@ -79,6 +79,11 @@ class ExecutionResult:
 class Client(Protocol):
     """One session's kernel."""
 
+    @property
+    def state(self) -> str:
+        """What the kernel is doing, in a word or two."""
+        ...
+
     def start(self) -> None:
         """Start the kernel in the background; returns at once, safe to call again."""
         ...

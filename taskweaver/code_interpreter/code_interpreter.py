@@ -36,7 +36,7 @@ class CodeInterpreter(Role):
     """Turns a task into a cell, runs it in the session's kernel, and reports."""
 
     @inject
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a role is given what it uses, by type
         self,
         config: CodeInterpreterConfig,
         logger: TelemetryLogger,
@@ -54,7 +54,7 @@ class CodeInterpreter(Role):
         registry = plugin_registry if generator.config.load_plugin else None
         self.executor = CodeExecutor(client, registry, logger)
 
-    def meet(self, peers: Mapping[str, Role]) -> None:
+    def meet(self, peers: Mapping[str, Role]) -> None:  # noqa: ARG002 - it needs no peers
         """Start the kernel behind whatever comes next."""
         self.executor.start()
 
@@ -62,7 +62,7 @@ class CodeInterpreter(Role):
         """Set variables plugins read."""
         self.executor.update_session_var(session_var)
 
-    def reply(self, memory: Memory, **kwargs: object) -> Post:
+    def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Turn the newest task into a cell, run it, and report.
 
         Raises:

@@ -5,7 +5,6 @@ Only loopback is asked, only for the list of models, and what was found is never
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
@@ -146,6 +145,8 @@ def list_models(base: str, key: str, *, timeout_s: float) -> list[str]:
 
     Goes through no proxy and follows no redirect.
     """
+    import http.client
+
     parts = split_url(base)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)

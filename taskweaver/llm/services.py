@@ -21,6 +21,7 @@ from taskweaver.llm.openai import OpenAIService
 from taskweaver.llm.recorded import RecordedMode, RecordedService
 from taskweaver.llm.retry import RetryPolicy
 from taskweaver.llm.usage import Prices, TokenEstimator
+from taskweaver.utils.redact import register_secret
 
 ModelFunction = Callable[..., Any]
 """Gets the messages (and the request, if it takes two arguments); returns text or its pieces."""
@@ -187,6 +188,7 @@ class ModelServices:
 def _connect(config: LLMServiceConfig, choice: Choice) -> tuple[CompletionService, str]:
     if choice.endpoint is None:
         return _offline(), choice.reason
+    register_secret(choice.endpoint.api_key)
     service = OpenAIService(
         choice.endpoint,
         sampling=config.sampling,

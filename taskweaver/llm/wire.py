@@ -120,4 +120,4 @@ def chat_body(
 ) -> dict[str, Any]:
     """Return the body of a chat request; parameters that are None are left out."""
     given = {name: value for name, value in parameters.items() if value is not None}
-    return {"model": model, "messages": encodable(messages), "stream": True, **given}
+    return {**given, "model": model, "messages": encodable(messages), "stream": True}

@@ -62,7 +62,7 @@ class Planner(Role):
         )
         self.role_load_example({self.alias, *self.prompt.recipients})
 
-    def reply(self, memory: Memory, **kwargs: object) -> Post:
+    def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Decide the next step, or answer the user.
 
         Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, nullcontext
 from typing import Any
 
@@ -54,7 +54,7 @@ class PostTranslator:
         """
         stream = ReplyStream()
         writer = _FieldWriter(post_proxy)
-        source = closing(llm_output) if isinstance(llm_output, Iterator) else nullcontext()
+        source = closing(llm_output) if isinstance(llm_output, Generator) else nullcontext()
         with source:
             for piece in llm_output:
                 done = writer.write(stream.feed(str(piece["content"])))

@@ -269,7 +269,7 @@ def test_text_from_outside_is_never_a_template(project: Path) -> None:
 
 def test_a_listener_that_raises_does_not_end_the_round(project: Path) -> None:
     class Broken:
-        def handle(self, event: object) -> None:
+        def handle(self, _event: object) -> None:
             raise RuntimeError("listener")
 
     script = Script([planner_reply("User", "hello")])

@@ -14,9 +14,11 @@ from taskweaver.console.commands import BY_NAME, COMMANDS, CommandLine
 from taskweaver.console.surface import PlainSurface
 from taskweaver.llm.types import ChatMessage
 
-CODE = (
-    "import os\nopen('made.txt', 'w').write('x')\nprint('files', sorted(os.listdir('.')))\n40 + 2"
-)
+CODE = """from pathlib import Path
+
+Path('made.txt').write_text('x')
+print('files', sorted(path.name for path in Path().iterdir()))
+40 + 2"""
 
 
 def reply(**fields: str) -> str:

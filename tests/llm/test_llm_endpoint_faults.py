@@ -16,7 +16,7 @@ from taskweaver.llm.endpoint import Endpoint
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.exchange import Deadlines
 from taskweaver.llm.openai import OpenAIService, Sampling
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage, format_chat_message
 from taskweaver.utils.cancel import CancelToken
 
 QUICK = Deadlines(connect_s=0.5, first_token_s=0.4, gap_s=0.4, total_s=1.5)
@@ -41,7 +41,7 @@ def ask(
 
 
 def service_at(url: str, **options: Any) -> OpenAIService:
-    return OpenAIService(Endpoint(url, "m1", KEY), **{"deadlines": QUICK, **options})
+    return OpenAIService(Endpoint(url, "m1", KEY), **options)
 
 
 def read(service: OpenAIService, wanted: ModelRequest) -> tuple[str, Chunk]:
@@ -112,6 +112,24 @@ def test_the_request_holds_what_was_configured_and_asked() -> None:
     assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.5, 50, 7)
     assert (body["stop"], body["top_k"]) == (["END"], 3)
     assert "top_p" not in body
+
+
+def test_parts_of_a_message_are_sent_as_they_are_but_encodable() -> None:
+    bodies: list[Any] = []
+
+    def play(call: Call) -> None:
+        bodies.append(call.body)
+        call.stream(good("ok"))
+
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    message = format_chat_message("user", "what \ud83d?", [image["image_url"]["url"]], name="me")
+    ask(play, ModelRequest([message], schema=SCHEMA), response_format="text")
+
+    told, sent = bodies[0]["messages"]
+    assert told["role"] == "system"
+    assert "JSON schema" in told["content"]
+    assert sent["content"] == [{"type": "text", "text": "what \ufffd?"}, image]
+    assert sent["name"] == "me"
 
 
 def crlf() -> list[bytes]:
@@ -220,7 +238,7 @@ def test_a_server_that_holds_the_connection_after_the_end_does_not_hold_the_call
         call.stall()
 
     since = monotonic()
-    text, last = ask(play, deadlines=Deadlines())
+    text, last = ask(play)
 
     assert (text, last.finish) == ("ab", "stop")
     assert monotonic() - since < 5
@@ -256,7 +274,7 @@ def test_calls_at_the_same_time_do_not_wait_for_each_other() -> None:
 
     found: dict[str, str] = {}
     with serving(play) as endpoint:
-        service = service_at(endpoint.url, deadlines=Deadlines())
+        service = service_at(endpoint.url)
 
         def one(text: str) -> None:
             found[text] = "".join(c.text for c in service.stream(request(text)))
@@ -461,7 +479,7 @@ def test_a_reply_of_five_megabytes_is_given_up() -> None:
         for _ in range(500):
             call.send(event("x" * 10_000))
 
-    error = failure_of(play, deadlines=Deadlines())
+    error = failure_of(play)
 
     assert error.kind == "malformed"
     assert "2,097,152" in error.detail
@@ -474,7 +492,7 @@ def test_a_line_without_end_is_given_up() -> None:
         for _ in range(200):
             call.send(b"x" * 100_000)
 
-    assert failure_of(play, deadlines=Deadlines()).kind == "malformed"
+    assert failure_of(play).kind == "malformed"
 
 
 # What takes too long
@@ -556,7 +574,7 @@ STALLS = [stall_at_once, stall_after_head, stall_after_text, stall_inside_event,
 @pytest.mark.parametrize("play", [*STALLS, endless])
 def test_whatever_never_ends_is_ended_by_a_deadline(play: Callable[[Call], None]) -> None:
     since = monotonic()
-    error = failure_of(play)
+    error = failure_of(play, deadlines=QUICK)
 
     assert error.kind == "timeout"
     assert monotonic() - since < 5
@@ -564,7 +582,7 @@ def test_whatever_never_ends_is_ended_by_a_deadline(play: Callable[[Call], None]
 
 @pytest.mark.parametrize("play", [*STALLS, endless])
 def test_a_call_is_given_up_from_another_thread_at_once(play: Callable[[Call], None]) -> None:
-    check_cancel(lambda token: ask(play, request(cancel=token), deadlines=Deadlines()))
+    check_cancel(lambda token: ask(play, request(cancel=token)))
 
 
 def test_a_call_is_given_up_while_it_connects(full_backlog: str) -> None:

@@ -1,1 +1,1 @@
-"""inkernel."""
+"""What runs inside a kernel process. Nothing outside the kernel imports it."""

@@ -1,0 +1,198 @@
+"""Talking to one kernel: a request, its output while it comes, its reply.
+
+Everything is received in the thread that asks: one poll waits for the reply, for output, for the
+death of the process and for the deadline together. Sockets have no high-water mark on this side,
+so a slow listener loses nothing; the kernel limits what it sends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from taskweaver.ces.common import OutputHandler, Stream
+
+Ending = Literal["reply", "died", "deadline"]
+
+_IDLE_WAIT_S = 2.0
+_HELLO_INTERVAL_S = 0.2
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What came back for a request.
+
+    Attributes:
+        ending: Why waiting ended.
+        reply: Content of the reply; empty unless `ending` is ``reply``.
+        stdout: Pieces of standard output.
+        stderr: Pieces of standard error.
+    """
+
+    ending: Ending = "deadline"
+    reply: dict[str, Any] = field(default_factory=dict)
+    stdout: list[str] = field(default_factory=list)
+    stderr: list[str] = field(default_factory=list)
+
+
+class KernelChannel:
+    """Sockets to one kernel. Not for use by two threads at once."""
+
+    def __init__(self, connection: dict[str, Any], death_fd: int) -> None:
+        import zmq
+        from jupyter_client.session import Session
+
+        self._zmq = zmq
+        key = connection["key"]
+        self._session = Session(
+            key=key if isinstance(key, bytes) else key.encode(), check_pid=False
+        )
+        self._context = zmq.Context()
+        self._shell = self._socket(zmq.DEALER, connection, "shell_port")
+        self._control = self._socket(zmq.DEALER, connection, "control_port")
+        self._iopub = self._socket(zmq.SUB, connection, "iopub_port")
+        self._iopub.setsockopt(zmq.SUBSCRIBE, b"")
+        self._death_fd = death_fd
+        self._poller = zmq.Poller()
+        for source in (self._shell, self._iopub, death_fd):
+            self._poller.register(source, zmq.POLLIN)
+
+    def _socket(self, kind: int, connection: dict[str, Any], port: str) -> Any:
+        socket = self._context.socket(kind)
+        socket.linger = 0
+        socket.rcvhwm = 0
+        socket.reconnect_ivl = 10
+        is_ipc = connection["transport"] == "ipc"
+        separator = "-" if is_ipc else ":"
+        address = f"{connection['transport']}://{connection['ip']}{separator}{connection[port]}"
+        socket.connect(address)
+        return socket
+
+    def greet(self, timeout_s: float) -> Ending:
+        """Wait until the kernel answers and its output reaches us."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            waiting = _Waiting(self._send("kernel_info_request", {}), Exchange(), None)
+            self._receive(waiting, min(deadline, time.monotonic() + _HELLO_INTERVAL_S))
+            if waiting.exchange.ending == "died":
+                return "died"
+            if waiting.is_replied and waiting.is_idle:
+                return "reply"
+        return "deadline"
+
+    def request(
+        self,
+        code: str,
+        payload: str,
+        deadline: float,
+        on_output: OutputHandler | None = None,
+    ) -> Exchange:
+        """Run code and wait for its end.
+
+        Args:
+            code: The cell.
+            payload: What the kernel's own side is asked, see `inkernel.kernel`.
+            deadline: On the monotonic clock; the cell goes on when it passes.
+            on_output: Called with each piece of output.
+        """
+        waiting = self.send(code, payload, on_output)
+        return self.wait(waiting, deadline)
+
+    def send(self, code: str, payload: str, on_output: OutputHandler | None = None) -> _Waiting:
+        """Send code to the kernel; `wait` gives what becomes of it."""
+        content = {
+            "code": code,
+            "silent": False,
+            "store_history": True,
+            "user_expressions": {"taskweaver": payload},
+            "allow_stdin": False,
+            # An interrupted cell must not make the kernel refuse the next one.
+            "stop_on_error": False,
+        }
+        return _Waiting(self._send("execute_request", content), Exchange(), on_output)
+
+    def _send(self, kind: str, content: dict[str, Any]) -> str:
+        """Send a request on the shell channel; return its id."""
+        message: Any = self._session.send(self._shell, kind, content)
+        return str(message["header"]["msg_id"])
+
+    def wait(self, waiting: _Waiting, deadline: float) -> Exchange:
+        """Receive until the reply, the death of the kernel, or the deadline."""
+        self._receive(waiting, deadline)
+        if waiting.is_replied and not waiting.is_idle:
+            waiting.exchange.ending = "reply"
+            self._receive(waiting, time.monotonic() + _IDLE_WAIT_S)
+            waiting.exchange.ending = "reply"
+        return waiting.exchange
+
+    def ask_to_shut_down(self) -> None:
+        """Ask the kernel to end by itself."""
+        self._session.send(self._control, "shutdown_request", {"restart": False})
+
+    def close(self) -> None:
+        """Close the sockets."""
+        self._context.destroy(linger=0)
+
+    def _receive(self, waiting: _Waiting, deadline: float) -> None:
+        """Take in what comes until the request is answered, the kernel dies, or it is time."""
+        exchange = waiting.exchange
+        while not (waiting.is_replied and waiting.is_idle):
+            left_s = deadline - time.monotonic()
+            ready = dict(self._poller.poll(max(0, int(left_s * 1000) + 1))) if left_s > 0 else {}
+            if self._iopub in ready:
+                self._drain(self._iopub, waiting.take_output)
+            if self._shell in ready:
+                self._drain(self._shell, waiting.take_reply)
+            if ready.keys() == {self._death_fd}:
+                exchange.ending = "died"
+                return
+            if not ready:
+                exchange.ending = "reply" if waiting.is_replied else "deadline"
+                return
+        exchange.ending = "reply"
+
+    def _drain(self, socket: Any, take: Callable[[dict[str, Any]], None]) -> None:
+        while True:
+            try:
+                frames = socket.recv_multipart(self._zmq.NOBLOCK)
+            except self._zmq.Again:
+                return
+            try:
+                _, parts = self._session.feed_identities(frames)
+                message = self._session.deserialize(parts)
+            except ValueError:
+                continue  # not signed with our key, or torn: nothing of ours
+            take(message)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A request under way."""
+
+    request_id: str
+    exchange: Exchange
+    on_output: OutputHandler | None
+    is_replied: bool = False
+    is_idle: bool = False
+
+    def take_reply(self, message: dict[str, Any]) -> None:
+        if message["parent_header"].get("msg_id") == self.request_id:
+            self.exchange.reply = message["content"]
+            self.is_replied = True
+
+    def take_output(self, message: dict[str, Any]) -> None:
+        if message["parent_header"].get("msg_id") != self.request_id:
+            return
+        content = message["content"]
+        if message["msg_type"] == "stream":
+            self._take_text(content["name"], content["text"])
+        elif message["msg_type"] == "status" and content["execution_state"] == "idle":
+            self.is_idle = True
+
+    def _take_text(self, stream: Stream, text: str) -> None:
+        clean = text.encode("utf-8", "replace").decode()
+        (self.exchange.stderr if stream == "stderr" else self.exchange.stdout).append(clean)
+        if self.on_output is not None:
+            self.on_output(stream, clean)

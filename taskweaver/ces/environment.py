@@ -1,0 +1,48 @@
+"""The environment of a kernel: built from a list of what may pass, never copied."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+_PACKAGE_ROOT = Path(__file__).parents[2]
+_PASSED = frozenset(
+    ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV")
+) | {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}
+# PLUGIN_ is how plugins are given their settings; COVERAGE_ lets kernels be measured.
+_PASSED_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_", "PLUGIN_", "COVERAGE_")
+
+
+def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a kernel.
+
+    Args:
+        kernel_id: Marks every process the kernel starts, so that they can be found again.
+        source: What passes are values of; None takes this process's own.
+    """
+    outer = os.environ if source is None else source
+    passed = {
+        name: value
+        for name, value in outer.items()
+        if name in _PASSED or name.startswith(_PASSED_PREFIXES)
+    }
+    python_path = [str(_PACKAGE_ROOT), outer.get("PYTHONPATH", "")]
+    return passed | {
+        "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
+        "PYTHONSAFEPATH": "1",
+        "MPLBACKEND": "module://taskweaver.ces.inkernel.figures",
+        "TASKWEAVER_KERNEL_ID": kernel_id,
+        # Nothing in a kernel can answer a question, so nothing may ask one.
+        "GIT_EDITOR": "true",
+        "GIT_TERMINAL_PROMPT": "0",
+        "PAGER": "cat",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONIOENCODING": "utf-8:replace",
+    }
+
+
+def python_command(*arguments: str) -> list[str]:
+    """Return the command that runs this interpreter with the kernel's launcher."""
+    return [sys.executable, "-m", "taskweaver.ces.inkernel.launcher", *arguments]

@@ -1,0 +1,109 @@
+"""What the current cell hands to the user, and the files it made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+MAX_FILES = 2_000
+_MAX_LISTED = 50
+_MAX_DEPTH = 4
+_IMAGES = {".png", ".jpg", ".jpeg", ".gif", ".webp"}
+_TYPES = {".svg": "svg", ".html": "html", ".htm": "html", ".txt": "txt", ".md": "txt"}
+_TABLES = {".csv", ".tsv", ".parquet", ".xlsx"}
+
+
+@dataclass(slots=True)
+class Listed:
+    """One artifact, as the report tells it; `file_name` is absolute here."""
+
+    name: str
+    type: str
+    file_name: str
+    original_name: str
+    preview: str
+
+
+@dataclass(slots=True)
+class ArtifactList:
+    """Artifacts of the current cell.
+
+    Attributes:
+        exec_id: Id of the cell.
+        items: The artifacts, in the order they were made.
+    """
+
+    exec_id: str = ""
+    items: list[Listed] = field(default_factory=list)
+    _before: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _count: int = 0
+
+    def begin(self, exec_id: str) -> None:
+        """Begin a cell: forget the last one's, note which files there are."""
+        self.exec_id = exec_id
+        self.items = []
+        self._before = dict(_files(Path.cwd()))
+
+    def add(
+        self, path: Path, type: str, *, name: str = "", original_name: str = "", preview: str = ""
+    ) -> str:
+        """List a file; return its id."""
+        self._count += 1
+        id_ = name or f"obj_{self._count:04x}_{type}"
+        listed = Listed(id_, type, str(path), original_name or path.name, preview)
+        self.items.append(listed)
+        return id_
+
+    def report(self) -> list[dict[str, Any]]:
+        """List the files that are new or changed and not listed yet; return everything."""
+        known = {Path(item.file_name).resolve() for item in self.items}
+        for name, stamp in _files(Path.cwd()):
+            path = Path(name)
+            is_new = self._before.get(name) != stamp and path.resolve() not in known
+            if is_new and len(self.items) < _MAX_LISTED:
+                self.add(path, _type_of(path), preview=_size(stamp[1]))
+        return [asdict(item) for item in self.items]
+
+
+ARTIFACTS = ArtifactList()
+
+
+def free_name(stem: str, suffix: str) -> Path:
+    """Return a path in the working directory that does not exist: ``stem_1.suffix``, ``_2``..."""
+    numbers = range(1, MAX_FILES)
+    paths = (Path.cwd() / f"{stem}_{number}{suffix}" for number in numbers)
+    return next(path for path in paths if not path.exists())
+
+
+def _files(folder: Path, depth: int = 0) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Give the visible files below a folder with their time and size; bounded, links left out."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)[:MAX_FILES]
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith((".", "__")) or entry.is_symlink():
+            continue
+        if entry.is_file():
+            facts = entry.stat()
+            yield entry.path, (facts.st_mtime_ns, facts.st_size)
+        elif entry.is_dir() and depth < _MAX_DEPTH:
+            yield from _files(Path(entry.path), depth + 1)
+
+
+def _type_of(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix in _IMAGES:
+        return "image"
+    return "df" if suffix in _TABLES else _TYPES.get(suffix, "file")
+
+
+def _size(size_bytes: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if size_bytes < 1024:
+            return f"{size_bytes:.0f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} GiB"

@@ -1,0 +1,72 @@
+"""The plugin context inside a kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.inkernel.artifacts import ARTIFACTS
+from taskweaver.plugin.artifact import artifact_bytes
+from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext
+from taskweaver.plugin.errors import PluginError
+
+
+class KernelPluginContext(PluginContext):
+    """A plugin's way to the session whose kernel it runs in.
+
+    Attributes:
+        session_vars: Variables the application set.
+        lines: Log lines of the current cell: level, tag, message.
+    """
+
+    def __init__(self) -> None:
+        self.session_vars: dict[str, str] = {}
+        self.lines: list[tuple[str, str, str]] = []
+        self.ids = ("", "")
+
+    @property
+    def env_id(self) -> str:
+        """Id of the environment the kernel belongs to."""
+        return self.ids[0]
+
+    @property
+    def session_id(self) -> str:
+        """Id of the session."""
+        return self.ids[1]
+
+    @property
+    def execution_id(self) -> str:
+        """Id of the cell that is running."""
+        return ARTIFACTS.exec_id
+
+    def add_artifact(
+        self,
+        name: str,
+        file_name: str,
+        type: ArtifactType,
+        val: Any,
+        desc: str | None = None,
+    ) -> str:
+        """Write a file into the working directory and list it."""
+        id_, path = self.create_artifact_path(name, file_name, type, desc or "")
+        Path(path).write_bytes(artifact_bytes(type, val))
+        return id_
+
+    def create_artifact_path(
+        self, name: str, file_name: str, type: ArtifactType, desc: str
+    ) -> tuple[str, str]:
+        """List a file that the plugin writes itself."""
+        if Path(file_name).name != file_name:
+            raise PluginError(name, f"{file_name!r} is not the name of a file without folders.")
+        id_ = f"obj_{len(ARTIFACTS.items):04x}_{type}"
+        path = Path.cwd() / f"{id_}_{file_name}"
+        ARTIFACTS.add(path, type, name=id_, original_name=file_name, preview=desc)
+        return id_, str(path)
+
+    def get_session_var(self, variable_name: str, default: str | None = None) -> str | None:
+        """Return a variable the application set on the session."""
+        return self.session_vars.get(variable_name, default)
+
+    def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
+        """Write a line to the plugin log."""
+        self.lines.append((level, tag, message))

@@ -1,0 +1,174 @@
+"""The kernel's own side of a request: prepare, run the cell, report, in one round trip.
+
+A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
+
+- ``cell``: ``exec_id``; the code of the request runs. Report of `report.make_report`.
+- ``session``: ``env_id``, ``session_id``, ``cwd``.
+- ``variables``: ``values`` plugins may read.
+- ``load``: ``name``, ``source``, ``config`` of a plugin. Report: ``error`` or none.
+- ``test``: ``name`` of a loaded plugin. Report: ``failures``.
+
+The report comes back in the reply's ``user_expressions`` under the same name, whether or not the
+code failed (IPython itself evaluates expressions only after success).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from ipykernel.ipkernel import IPythonKernel  # noqa: TID253 - this module runs inside the kernel
+from ipykernel.kernelapp import IPKernelApp  # noqa: TID253
+from ipykernel.zmqshell import ZMQInteractiveShell  # noqa: TID253
+from traitlets.config import Config
+
+from taskweaver.ces.inkernel.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.context import KernelPluginContext
+from taskweaver.ces.inkernel.display import FilePublisher, QuietDisplayHook
+from taskweaver.ces.inkernel.namespace import add_usual_names, configure_libraries
+from taskweaver.ces.inkernel.output import BUDGET
+from taskweaver.ces.inkernel.report import make_report, to_json
+from taskweaver.plugin.errors import PluginError
+from taskweaver.plugin.register import RegisteredPlugin, collect
+
+Payload = dict[str, Any]
+
+
+class CellShell(ZMQInteractiveShell):
+    """A shell whose displays become files."""
+
+    displayhook_class = QuietDisplayHook
+    display_pub_class = FilePublisher
+
+
+class CellKernel(IPythonKernel):
+    """An ipykernel that reports on each cell."""
+
+    shell_class = CellShell
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        shell: Any = self.shell
+        self._namespace: dict[str, Any] = shell.user_ns
+        self._context = KernelPluginContext()
+        self._plugins: dict[str, tuple[RegisteredPlugin, Any]] = {}
+        self._cwd = os.getcwd()  # noqa: PTH109 - goes to os.chdir
+        self._value: Any = None
+        self._streams = (sys.stdout, sys.stderr)
+        self._operations: dict[str, Callable[[Payload], Payload]] = {
+            "session": self._set_session,
+            "variables": self._set_variables,
+            "load": self._load,
+            "test": self._test,
+        }
+        # A cell that calls them would end the kernel after a successful reply.
+        for name in ("exit", "quit"):
+            shell.user_ns.pop(name, None)
+        add_usual_names(shell.user_ns)
+        shell.events.register("post_run_cell", self._keep_value)
+
+    async def do_execute(
+        self,
+        code: str,
+        silent: bool,  # noqa: FBT001
+        store_history: bool = True,  # noqa: FBT001, FBT002
+        user_expressions: Any = None,
+        allow_stdin: bool = False,  # noqa: FBT001, FBT002
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """Run a request of ours; see the module's text for its form."""
+        payload: Payload = json.loads((user_expressions or {}).get("taskweaver", "{}"))
+        operation = self._operations.get(payload.get("op", ""))
+        if operation is not None:
+            report = operation(payload)
+            reply: dict[str, Any] = {"status": "ok", "execution_count": self.execution_count}
+        else:
+            self._prepare(str(payload.get("exec_id", "")))
+            run = super().do_execute
+            reply = await run(code, silent, store_history, {}, allow_stdin, **kwargs)
+            report = self._report()
+        reply["user_expressions"] = {"taskweaver": to_json(report)}
+        return reply
+
+    def _keep_value(self, result: Any) -> None:
+        self._value = getattr(result, "result", None)
+
+    def _prepare(self, exec_id: str) -> None:
+        """Undo what a cell may have broken for the next one."""
+        sys.stdout, sys.stderr = self._streams
+        os.chdir(self._cwd)
+        BUDGET.renew()
+        configure_libraries()
+        ARTIFACTS.begin(exec_id)
+        self._context.lines = []
+        self._value = None
+
+    def _report(self) -> Payload:
+        """Report with interrupts held back: the cell is over."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            hidden = frozenset(self._plugins)
+            return make_report(self.shell, self._value, hidden, self._context.lines)
+        finally:
+            signal.signal(signal.SIGINT, before)
+            self._value = None
+
+    def _set_session(self, payload: Payload) -> Payload:
+        self._context.ids = (payload["env_id"], payload["session_id"])
+        return {}
+
+    def _set_variables(self, payload: Payload) -> Payload:
+        self._context.session_vars.update(payload["values"])
+        return {}
+
+    def _load(self, payload: Payload) -> Payload:
+        name = payload["name"]
+        try:
+            registered = collect(payload["source"], name, payload.get("file", ""))
+            plugin = registered.factory(name, self._context, payload["config"])
+        except PluginError as error:
+            return {"error": error.problem}
+        except Exception as error:  # noqa: BLE001 - a plugin's constructor may raise anything; it is told
+            return {"error": f"it cannot be made: {type(error).__name__}: {error}"}
+        self._plugins[name] = (registered, plugin)
+        self._namespace[name] = plugin
+        return {}
+
+    def _test(self, payload: Payload) -> Payload:
+        if payload["name"] not in self._plugins:
+            return {"failures": [f"{payload['name']} is not loaded"]}
+        registered, plugin = self._plugins[payload["name"]]
+        failures = []
+        for test in registered.tests:
+            try:
+                test.run(plugin)
+            except Exception:  # noqa: BLE001 - a test fails by raising anything; it is told
+                failures.append(f"{test.name}: {traceback.format_exc(limit=-3)}")
+        return {"failures": failures}
+
+
+def make_app(connection_file: str, output_limit_bytes: int) -> IPKernelApp:
+    """Return a kernel application that is ready to start."""
+    BUDGET.limit_chars = output_limit_bytes
+    BUDGET.renew()
+    config = Config()
+    config.IPKernelApp.connection_file = connection_file
+    config.IPKernelApp.kernel_class = CellKernel
+    config.IPKernelApp.outstream_class = "taskweaver.ces.inkernel.output.LimitedStream"
+    config.IPKernelApp.quiet = True
+    config.IPKernelApp.log_level = 30
+    config.InteractiveShell.ast_node_interactivity = "last_expr_or_assign"
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.xmode = "Plain"
+    config.InteractiveShell.cache_size = 0
+    config.HistoryManager.enabled = False
+    config.Completer.use_jedi = False
+    config.IPythonKernel._execute_sleep = 0.0  # noqa: SLF001 - configurable under this name
+    app = IPKernelApp.instance(config=config)
+    app.initialize([])
+    return app

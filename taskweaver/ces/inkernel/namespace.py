@@ -1,0 +1,53 @@
+"""Names every cell finds: ``pd``, ``np`` and ``plt``, imported when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from typing import Any
+
+_NAMES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot"}
+_PANDAS_OPTIONS = {
+    "display.width": 200,
+    "display.max_columns": 30,
+    "display.max_rows": 60,
+    "display.min_rows": 40,
+    "display.max_colwidth": 80,
+}
+_configured: set[str] = set()
+
+
+class LazyModule(types.ModuleType):
+    """Stands for a module until an attribute of it is asked for."""
+
+    def __init__(self, name: str, namespace: dict[str, Any], alias: str) -> None:
+        super().__init__(name)
+        self.__dict__["_place"] = (namespace, alias)
+
+    def __getattr__(self, attribute: str) -> Any:
+        namespace, alias = self.__dict__["_place"]
+        module = importlib.import_module(self.__name__)
+        if namespace.get(alias) is self:
+            namespace[alias] = module
+        configure_libraries()
+        return getattr(module, attribute)
+
+    def __dir__(self) -> list[str]:
+        return dir(importlib.import_module(self.__name__))
+
+
+def add_usual_names(namespace: dict[str, Any]) -> None:
+    """Put the usual names into a namespace."""
+    for alias, name in _NAMES.items():
+        namespace.setdefault(alias, LazyModule(name, namespace, alias))
+
+
+def configure_libraries() -> None:
+    """Make tables wide enough to read, once pandas is there."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not hasattr(pandas, "set_option") or "pandas" in _configured:
+        return
+    _configured.add("pandas")
+    for option, value in _PANDAS_OPTIONS.items():
+        pandas.set_option(option, value)

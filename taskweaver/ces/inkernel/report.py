@@ -1,0 +1,125 @@
+"""The report of a cell: everything about it that is not a stream, as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from taskweaver.ces.inkernel.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.display import save_rich
+from taskweaver.ces.inkernel.namespace import configure_libraries
+from taskweaver.ces.inkernel.output import BUDGET
+from taskweaver.ces.inkernel.variables import visible_variables
+from taskweaver.utils.text import shorten
+
+MAX_VALUE_CHARS = 64_000
+RENDER_TIME_S = 2.0
+_RICH = {"image/png", "image/svg+xml", "text/html"}
+
+
+class TooSlow(BaseException):
+    """Rendering values took too long; no `except Exception` of the user's may swallow it."""
+
+
+def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) -> dict[str, Any]:
+    """Describe the cell that just ran.
+
+    Args:
+        shell: The IPython shell.
+        value: Value of the cell's last expression, or None.
+        hidden: Names that are no variables of the user's: plugins.
+        log: Plugin log lines of this cell.
+    """
+    configure_libraries()
+    _take_figures()
+    variables: list[tuple[str, str]] = []
+    output: Any = ""
+    try:
+        with _time_limit(RENDER_TIME_S):
+            output = _value(shell, value)
+            variables.extend(visible_variables(shell.user_ns, hidden))
+    except TooSlow:
+        output = output or f"<{type(value).__name__}; showing it took too long>"
+    return {
+        "output": output,
+        "variables": variables,
+        "artifacts": ARTIFACTS.report(),
+        "log": log,
+        "dropped_chars": BUDGET.dropped_chars,
+    }
+
+
+def to_json(report: dict[str, Any]) -> str:
+    """Return a report as JSON in pure ASCII, without lone surrogates."""
+    text = json.dumps(report, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _take_figures() -> None:
+    if "matplotlib.pyplot" in sys.modules:
+        from taskweaver.ces.inkernel.figures import collect_figures
+
+        try:
+            collect_figures()
+        except Exception as error:  # noqa: BLE001 - drawing runs the user's artists; told below
+            sys.stderr.write(f"A figure could not be saved: {type(error).__name__}: {error}\n")
+            sys.stderr.flush()
+
+
+def _value(shell: Any, value: Any) -> Any:
+    if value is None or type(value).__module__.startswith("matplotlib"):
+        return ""
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    if _is_plain(value):
+        return value
+    formatter = shell.display_formatter
+    if not _is_table(value):
+        rich, _ = formatter.format(value, include=_RICH)
+        save_rich({**rich, "text/plain": type(value).__name__})
+    text = formatter.formatters["text/plain"](value) or repr(value)
+    return shorten(str(text), MAX_VALUE_CHARS)
+
+
+def _is_table(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in {"pandas", "numpy", "builtins"}
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether JSON gives the value back as it is."""
+    match value:
+        case bool() | str():
+            is_plain = type(value) in {bool, str} and len(str(value)) <= MAX_VALUE_CHARS
+        case int():
+            is_plain = type(value) is int and abs(value) < 1 << 63
+        case float():
+            is_plain = type(value) is float and math.isfinite(value)
+        case list():
+            is_plain = len(value) <= 1000 and all(item is None or _is_plain(item) for item in value)
+        case dict():
+            is_plain = len(value) <= 1000 and all(
+                type(key) is str and (item is None or _is_plain(item))
+                for key, item in value.items()
+            )
+        case _:
+            is_plain = False
+    return is_plain
+
+
+@contextmanager
+def _time_limit(limit_s: float) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,24 @@
+"""What a kernel may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLimits:
+    """Limits of a kernel and of each cell.
+
+    Attributes:
+        start_timeout_s: Longest wait for the kernel to come up.
+        cell_timeout_s: Longest time for one cell.
+        memory_limit_bytes: Address space of the kernel; 0 sets no limit.
+        output_limit_bytes: Output kept of one cell; the kernel itself drops the rest.
+        artifact_limit_bytes: Largest file that is listed as an artifact.
+    """
+
+    start_timeout_s: float
+    cell_timeout_s: float
+    memory_limit_bytes: int
+    output_limit_bytes: int
+    artifact_limit_bytes: int

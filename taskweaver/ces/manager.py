@@ -1,0 +1,159 @@
+"""Owner of all kernels: hands out one client per session and ends what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.common import ExecutionResult, Manager, OutputHandler
+from taskweaver.ces.kernel import Kernel, KernelPlace
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.config.known_keys import BY_NAME
+
+__all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
+
+
+class KernelClient:
+    """One session's kernel, as a `Client`."""
+
+    def __init__(self, kernel: Kernel, cwd: Path) -> None:
+        self._kernel = kernel
+        self._cwd = cwd
+
+    @property
+    def state(self) -> str:
+        """What the kernel is doing, in a word or two."""
+        return self._kernel.state
+
+    def start(self) -> None:
+        """Start the kernel in the background."""
+        self._kernel.start()
+
+    def stop(self) -> None:
+        """Stop the kernel and everything it started."""
+        self._kernel.stop()
+
+    def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
+        """Put a plugin into the kernel's namespace, now and after each restart."""
+        self._kernel.load_plugin(name, code, config or {})
+
+    def test_plugin(self, name: str) -> list[str]:
+        """Run a loaded plugin's own tests; return one message per failure."""
+        return self._kernel.test_plugin(name)
+
+    def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
+        """Set variables plugins read through their context."""
+        self._kernel.update_session_vars(session_var_dict)
+
+    def execute_code(
+        self, exec_id: str, code: str, on_output: OutputHandler | None = None
+    ) -> ExecutionResult:
+        """Run a cell; a caller that comes while one runs waits for its turn."""
+        return self._kernel.execute(exec_id, code, on_output)
+
+    def interrupt(self) -> None:
+        """Interrupt the running cell."""
+        self._kernel.interrupt()
+
+    def upload_file(self, filename: str, content: bytes) -> str:
+        """Write a file into the working directory; return its name there."""
+        name = Path(filename).name
+        if name != filename or name in {"", ".", ".."} or "\0" in name:
+            raise ValueError(f"{filename!r} is not the name of a file without folders")
+        target = self._cwd / name
+        if target.is_symlink():
+            target.unlink()
+        target.write_bytes(content)
+        return name
+
+
+class KernelManager:
+    """Owner of the kernels of an application, and of the thread that starts them."""
+
+    def __init__(self, env_dir: Path, limits: KernelLimits) -> None:
+        self._env_dir = env_dir
+        self._limits = limits
+        self._launcher: ThreadPoolExecutor | None = None
+        self._clients: dict[str, KernelClient] = {}
+
+    def initialize(self) -> None:
+        """Start the launcher thread; safe to call again."""
+        self._launching()
+
+    def _launching(self) -> ThreadPoolExecutor:
+        if self._launcher is None:
+            self._launcher = ThreadPoolExecutor(1, thread_name_prefix="kernel-launcher")
+        return self._launcher
+
+    def clean_up(self) -> None:
+        """Stop every kernel, then the launcher thread."""
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
+            client.stop()
+        launcher, self._launcher = self._launcher, None
+        if launcher is not None:
+            launcher.shutdown(wait=True)
+
+    def get_session_client(
+        self,
+        session_id: str,
+        env_id: str | None = None,
+        session_dir: Path | str | None = None,
+        cwd: Path | str | None = None,
+    ) -> KernelClient:
+        """Return the client of a session, made on first call.
+
+        Args:
+            session_id: Id of the session.
+            env_id: Id of the environment; None takes ``local``.
+            session_dir: Folder of the session; None takes one below the environment's.
+            cwd: Working directory of the kernel; None takes ``cwd`` below the session's.
+        """
+        if session_id in self._clients:
+            return self._clients[session_id]
+        folder = Path(session_dir or self._env_dir / "sessions" / session_id)
+        where = Path(cwd or folder / "cwd")
+        where.mkdir(parents=True, exist_ok=True)
+        place = KernelPlace(env_id or "local", session_id, where, folder / "kernel.log")
+        client = KernelClient(Kernel(place, self._limits, self._launching()), where)
+        self._clients[session_id] = client
+        return client
+
+    def get_kernel_mode(self) -> str:
+        """Return how kernels run."""
+        return "local"
+
+
+def default_limits() -> KernelLimits:
+    """Return the limits of an application that configures none."""
+    rows = {name: BY_NAME[f"execution.{name}"].default for name in _LIMIT_KEYS}
+    return KernelLimits(
+        start_timeout_s=rows["start_timeout_s"],
+        cell_timeout_s=rows["cell_timeout_s"],
+        memory_limit_bytes=rows["memory_limit_mb"] << 20,
+        output_limit_bytes=rows["output_limit_kb"] << 10,
+        artifact_limit_bytes=rows["artifact_limit_mb"] << 20,
+    )
+
+
+_LIMIT_KEYS = (
+    "start_timeout_s",
+    "cell_timeout_s",
+    "memory_limit_mb",
+    "output_limit_kb",
+    "artifact_limit_mb",
+)
+
+
+def code_execution_service_factory(
+    env_dir: Path | str, *, limits: KernelLimits | None = None
+) -> Manager:
+    """Return an owner of kernels.
+
+    Args:
+        env_dir: Where sessions without a folder of their own keep their files.
+        limits: What kernels may use; None takes the defaults of the configuration.
+    """
+    return KernelManager(Path(env_dir), limits or default_limits())
