@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import termios
 from pathlib import Path
 from time import perf_counter
 
@@ -22,7 +23,7 @@ BARE = [sys.executable, "-c", "pass"]
 IMPORT = [sys.executable, "-c", "import taskweaver"]
 HELP = [sys.executable, "-m", "taskweaver", "--help"]
 CHAT = [sys.executable, "-m", "taskweaver"]
-PROMPT = b"> "
+PROMPT = b">\x1b"
 ROOT = Path(__file__).parent.parent
 
 
@@ -48,6 +49,7 @@ def _duration(command: list[str]) -> float:
 def _time_to_prompt(command: list[str]) -> float:
     """Start a chat on a terminal of its own; return the seconds until the prompt is drawn."""
     terminal, other_end = pty.openpty()
+    termios.tcsetwinsize(other_end, (40, 100))
     since = perf_counter()
     child = subprocess.Popen(
         command,

@@ -101,7 +101,7 @@ def _draw_outcome(block: Outcome, glyphs: Glyphs) -> RenderableType:
         case Files(paths):
             drawn = Text("\n").join(Text(f"  {glyphs.file} {path}", style="cyan") for path in paths)
         case Note(text, is_warning):
-            drawn = Text(f"  {text}", style="yellow" if is_warning else "dim")
+            drawn = Padding(Text(text, style="yellow" if is_warning else "dim"), (0, 0, 0, 2))
         case Facts(rows):
             drawn = _facts(rows)
         case Broken(text):
@@ -134,7 +134,10 @@ def _order(sender: str, receiver: str, text: str, glyphs: Glyphs) -> RenderableT
     who = Text.assemble((f"{glyphs.role} {sender}", name))
     if receiver:
         who.append(f" {glyphs.arrow} {receiver}", "dim")
-    return Text.assemble(who, "  ", head(text, ORDER_LINES, ORDER_CHARS))
+    short = head(text, ORDER_LINES, ORDER_CHARS)
+    if "\n" in short:
+        return Group(who, Padding(Text(short), (0, 0, 0, 2)))
+    return Text.assemble(who, "  ", short)
 
 
 def _value(text: str) -> RenderableType:

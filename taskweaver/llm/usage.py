@@ -48,7 +48,7 @@ class TokenEstimator:
 
     def estimate(self, model: str, messages: Sequence[ChatMessage], reply: str) -> Usage:
         """Return an estimate of what a call consumed."""
-        prompt = sum(map(self._count, messages))
+        prompt = self._count_all(messages)
         factor = self._factors.get(model, 1.0)
         completion = estimate_tokens(reply)
         return Usage(round(prompt * factor), round(completion * factor), None, 1, True)
@@ -60,7 +60,7 @@ class TokenEstimator:
             self._reports[model] = reports
         if reports & (reports - 1):
             return
-        guess = sum(map(self._count, messages))
+        guess = self._count_all(messages)
         ratio = reported.prompt_tokens / guess if guess else 0.0
         if not _PLAUSIBLE[0] <= ratio <= _PLAUSIBLE[1]:
             return
@@ -68,14 +68,21 @@ class TokenEstimator:
             known = self._factors.get(model)
             self._factors[model] = ratio if known is None else known + _WEIGHT * (ratio - known)
 
+    def _count_all(self, messages: Sequence[ChatMessage]) -> int:
+        """Count a prompt; plain ASCII, the usual case, in one go."""
+        contents = [message["content"] for message in messages]
+        texts = [content for content in contents if isinstance(content, str)]
+        joined = "".join(texts)
+        if len(texts) == len(contents) and joined.isascii():
+            return _MESSAGE_TOKENS * len(texts) + estimate_tokens(joined)
+        return sum(map(self._count, messages))
+
     def _count(self, message: ChatMessage) -> int:
         content = message["content"]
         if not isinstance(content, str):
             texts = [str(part["text"]) for part in content if "text" in part]
             images = len(content) - len(texts)
             return _MESSAGE_TOKENS + sum(map(estimate_tokens, texts)) + _IMAGE_TOKENS * images
-        if content.isascii():  # counting is as quick as looking it up
-            return _MESSAGE_TOKENS + estimate_tokens(content)
         key = (hash(content), len(content))
         count = self._counted.get(key)
         if count is None:

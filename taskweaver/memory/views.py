@@ -68,11 +68,12 @@ class RoleView:
         self._role = role
         self._now = _Projection(self._own)
         self._later = _Projection(lambda post: map(without_temporal_parts, self._own(post)))
+        self._past: dict[str, Round] = {}
 
     def rounds(
         self, conversation: Sequence[Round], *, include_failure_rounds: bool = False
     ) -> list[Round]:
-        """Return fresh rounds that hold the role's posts only; the posts are shared.
+        """Return rounds that hold the role's posts only, in a fresh list; they are not to be changed.
 
         Args:
             conversation: All rounds. One in which the role has no part is kept, without posts.
@@ -81,23 +82,33 @@ class RoleView:
         now = self._now.refresh(conversation)
         later = self._later.refresh(conversation[:-1])
         seen = [
-            (index, state)
+            index
             for index, round_ in enumerate(conversation)
-            if (state := round_.state) != "failed" or include_failure_rounds
+            if include_failure_rounds or round_.state != "failed"
         ]
-        last = seen[-1][0] if seen else -1
-        return [
-            Round(
-                conversation[index].id,
-                conversation[index].user_query,
-                state,
-                list((now if index == last else later)[index].items),
-            )
-            for index, state in seen
-        ]
+        if not seen:
+            return []
+        past = [self._past_round(conversation[index], later[index]) for index in seen[:-1]]
+        last = conversation[seen[-1]]
+        return [*past, _viewed(last, now[seen[-1]].items)]
+
+    def _past_round(self, round_: Round, picked: _Picked[Post]) -> Round:
+        """Return the view of a round that is not the last, made again only when it changed."""
+        known = self._past.get(round_.id)
+        if (
+            known is None
+            or known.state != round_.state
+            or len(known.post_list) != len(picked.items)
+        ):
+            known = self._past[round_.id] = _viewed(round_, picked.items)
+        return known
 
     def _own(self, post: Post) -> Iterable[Post]:
         return (post,) if self._role in (post.send_from, post.send_to) else ()
+
+
+def _viewed(round_: Round, posts: Sequence[Post]) -> Round:
+    return Round(round_.id, round_.user_query, round_.state, list(posts))
 
 
 class SharedEntries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -9,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
@@ -19,7 +21,8 @@ from click.testing import CliRunner, Result
 from taskweaver.cli.main import commands
 from taskweaver.cli.script import messages_in
 
-PATIENCE_S = 60.0
+PATIENCE_S = 30.0
+PROMPT = ">\x1b"
 
 
 @pytest.fixture
@@ -97,10 +100,10 @@ def test_what_cannot_be_done_ends_with_status_1(project: Path) -> None:
 def test_a_configuration_that_cannot_be_read_is_told_in_a_line(
     project: Path, arguments: list[str]
 ) -> None:
-    (project / "taskweaver_config.json").write_text('{"llm.max_retries": "many"}')
+    (project / "taskweaver_config.json").write_text('{"llm.max_retries": ')
     result = ask(project, *arguments)
     assert result.exit_code == (1 if arguments == ["doctor"] else 2)
-    assert "llm.max_retries" in result.output
+    assert "taskweaver_config.json" in result.output
     assert ("Traceback" in result.output) == ("--debug" in arguments)
 
 
@@ -138,11 +141,17 @@ def test_doctor_fails_on_what_is_broken(project: Path) -> None:
     assert {("config", "warn"), ("broken", "fail"), ("kernel", "ok")} <= found
 
 
+def _take_terminal() -> None:
+    """Make standard input the controlling terminal, so that Ctrl-C becomes a signal."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Screen:
     """A chat on a terminal of its own."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self._ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (40, 100))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "taskweaver", *arguments],
             stdin=theirs,
@@ -150,6 +159,7 @@ class Screen:
             stderr=theirs,
             env={**os.environ, "TERM": "xterm-256color", **environment},
             start_new_session=True,
+            preexec_fn=_take_terminal,
         )
         os.close(theirs)
         self.drawn = ""
@@ -168,8 +178,9 @@ class Screen:
 
     def wait_for_end(self) -> int:
         """Read until the program ends; return its status."""
-        while self._read(PATIENCE_S):
-            pass
+        until = monotonic() + PATIENCE_S
+        while self._read(1.0):
+            assert monotonic() < until, f"does not end: {self.drawn[-2000:]!r}"
         status = self.process.wait(PATIENCE_S)
         os.close(self._ours)
         return status
@@ -198,29 +209,30 @@ def screen(project: Path) -> Iterator[Screen]:
 
 
 def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(screen: Screen) -> None:
-    screen.wait_for("> ")
+    screen.wait_for(PROMPT)
     screen.wait_for("offline")
     screen.type("how many rows are in orders.csv?\r")
     screen.wait_for("400")
-    screen.wait_for("> ")
+    screen.wait_for(PROMPT)
     screen.type("run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)\r")
     screen.wait_for("begun")
     screen.type("\x03")
     screen.wait_for("Interrupted.")
-    screen.wait_for("> ")
+    screen.wait_for(PROMPT)
     screen.type("how many columns are in orders.csv?\r")
     screen.wait_for("5")
     screen.wait_for("tokens")
-    screen.wait_for("> ")
+    screen.wait_for(PROMPT)
     screen.type("\x04")
     assert screen.wait_for_end() == 0
     assert "Traceback" not in screen.drawn
 
 
 def test_leaving_at_once_is_possible(screen: Screen) -> None:
-    screen.wait_for("> ")
+    screen.wait_for(PROMPT)
     screen.type("\x03")
     screen.wait_for("Ctrl-C again leaves")
+    screen.wait_for(PROMPT)
     screen.type("\x03")
     assert screen.wait_for_end() == 0
 

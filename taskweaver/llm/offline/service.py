@@ -1,0 +1,57 @@
+"""The offline analyst as a completion service."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.offline.analyst import HELP, as_code_writer, as_planner, summary
+from taskweaver.llm.types import Chunk, ModelRequest
+
+_PIECE = re.compile(r"\S+\s*|\s+")
+_WORDS_PER_CHUNK = 6
+
+
+class OfflineService:
+    """Answers by rules, from the prompt alone."""
+
+    model = "builtin/offline"
+
+    def stream(self, request: ModelRequest) -> Iterator[Chunk]:
+        """Answer a request a few words at a time.
+
+        Raises:
+            ModelError: Of kind ``cancelled``.
+        """
+        words = _PIECE.findall(_reply(request))
+        for at in range(0, len(words), _WORDS_PER_CHUNK):
+            if request.cancel.cancelled:
+                raise ModelError("cancelled", "the call was given up", self.model)
+            yield Chunk("".join(words[at : at + _WORDS_PER_CHUNK]))
+        yield Chunk(finish="stop")
+
+    def close(self) -> None:
+        """Release nothing: there is nothing."""
+
+
+def _reply(request: ModelRequest) -> str:
+    properties = _properties(request.schema)
+    if "plan" in properties:
+        recipients = properties.get("send_to", {}).get("enum", ["User"])
+        return json.dumps(
+            {"response": as_planner(request.messages, recipients)}, ensure_ascii=False
+        )
+    if "reply_type" in properties:
+        return json.dumps({"response": as_code_writer(request.messages)}, ensure_ascii=False)
+    if len(request.messages) > 1 and request.messages[0]["role"] == "system":
+        return summary(str(request.messages[-1]["content"]))
+    return HELP
+
+
+def _properties(schema: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    response = (schema or {}).get("properties", {}).get("response", {})
+    properties: Mapping[str, Any] = response.get("properties", {})
+    return properties
