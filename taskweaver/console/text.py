@@ -31,8 +31,9 @@ def overwritten(line: str) -> str:
 
 def head(text: str, lines: int, chars: int) -> str:
     """Return at most `lines` lines and `chars` characters of the beginning of `text`."""
-    kept = "\n".join(text.strip().splitlines()[:lines])
-    is_whole = kept == text.strip() and len(kept) <= chars
+    whole = text.rstrip().lstrip("\r\n")
+    kept = "\n".join(whole.split("\n")[:lines])
+    is_whole = kept == whole and len(kept) <= chars
     return kept if is_whole else kept[:chars].rstrip() + " ..."
 
 

@@ -73,7 +73,7 @@ class RoleView:
     def rounds(
         self, conversation: Sequence[Round], *, include_failure_rounds: bool = False
     ) -> list[Round]:
-        """Return rounds that hold the role's posts only, in a fresh list; they are not to be changed.
+        """Return the rounds with the role's posts only, in a fresh list; the rounds are shared.
 
         Args:
             conversation: All rounds. One in which the role has no part is kept, without posts.

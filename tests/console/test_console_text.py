@@ -130,7 +130,7 @@ def test_sections_of_a_report_are_found_whatever_their_fence() -> None:
 
 
 def test_text_is_cut_at_lines_and_characters() -> None:
-    assert head("a\nb", 2, 10) == "a\nb"
+    assert head("\n  a\nb\n\n", 2, 10) == "  a\nb"
     assert head("a\nb\nc", 2, 10) == "a\nb ..."
     assert head("x" * 20, 2, 10) == "x" * 10 + " ..."
 

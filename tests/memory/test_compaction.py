@@ -197,7 +197,13 @@ def test_the_round_being_answered_is_never_covered_even_when_no_recent_one_is_ke
 
 def test_without_recent_rounds_all_that_ended_are_covered() -> None:
     chat = Chat(retain_recent=0, threshold=3)
-    chat.play("one", "two", "three")
+    # Rounds of the conversation itself tell nobody: the compactor first hears when all have ended.
+    chat.memory.conversation.rounds += [
+        Round.create(query, state="finished", post_list=[Post.create(query, "User", "Planner")])
+        for query in ("one", "two", "three")
+    ]
+    chat.compactor.notify_rounds_changed()
+    settle()
 
     assert chat.seen() == ([], "notes 1")
 

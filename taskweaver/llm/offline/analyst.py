@@ -22,7 +22,8 @@ from taskweaver.llm.types import ChatMessage
 from taskweaver.utils.text import shorten
 
 HELP = """\
-I am the built-in offline analyst: rules, not a language model. Over CSV, TSV, JSON, Parquet, Excel and SQLite files I understand, for example:
+I am the built-in offline analyst: rules, not a language model. Over CSV, TSV, JSON, Parquet,
+Excel and SQLite files I understand, for example:
 
 - `describe sales.csv`, `columns of sales.csv`, `first 10 rows`, `missing values in sales.csv`
 - `mean of Count per month in sales.csv, and plot it`, `total Price by Region and Product`
@@ -31,7 +32,8 @@ I am the built-in offline analyst: rules, not a language model. Over CSV, TSV, J
 - `run this SQL on shop.db: SELECT ...`, `run this code: ...`, `17 * 23`
 - then `and now plot it`, `the same by Region`, `now the median`
 
-For anything else, use a real model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local one; see docs/models.md."""
+For anything else, use a real model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local
+one; see docs/models.md."""
 
 _NOT_UNDERSTOOD = "I did not understand that.\n\n"
 _SUMMARY_CHARS = 3_000
@@ -116,7 +118,8 @@ def _answer(report: str, order: str) -> str:
 def _failure(report: str, order: str) -> str:
     error = unfenced(section(report, "Error")) or shorten(report, 1000)
     last = error.strip().splitlines()[-1]
-    text = f"I could not do this: {order.splitlines()[0] if order else 'the step'}\n\nThe code failed with: {last}"
+    step = order.splitlines()[0] if order else "the step"
+    text = f"I could not do this: {step}\n\nThe code failed with: {last}"
     if "FileNotFoundError" in error or "unable to open database" in error:
         text += (
             "\n\nIs the file there? Put it into the project's data folder, or add it with /load."

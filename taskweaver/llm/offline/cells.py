@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import PurePath
 
-from taskweaver.llm.offline.grammar import PERIOD_NAMES, Filter, Request
+from taskweaver.llm.offline.conditions import Filter
+from taskweaver.llm.offline.grammar import PERIOD_NAMES, Request
 
 _READERS = {
     "csv": "pd.read_csv({file})",
@@ -45,9 +47,10 @@ def load(file: str, *, careful: bool = False) -> str:
     name, table = split_table(file)
     data = variable(file)
     if is_database(file):
+        query = 'SELECT * FROM "' + table.replace('"', '""') + '"'
         reading = (
             f"with sqlite3.connect({name!r}) as connection:\n"
-            f'    {data} = pd.read_sql_query({f"""SELECT * FROM "{table}" """.strip()!r}, connection)'
+            f"    {data} = pd.read_sql_query({query!r}, connection)"
         )
         head = "import sqlite3\n\nimport pandas as pd\n"
     else:
@@ -74,11 +77,13 @@ def look(file: str, *, careful: bool = False) -> str:
         return (
             "import sqlite3\n\n"
             f"with sqlite3.connect({f'file:{name}?mode=ro'!r}, uri=True) as connection:\n"
-            "    names = connection.execute(\"SELECT name FROM sqlite_master WHERE type = 'table'\").fetchall()\n"
-            "    tables = {\n"
-            "        name: [row[1] for row in connection.execute(f'PRAGMA table_info(\"{name}\")')]\n"
-            "        for (name,) in names\n"
-            "    }\n"
+            "    columns = connection.execute(\n"
+            '        "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c"\n'
+            "        \" WHERE m.type = 'table'\"\n"
+            "    ).fetchall()\n"
+            "tables = {table: [] for table, _ in columns}\n"
+            "for table, column in columns:\n"
+            "    tables[table].append(column)\n"
             f'{{"file": {name!r}, "tables": tables}}'
         )
     data = variable(file)
@@ -88,7 +93,8 @@ def look(file: str, *, careful: bool = False) -> str:
         f" and not pd.api.types.is_numeric_dtype({data}[name])]\n"
         f'{{"file": {file!r}, "rows": len({data}),'
         f' "columns": {{str(name): str(kind) for name, kind in {data}.dtypes.items()}},\n'
-        f' "values": {{name: sorted({data}[name].dropna().astype(str).unique()) for name in texts}}}}'
+        ' "values": {name: sorted('
+        f"{data}[name].dropna().astype(str).unique()) for name in texts}}}}"
     )
 
 
@@ -133,9 +139,10 @@ def _condition(data: str, item: Filter) -> str:
 
 
 def _sql(request: Request) -> str:
+    place = f"file:{split_table(request.file)[0]}?mode=ro"
     return (
         "import sqlite3\n\nimport pandas as pd\n\n"
-        f"with sqlite3.connect({f'file:{split_table(request.file)[0]}?mode=ro'!r}, uri=True) as connection:\n"
+        f"with sqlite3.connect({place!r}, uri=True) as connection:\n"
         f"    result = pd.read_sql_query({request.text!r}, connection)\nresult"
     )
 
@@ -256,8 +263,7 @@ def _correlate(request: Request, data: str) -> str:
         a, b = request.columns
         text = f"result = {data}[{a!r}].corr({data}[{b!r}])"
         if request.chart:
-            text += f"\nax = {data}.plot.scatter(x={a!r}, y={b!r}, alpha=0.4, title={f'{b} against {a}'!r})"
-            text += "\n" + _save(f"{b} against {a}")
+            text += "\n" + _scatter(data, a, b)
         return f"{text}\nresult"
     picked = f"{data}[{list(request.columns)!r}]" if request.columns else data
     return f"{picked}.corr(numeric_only=True)"
@@ -271,7 +277,7 @@ def _outliers(request: Request, data: str) -> str:
         "spread = (values - middle).abs().median() * 1.4826  # robust standard deviation\n"
         "score = ((values - middle) / spread).abs()\n"
         f"result = {data}[score > 3.5].assign(score=score[score > 3.5].round(1))\n"
-        "print(len(result), 'of', len(values), 'rows lie more than 3.5 robust standard deviations off')\n"
+        "print(len(result), 'of', len(values), 'rows are more than 3.5 robust deviations off')\n"
         "result.sort_values('score', ascending=False).head(20)"
     )
 
@@ -287,19 +293,11 @@ def _plot(request: Request, data: str) -> str:
         return f"{text}{_save(title)}\n{data}[{columns!r}].describe()"
     if chart == "scatter" and len(columns) + len(request.by) >= 2:
         a, b = (columns + list(request.by))[:2]
-        title = f"{b} against {a}"
-        return f"ax = {data}.plot.scatter(x={a!r}, y={b!r}, alpha=0.4, title={title!r})\n{_save(title)}\n{data}[{a!r}].corr({data}[{b!r}])"
+        return f"{_scatter(data, a, b)}\n{data}[{a!r}].corr({data}[{b!r}])"
     if request.period or request.by:
         return _aggregate(_with_default_function(request), data)
     if len(columns) == 1:
-        column = columns[0]
-        title = f"Rows per {column}"
-        kind = "pie" if chart == "pie" else "bar"
-        return (
-            f"result = {data}[{column!r}].value_counts().head(30) if not pd.api.types.is_numeric_dtype({data}[{column!r}]) else {data}[{column!r}]\n"
-            f"ax = result.plot.{kind}(title={title!r}) if result is not {data}[{column!r}] and result.dtype.kind == 'i' and len(result) <= 30"
-            f" else result.plot.hist(bins=30, title={f'Distribution of {column}'!r})\n{_save(column)}\nresult.describe()"
-        )
+        return _plot_one(columns[0], data, chart)
     x, *ys = columns
     title = f"{_and(ys)} over {x}"
     return (
@@ -308,9 +306,29 @@ def _plot(request: Request, data: str) -> str:
     )
 
 
-def _with_default_function(request: Request) -> Request:
-    from dataclasses import replace
+def _scatter(data: str, a: str, b: str) -> str:
+    title = f"{b} against {a}"
+    draw = f"ax = {data}.plot.scatter(x={a!r}, y={b!r}, alpha=0.4, title={title!r})"
+    return f"{draw}\n{_save(title)}"
 
+
+def _plot_one(column: str, data: str, chart: str) -> str:
+    """Return the code that draws one column: its distribution, or how often its values occur."""
+    kind = "pie" if chart == "pie" else "bar"
+    return (
+        f"values = {data}[{column!r}]\n"
+        "if pd.api.types.is_numeric_dtype(values):\n"
+        f"    ax = values.plot.hist(bins=30, title={f'Distribution of {column}'!r})\n"
+        "    result = values.describe()\n"
+        "else:\n"
+        "    result = values.value_counts().head(30)\n"
+        f"    ax = result.plot.{kind}(title={f'Rows per {column}'!r})\n"
+        f"{_save(column)}\n"
+        "result"
+    )
+
+
+def _with_default_function(request: Request) -> Request:
     default = ("sum",) if request.columns else ("count",)
     return replace(request, functions=request.functions or default)
 
@@ -328,14 +346,17 @@ def _chart(request: Request, labels: list[str], values: list[str], title: str) -
         )
         draw = f"ax = {pivot}.plot(kind={kind!r}, title={title!r})"
     elif kind == "pie":
-        draw = f"ax = result.set_index({labels[0]!r})[{values[0]!r}].plot.pie(autopct='%1.0f%%', title={title!r})"
+        shares = f"result.set_index({labels[0]!r})[{values[0]!r}]"
+        draw = f"ax = {shares}.plot.pie(autopct='%1.0f%%', title={title!r})"
         return f"{draw}\nax.set_ylabel('')\n{_save(title)}"
     else:
         marker = ", marker='o'" if kind == "line" else ""
-        draw = f"ax = result.plot(x={labels[0]!r}, y={values!r}, kind={kind!r}{marker}, title={title!r})"
+        axes = f"x={labels[0]!r}, y={values!r}, kind={kind!r}{marker}"
+        draw = f"ax = result.plot({axes}, title={title!r})"
     function = _word(request.functions[0]) if request.functions and request.columns else ""
     y = f"{function} {values[0]}".strip()
-    return f"{draw}\nax.set_xlabel({labels[0]!r})\nax.set_ylabel({y!r})\nplt.xticks(rotation=45, ha='right')\n{_save(title)}"
+    names = f"ax.set_xlabel({labels[0]!r})\nax.set_ylabel({y!r})"
+    return f"{draw}\n{names}\nplt.xticks(rotation=45, ha='right')\n{_save(title)}"
 
 
 def _save(title: str) -> str:

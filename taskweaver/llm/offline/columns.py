@@ -21,12 +21,16 @@ _AFTER_FUNCTION = re.compile(
 )
 # Words of the grammar: taken for a column only when written exactly like one.
 GRAMMAR_WORDS = frozenset(
-    "count counts number mean means average sum sums total totals median minimum min maximum max"
-    " std top bottom day days week weeks month months quarter quarters year years date time row rows"
-    " column columns value values type plot chart line bar box pie by per where of in and or is the a"
-    " an each every all show list name data file table head tail sample first last missing unique"
-    " order".split()
+    """
+    count counts number mean means average sum sums total totals median minimum min maximum
+    max std top bottom day days week weeks month months quarter quarters year years date
+    time row rows column columns value values type plot chart line bar box pie by per where
+    of in and or is the a an each every all show list name data file table head tail sample
+    first last missing unique order
+    """.split()
 )
+
+_AFTER_COLUMN = re.compile(r"(⟦\d+⟧\s*(?:,|and|vs\.?|against)\s+(?:the\s+)?)(\w+)", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,9 @@ def mark(text: str, columns: Sequence[str]) -> Marked:
         return match[1] + note(name) if name else match[0]
 
     text = _AFTER_FUNCTION.sub(after_function, _QUOTED.sub(quoted, text))
-    return Marked(_mark_words(text, columns, note) if columns else text, tuple(names))
+    if columns:
+        text = _AFTER_COLUMN.sub(after_function, _mark_words(text, columns, note))
+    return Marked(text, tuple(names))
 
 
 def _mark_words(text: str, columns: Sequence[str], note: object) -> str:

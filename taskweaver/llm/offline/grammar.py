@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from taskweaver.llm.offline.columns import GRAMMAR_WORDS, MARK, Marked, mark
+from taskweaver.llm.offline.conditions import Filter, take_filters
 
 Kind = Literal[
     "describe", "columns", "head", "tail", "sample", "rows", "distinct", "missing", "aggregate",
@@ -55,30 +56,6 @@ _CHARTS: dict[str, str] = {
     "line": r"line (?:chart|plot|graph)|as (?:a )?line|trend|over time",
     "any": r"plot|chart|graph|draw|visuali[sz]e",
 }
-_OPERATORS = {
-    ">=": r">=|at least|no less than",
-    "<=": r"<=|at most|no more than",
-    "!=": r"!=|<>|is not|isn't|not equal to",
-    ">": r">|greater than|more than|larger than|higher than|over|above|exceeds|after",
-    "<": r"<|less than|smaller than|lower than|under|below|before",
-    "==": r"==?|equals|equal to|is|are",
-}
-_VALUE = r"('[^']*'|\"[^\"]*\"|[-+]?\d[\d.,:-]*\w*|[^\s,.;?!⟦]+(?:\s(?!and\b|or\b|per\b|by\b|in\b|for\b|as\b|then\b)[^\s,.;?!⟦]+)*)"
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """A condition.
-
-    Attributes:
-        column: The column; empty for a year of a date column that is not named.
-        operator: An operator of Python, or ``year``.
-        value: A Python literal.
-    """
-
-    column: str
-    operator: str
-    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +120,8 @@ def _special(text: str) -> Request | None:
             "sql", file_in(bare[: sql.start()]) or file_in(bare), text=sql[1].strip("`\n ;")
         )
     number = re.fullmatch(
-        r"(?:what(?:'s| is)|calculate|compute|how much is|evaluate)?\s*([-\d.\s()+*/%^]*\d[-\d.\s()+*/%^]*)[?=.]?",
+        r"(?:what(?:'s| is)|calculate|compute|how much is|evaluate)?"
+        r"\s*([-\d.\s()+*/%^]*\d[-\d.\s()+*/%^]*)[?=.]?",
         bare,
         re.I,
     )
@@ -155,7 +133,7 @@ def _special(text: str) -> Request | None:
 def _read(marked: Marked) -> Request:
     """Read each part of a request, taking away what was understood."""
     text, names = f" {marked.text} ", marked.names
-    text, filters = _filters(text, names)
+    text, filters = take_filters(text, names)
     text, period, date = _period(text, names)
     ranked = re.search(
         r"\b(top|bottom|first|last|largest|smallest|highest|lowest|best|worst)\s+(\d+)?", text, re.I
@@ -181,58 +159,60 @@ def _read(marked: Marked) -> Request:
 
 def _kind(text: str, base: Request, ranked: re.Match[str] | None) -> Request:
     """Decide what kind of request the parts make."""
-
-    def says(words: str) -> bool:
-        return re.search(rf"\b(?:{words})", text, re.I) is not None
-
     number = re.search(r"\b(\d+)\b", text)
     n = int(number[1]) if number else 0
-    is_grouped = bool(base.by or base.period)
-    if says(r"outliers?|anomal(?:y|ies|ous)|unusual"):
-        return replace(base, kind="outliers", functions=())
-    if says(r"correlat"):
-        return replace(base, kind="correlate", functions=())
-    if says(r"missing|null|nan\b|empty (?:values|cells)|gaps"):
-        return replace(base, kind="missing", columns=(), functions=(), unknown=())
-    if ranked and (
-        says(r"top|bottom|(?:largest|smallest|highest|lowest|best|worst)\s+\d+")
-        or (base.by and not base.functions)
-    ):
-        ascending = ranked[1].lower() in {"bottom", "smallest", "lowest", "worst"}
-        functions = tuple(f for f in base.functions if f not in {"min", "max"})
-        return replace(base, kind="top", n=n or 5, is_ascending=ascending, functions=functions)
-    if says(r"sort(?:ed)?|order(?:ed)? by|rank") and base.columns + base.by:
-        columns = base.columns or base.by
-        return replace(
-            base,
-            kind="top",
-            columns=columns,
-            by=(),
-            n=n or 20,
-            is_ascending=not says("desc|largest|highest"),
-            unknown=(),
-        )
-    if says(r"distinct|unique|different") and not is_grouped:
-        return replace(base, kind="distinct", functions=())
-    if (
-        says(
-            r"how many (?:rows|records|lines|entries)|number of (?:rows|records|entries)|count (?:the |all )?(?:rows|records)|row count"
-        )
-        and not is_grouped
-    ):
-        return replace(
-            base, kind="filter" if base.filters else "rows", functions=("count",), unknown=()
-        )
-    if base.functions and (base.columns or is_grouped or base.unknown):
+    special = _relating(text, base) or _ranking(text, base, ranked, n) or _counting(text, base)
+    if special is not None:
+        return special
+    if base.functions and (base.columns or base.by or base.period or base.unknown):
         return replace(base, kind="aggregate")
     if base.chart:
         return replace(base, kind="plot")
-    return _looking(says, base, n)
+    return _looking(text, base, n)
 
 
-def _looking(says: object, base: Request, n: int) -> Request:
+def _says(text: str, words: str) -> bool:
+    return re.search(rf"\b(?:{words})", text, re.I) is not None
+
+
+def _relating(text: str, base: Request) -> Request | None:
+    if _says(text, r"outliers?|anomal(?:y|ies|ous)|unusual"):
+        return replace(base, kind="outliers", functions=())
+    if _says(text, r"correlat"):
+        return replace(base, kind="correlate", functions=())
+    if _says(text, r"missing|null|nan\b|empty (?:values|cells)|gaps"):
+        return replace(base, kind="missing", columns=(), functions=(), unknown=())
+    return None
+
+
+def _ranking(text: str, base: Request, ranked: re.Match[str] | None, n: int) -> Request | None:
+    is_numbered = r"top|bottom|(?:largest|smallest|highest|lowest|best|worst)\s+\d+"
+    if ranked and (_says(text, is_numbered) or (base.by and not base.functions)):
+        ascending = ranked[1].lower() in {"bottom", "smallest", "lowest", "worst"}
+        functions = tuple(f for f in base.functions if f not in {"min", "max"})
+        return replace(base, kind="top", n=n or 5, is_ascending=ascending, functions=functions)
+    if _says(text, r"sort(?:ed)?|order(?:ed)? by|rank") and base.columns + base.by:
+        columns = base.columns or base.by
+        ascending = not _says(text, "desc|largest|highest")
+        base = replace(base, columns=columns, by=(), unknown=(), is_ascending=ascending)
+        return replace(base, kind="top", n=n or 20)
+    return None
+
+
+def _counting(text: str, base: Request) -> Request | None:
+    if base.by or base.period:
+        return None
+    if _says(text, r"distinct|unique|different"):
+        return replace(base, kind="distinct", functions=())
+    rows = r"(?:rows|records|lines|entries)"
+    if _says(text, rf"how many {rows}|number of {rows}|count (?:the |all )?{rows}|row count"):
+        kind: Kind = "filter" if base.filters else "rows"
+        return replace(base, kind=kind, functions=("count",), unknown=())
+    return None
+
+
+def _looking(text: str, base: Request, n: int) -> Request:
     """Recognise the requests that only look at a file."""
-    assert callable(says)
     looks: tuple[tuple[Kind, str], ...] = (
         ("describe", r"describe|summar|statistics|overview|profile|explore"),
         (
@@ -250,68 +230,22 @@ def _looking(says: object, base: Request, n: int) -> Request:
     )
     if base.filters:
         return replace(base, kind="filter")
-    if says(r"(?:list|which|what) (?:the |all |my )?files"):
+    if _says(text, r"(?:list|which|what) (?:the |all |my )?files"):
         return replace(base, kind="files")
     for kind, words in looks:
-        if says(words):
+        if _says(text, words):
             return replace(base, kind=kind, n=n, functions=(), unknown=())
     if base.period or base.by:
         return replace(base, kind="aggregate", functions=base.functions or ("count",))
     return base
 
 
-def _filters(text: str, names: tuple[str, ...]) -> tuple[str, tuple[Filter, ...]]:
-    found: list[Filter] = []
-    between = re.compile(
-        rf"(?:\b(?:where|with|whose|when|if|and|for)\s+)?(?:the\s+)?{MARK}\s+(?:is\s+)?between\s+(\S+)\s+and\s+([^\s,.?]+)",
-        re.I,
-    )
-    operators = "|".join(f"(?P<o{i}>{words})" for i, words in enumerate(_OPERATORS.values()))
-    one = re.compile(
-        rf"(?:\b(?:where|with|whose|when|if|and|only|for|having)\s+)?(?:the\s+)?{MARK}\s*(?:is\s+(?=over|above|more|less|at|under|below|greater|not))?"
-        rf"(?:{operators})\s*{_VALUE}",
-        re.I,
-    )  # fmt: skip
-
-    def take_between(match: re.Match[str]) -> str:
-        column = names[int(match[1])]
-        found.extend(
-            [Filter(column, ">=", _literal(match[2])), Filter(column, "<=", _literal(match[3]))]
-        )
-        return " "
-
-    def take(match: re.Match[str]) -> str:
-        groups = match.groupdict()
-        operator = next(op for i, op in enumerate(_OPERATORS) if groups[f"o{i}"])
-        found.append(Filter(names[int(match[1])], operator, _literal(match.groups()[-1])))
-        return " "
-
-    text = one.sub(take, between.sub(take_between, text))
-    year = re.search(
-        rf"\b(?:in|during|for|only)\s+(?:the year\s+)?((?:19|20)\d\d)\b(?:\s+of\s+{MARK})?",
-        text,
-        re.I,
-    )
-    if year:
-        found.append(Filter(names[int(year[2])] if year[2] else "", "year", year[1]))
-        text = text.replace(year[0], " ")
-    return text, tuple(found)
-
-
-def _literal(value: str) -> str:
-    """Return a value as a Python literal: a number where it is one, else a text."""
-    value = value.strip()
-    if value[:1] in {"'", '"'}:
-        return repr(value.strip("'\""))
-    bare = value.rstrip(".,")
-    number = bare.replace(",", "")
-    return number if re.fullmatch(r"[-+]?\d+(?:\.\d+)?", number) else repr(bare)
-
-
 def _period(text: str, names: tuple[str, ...]) -> tuple[str, str, str]:
     """Find ``per month [of DATE]``; return the rest, the period and the date column."""
     for letter, words in _PERIODS.items():
-        pattern = rf"(?:\b(?:by|per|each|every|for each|in each|grouped by|over the|,|and)\s+(?:the\s+)?)?\b(?:{words})\b(?:\s+(?:of|in|from)\s+(?:the\s+)?{MARK})?"
+        before = r"\b(?:by|per|each|every|for each|in each|grouped by|over the|,|and)\s+(?:the\s+)?"
+        after = rf"\s+(?:of|in|from)\s+(?:the\s+)?{MARK}"
+        pattern = rf"(?:{before})?\b(?:{words})\b(?:{after})?"
         match = re.search(pattern, text, re.I)
         if match and (match[0].strip().lower() not in _PERIODS_ALONE):
             date = names[int(match[1])] if match[1] else ""
@@ -371,13 +305,17 @@ def _functions(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(places, key=lambda name: places[name])), tuple(unknown)
 
 
+_NO_NOUNS = frozenset(
+    """
+    and or for from per by in the where with of rows row records it as is are values value data file
+    column columns entries orders on to over then please each every chart plot mean median sum min
+    max minimum maximum average std total
+    """.split()
+)
+
+
 def _is_noun(word: str) -> bool:
-    return word.lower() not in {
-        "and", "or", "for", "from", "per", "by", "in", "the", "where", "with", "of", "rows", "row", "records",
-        "it", "as", "is", "are", "values", "value", "data", "file", "column", "columns", "entries", "orders",
-        "on", "to", "over", "then", "please", "each", "every", "chart", "plot", "mean", "median", "sum",
-        "min", "max", "minimum", "maximum", "average", "std", "total",
-    }  # fmt: skip
+    return word.lower() not in _NO_NOUNS
 
 
 def merge(previous: Request, new: Request) -> Request:
@@ -405,6 +343,8 @@ def merge(previous: Request, new: Request) -> Request:
 
 
 FOLLOW_UP = re.compile(
-    r"^\W*(?:and|now|same|also|only|just|instead|then|what about|how about|ok|but)\b|\b(?:it|that|this|them|the same|instead)\b",
+    r"^\W*(?:and|now|same|also|only|just|instead|then|what about|how about|ok|but)\b"
+    r"|\b(?:it|that|this|them|the same|instead)\b",
     re.I,
 )
+"""How words begin, or what they point to, that go on from the request before."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from taskweaver.llm.offline.cells import is_database, split_table
 from taskweaver.llm.offline.columns import candidates, plain, singular
+from taskweaver.llm.offline.conditions import Filter
 from taskweaver.llm.offline.grammar import (
     FOLLOW_UP,
     NEEDS_COLUMNS,
     NEEDS_FILE,
-    Filter,
     Request,
     file_in,
     merge,
@@ -79,7 +79,7 @@ def _completed(text: str, words: str, before: Sequence[Said]) -> str:
 
 
 def _read(words: str, previous: Request | None, known: Mapping[str, Table]) -> Request:
-    file = file_in(words) or (previous.file if previous else "") or next(reversed(known), "")
+    file = file_in(words) or (previous.file if previous else "") or next(reversed(list(known)), "")
     table = _table(file, words, known)
     request = parse(words, tuple(table.columns) if table else ())
     if request.kind in NEEDS_FILE or request.kind in {"unknown", "sql"}:
@@ -113,21 +113,17 @@ def _table(file: str, words: str, known: Mapping[str, Table]) -> Table | None:
 
 
 def _resolve(request: Request, words: str, known: Mapping[str, Table]) -> Understanding:
-    if request.kind not in NEEDS_FILE:
-        if request.kind == "sql" and not request.file:
-            return Ask("Which SQLite file shall I run this SQL on?")
-        return Ready(request)
-    if not request.file:
+    if request.kind in NEEDS_FILE | {"sql"} and not request.file:
         return Ask("Which file do you mean? Name one in the data folder, or add one with /load.")
+    if request.kind not in NEEDS_FILE:
+        return Ready(request)
     table = known.get(request.file)
     if table is None:
         is_whole = is_database(request.file) and not split_table(request.file)[1]
         needs_look = is_whole or request.kind in NEEDS_COLUMNS or bool(request.columns)
         needs_look = needs_look or request.kind == "describe"
         return Look(request.file) if needs_look else Ready(request)
-    if table.tables:
-        if request.kind == "columns":
-            return Ready(request)
+    if table.tables and request.kind != "columns":
         names = ", ".join(f"`{name}`" for name in table.tables)
         return Ask(f"`{request.file}` holds several tables: {names}. Which one do you mean?")
     return _with_columns(request, words, table)
@@ -139,9 +135,7 @@ def _with_columns(request: Request, words: str, table: Table) -> Understanding:
         found = candidates(word, table.columns)
         if len(found) != 1:
             return _which(word, found, table)
-        again = re.sub(
-            rf"\b{re.escape(word)}\b", lambda _, name=found[0]: f"`{name}`", words, count=1
-        )
+        again = re.sub(rf"\b{re.escape(word)}\b", _verbatim(f"`{found[0]}`"), words, count=1)
         fresh = parse(again, tuple(table.columns))
         if word in fresh.unknown:
             return _which(word, [], table)
@@ -155,6 +149,11 @@ def _with_columns(request: Request, words: str, table: Table) -> Understanding:
             return _which("date", dates, table)
         request = _dated(request, first or dates[0])
     return _with_values(request, table)
+
+
+def _verbatim(text: str) -> Callable[[re.Match[str]], str]:
+    """Return a replacement that takes `text` as it is, backslashes included."""
+    return lambda _: text
 
 
 def _with_values(request: Request, table: Table) -> Understanding:

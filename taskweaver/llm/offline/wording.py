@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from taskweaver.llm.offline.grammar import PERIOD_NAMES, Filter, Request
+from taskweaver.llm.offline.conditions import Filter
+from taskweaver.llm.offline.grammar import PERIOD_NAMES, Request
 
 _FUNCTIONS = {
     "std": "standard deviation",
@@ -29,11 +30,12 @@ def task(request: Request) -> str:
         case "top":
             order = "bottom" if request.is_ascending else "top"
             first, *rest = request.columns or ("",)
+            by_one = "by the count of" if functions else "rows by"
             ranked = f"by the {functions} of" if functions else "by"
             what = (
                 f"Show the {order} {n} `{first}` {ranked} `{rest[-1]}`"
                 if rest
-                else f"Show the {order} {n} {'by the count of' if functions else 'rows by'} `{first}`"
+                else f"Show the {order} {n} {by_one} `{first}`"
             )
         case "distinct":
             what = f"List the distinct values of {columns}"
