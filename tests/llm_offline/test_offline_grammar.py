@@ -14,12 +14,32 @@ from taskweaver.llm.offline.wording import task
 COLUMNS = ("Date", "Region", "Product", "Category", "Count", "Price", "unit_cost", "Order Value")
 
 PHRASES = [
-    ("what is the mean of the Count column per month in sales.csv, and plot it",
-     {"kind": "aggregate", "functions": ("mean",), "columns": ("Count",), "period": "M", "chart": "any"}),
-    ("average price by region in sales.csv", {"kind": "aggregate", "functions": ("mean",), "columns": ("Price",), "by": ("Region",)}),
-    ("total count per region and product", {"functions": ("sum",), "columns": ("Count",), "by": ("Region", "Product")}),
-    ("sum of Price for each category", {"functions": ("sum",), "columns": ("Price",), "by": ("Category",)}),
-    ("what's the median unit cost?", {"kind": "aggregate", "functions": ("median",), "columns": ("unit_cost",)}),
+    (
+        "what is the mean of the Count column per month in sales.csv, and plot it",
+        {
+            "kind": "aggregate",
+            "functions": ("mean",),
+            "columns": ("Count",),
+            "period": "M",
+            "chart": "any",
+        },
+    ),
+    (
+        "average price by region in sales.csv",
+        {"kind": "aggregate", "functions": ("mean",), "columns": ("Price",), "by": ("Region",)},
+    ),
+    (
+        "total count per region and product",
+        {"functions": ("sum",), "columns": ("Count",), "by": ("Region", "Product")},
+    ),
+    (
+        "sum of Price for each category",
+        {"functions": ("sum",), "columns": ("Price",), "by": ("Category",)},
+    ),
+    (
+        "what's the median unit cost?",
+        {"kind": "aggregate", "functions": ("median",), "columns": ("unit_cost",)},
+    ),
     ("maximum order value", {"functions": ("max",), "columns": ("Order Value",)}),
     ("highest price", {"kind": "aggregate", "functions": ("max",), "columns": ("Price",)}),
     ("min and max of Price", {"functions": ("min", "max"), "columns": ("Price",)}),
@@ -29,11 +49,22 @@ PHRASES = [
     ("weekly average Price", {"functions": ("mean",), "period": "W"}),
     ("sum of Count per quarter", {"functions": ("sum",), "period": "Q"}),
     ("daily total Count", {"functions": ("sum",), "period": "D"}),
-    ("Compute the mean of `Count` per month of `Date` by `Region` in `sales.csv`.",
-     {"functions": ("mean",), "columns": ("Count",), "period": "M", "by": ("Date", "Region"), "file": "sales.csv"}),
+    (
+        "Compute the mean of `Count` per month of `Date` by `Region` in `sales.csv`.",
+        {
+            "functions": ("mean",),
+            "columns": ("Count",),
+            "period": "M",
+            "by": ("Date", "Region"),
+            "file": "sales.csv",
+        },
+    ),
     ("count the rows by region", {"kind": "aggregate", "functions": ("count",), "by": ("Region",)}),
     ("how many rows are in sales.csv?", {"kind": "rows", "file": "sales.csv"}),
-    ("how many rows have Count > 10", {"kind": "filter", "functions": ("count",), "filters": (Filter("Count", ">", "10"),)}),
+    (
+        "how many rows have Count > 10",
+        {"kind": "filter", "functions": ("count",), "filters": (Filter("Count", ">", "10"),)},
+    ),
     ("describe sales.csv", {"kind": "describe", "file": "sales.csv"}),
     ("give me summary statistics of the data", {"kind": "describe"}),
     ("which columns are in sales.csv", {"kind": "columns"}),
@@ -48,23 +79,52 @@ PHRASES = [
     ("are there any nulls?", {"kind": "missing"}),
     ("distinct products", {"kind": "distinct", "columns": ("Product",)}),
     ("what are the unique values of Region", {"kind": "distinct", "columns": ("Region",)}),
-    ("top 5 products by total price", {"kind": "top", "n": 5, "columns": ("Product", "Price"), "functions": ("sum",)}),
-    ("bottom 3 regions by mean count", {"kind": "top", "n": 3, "is_ascending": True, "columns": ("Region", "Count"), "functions": ("mean",)}),
+    (
+        "top 5 products by total price",
+        {"kind": "top", "n": 5, "columns": ("Product", "Price"), "functions": ("sum",)},
+    ),
+    (
+        "bottom 3 regions by mean count",
+        {
+            "kind": "top",
+            "n": 3,
+            "is_ascending": True,
+            "columns": ("Region", "Count"),
+            "functions": ("mean",),
+        },
+    ),
     ("top 10 rows by Price", {"kind": "top", "n": 10, "columns": ("Price",)}),
     ("the 7 largest prices", {"kind": "aggregate"}),
     ("sort by price descending", {"kind": "top", "columns": ("Price",), "is_ascending": False}),
-    ("rows where Region is North", {"kind": "filter", "filters": (Filter("Region", "==", "'North'"),)}),
-    ("show rows with price over 50 and region is 'East'",
-     {"kind": "filter", "filters": (Filter("Price", ">", "50"), Filter("Region", "==", "'East'"))}),
+    (
+        "rows where Region is North",
+        {"kind": "filter", "filters": (Filter("Region", "==", "'North'"),)},
+    ),
+    (
+        "show rows with price over 50 and region is 'East'",
+        {
+            "kind": "filter",
+            "filters": (Filter("Price", ">", "50"), Filter("Region", "==", "'East'")),
+        },
+    ),
     ("rows where Price is at least 1,000", {"filters": (Filter("Price", ">=", "1000"),)}),
-    ("rows where Count between 3 and 5", {"filters": (Filter("Count", ">=", "3"), Filter("Count", "<=", "5"))}),
+    (
+        "rows where Count between 3 and 5",
+        {"filters": (Filter("Count", ">=", "3"), Filter("Count", "<=", "5"))},
+    ),
     ("rows where Region is not East", {"filters": (Filter("Region", "!=", "'East'"),)}),
     ("mean Price by Region in 2024", {"filters": (Filter("", "year", "2024"),), "by": ("Region",)}),
-    ("mean of Count per month where Region == North", {"period": "M", "filters": (Filter("Region", "==", "'North'"),)}),
+    (
+        "mean of Count per month where Region == North",
+        {"period": "M", "filters": (Filter("Region", "==", "'North'"),)},
+    ),
     ("correlation of price and count", {"kind": "correlate", "columns": ("Price", "Count")}),
     ("correlate all columns", {"kind": "correlate", "columns": ()}),
     ("histogram of price", {"kind": "plot", "chart": "hist", "columns": ("Price",)}),
-    ("scatter plot of Price and Count", {"kind": "plot", "chart": "scatter", "columns": ("Price", "Count")}),
+    (
+        "scatter plot of Price and Count",
+        {"kind": "plot", "chart": "scatter", "columns": ("Price", "Count")},
+    ),
     ("box plot of Price", {"kind": "plot", "chart": "box"}),
     ("bar chart of Region", {"kind": "plot", "chart": "bar", "columns": ("Region",)}),
     ("pie chart of Category", {"kind": "plot", "chart": "pie"}),
@@ -72,7 +132,10 @@ PHRASES = [
     ("draw the sum of Count per month", {"kind": "aggregate", "chart": "any", "period": "M"}),
     ("outliers in Price", {"kind": "outliers", "columns": ("Price",)}),
     ("find anomalies in the price column", {"kind": "outliers", "columns": ("Price",)}),
-    ("run this SQL on shop.db: SELECT count(*) FROM orders", {"kind": "sql", "file": "shop.db", "text": "SELECT count(*) FROM orders"}),
+    (
+        "run this SQL on shop.db: SELECT count(*) FROM orders",
+        {"kind": "sql", "file": "shop.db", "text": "SELECT count(*) FROM orders"},
+    ),
     ("run this code: print(1)", {"kind": "code", "text": "print(1)"}),
     ("execute:\n```python\nx = 1\nx\n```", {"kind": "code", "text": "x = 1\nx"}),
     ("what is 17*23?", {"kind": "arithmetic", "text": "17*23"}),
@@ -85,7 +148,7 @@ PHRASES = [
     ("mean Price by Shop", {"unknown": ("Shop",)}),
     ("files added: a b.csv, c.db.\ndescribe it", {"kind": "describe", "file": "a b.csv"}),
     ('describe "my sales.csv"', {"file": "my sales.csv"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("words", "expected"), PHRASES, ids=[words[:50] for words, _ in PHRASES])
@@ -101,11 +164,17 @@ def test_a_phrase_means(words: str, expected: dict[str, object]) -> None:
         Request("aggregate", "s.csv", ("Order Value", "Price"), ("sum",), ("Region", "Product")),
         Request("aggregate", "s.csv", (), ("count",), ("Region",)),
         Request("aggregate", "shop.db#orders", ("Price",), ("min", "max")),
-        Request("aggregate", "s.csv", ("Price",), ("std",), filters=(Filter("Region", "==", "'North'"),)),
-        Request("aggregate", "s.csv", ("Price",), ("mean",), filters=(Filter("Date", "year", "2024"),)),
+        Request(
+            "aggregate", "s.csv", ("Price",), ("std",), filters=(Filter("Region", "==", "'North'"),)
+        ),
+        Request(
+            "aggregate", "s.csv", ("Price",), ("mean",), filters=(Filter("Date", "year", "2024"),)
+        ),
         Request("top", "s.csv", ("Product", "Price"), ("sum",), n=3, is_ascending=True),
         Request("top", "s.csv", ("Price",), n=7),
-        Request("filter", "s.csv", filters=(Filter("Count", ">", "3"), Filter("Price", "<=", "4.5"))),
+        Request(
+            "filter", "s.csv", filters=(Filter("Count", ">", "3"), Filter("Price", "<=", "4.5"))
+        ),
         Request("filter", "s.csv", functions=("count",), filters=(Filter("Count", ">", "3"),)),
         Request("distinct", "s.csv", ("Region",)),
         Request("correlate", "s.csv", ("Price", "Count"), chart="scatter"),
@@ -124,7 +193,7 @@ def test_a_phrase_means(words: str, expected: dict[str, object]) -> None:
         Request("arithmetic", text="1 + 1"),
     ],
     ids=lambda request: f"{request.kind} {request.functions} {request.chart}",
-)  # fmt: skip
+)
 def test_a_task_is_read_back_as_the_request_it_words(request_: Request) -> None:
     read = parse(task(request_))
     compared = ("kind", "file", "columns", "by", "period", "filters", "is_ascending", "chart")

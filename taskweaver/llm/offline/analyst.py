@@ -37,6 +37,13 @@ one; see docs/models.md."""
 
 _NOT_UNDERSTOOD = "I did not understand that.\n\n"
 _SUMMARY_CHARS = 3_000
+_LEADS = {
+    "Compute": "Here is the",
+    "Show": "Here are the",
+    "List": "Here are the",
+    "Find": "Here are",
+    "Count": "Here is the number of",
+}
 
 
 def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> dict[str, str]:
@@ -102,8 +109,9 @@ def _after_report(said: Sequence[Said], report: Said, worker: str) -> dict[str, 
 
 def _answer(report: str, order: str) -> str:
     goal = order.splitlines()[0].rstrip(".:")
-    lead = re.sub(r"^(?:Compute|Show|List|Find|Count) (?:the )?", "Here: ", goal)
-    lead = f"{lead}." if lead == goal else f"{lead}:"
+    lead = f"{goal}:"
+    for verb, start in _LEADS.items():
+        lead = re.sub(rf"^{verb} (?:the )?", f"{start} ", lead)
     parts = [lead]
     for title in ("Output", "Result"):
         body = section(report, title)
@@ -116,15 +124,18 @@ def _answer(report: str, order: str) -> str:
 
 
 def _failure(report: str, order: str) -> str:
-    error = unfenced(section(report, "Error")) or shorten(report, 1000)
+    if not section(report, "Execution"):
+        return _with_hint(shorten(report, 2000))
+    error = unfenced(section(report, "Error")) or "no reason was given"
     last = error.strip().splitlines()[-1]
     step = order.splitlines()[0] if order else "the step"
-    text = f"I could not do this: {step}\n\nThe code failed with: {last}"
-    if "FileNotFoundError" in error or "unable to open database" in error:
-        text += (
-            "\n\nIs the file there? Put it into the project's data folder, or add it with /load."
-        )
-    return text
+    return _with_hint(f"I could not do this: {step}\n\nThe code failed with: {last}")
+
+
+def _with_hint(text: str) -> str:
+    if "No such file" not in text and "unable to open database" not in text:
+        return text
+    return f"{text}\n\nPut the file into the project's data folder, or add it with /load."
 
 
 def _order(worker: str, order: str, plan: str, why: str, *, step: int) -> dict[str, str]:
@@ -210,6 +221,6 @@ def _words(text: str) -> dict[str, str]:
 
 def summary(text: str) -> str:
     """Return an extract of a conversation: requests, first lines of messages, errors."""
-    wanted = re.compile(r"^(?:---|user query|.*->|.*error|.*saved|- |#)", re.I)
+    wanted = re.compile(r"^(?:---|the user asked|.*->|.*error|.*saved|- |#)", re.I)
     lines = [line.strip() for line in text.splitlines() if wanted.match(line.strip())]
     return shorten("\n".join(lines) or text, _SUMMARY_CHARS)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from taskweaver.llm.offline.columns import MARK
 
+_NUMBER = r"(?=\s*['\"\d$€+-])"  # "over 50", but "over time"
 _OPERATORS = {
     ">=": r">=|at least|no less than",
     "<=": r"<=|at most|no more than",
     "!=": r"!=|<>|is not|isn't|not equal to",
-    ">": r">|(?:greater than|more than|larger than|higher than|over|above|exceeds|after)(?=\s*['\"\d$€+-])",
-    "<": r"<|(?:less than|smaller than|lower than|under|below|before)(?=\s*['\"\d$€+-])",
+    ">": rf">|(?:greater than|more than|larger than|higher than|over|above|exceeds|after){_NUMBER}",
+    "<": rf"<|(?:less than|smaller than|lower than|under|below|before){_NUMBER}",
     "==": r"==?|equals|equal to|is|are",
 }
 _STOP = r"(?:and|or|per|by|in|for|as|then)\b"

@@ -236,7 +236,7 @@ def _looking(text: str, base: Request, n: int) -> Request:
         if _says(text, words):
             return replace(base, kind=kind, n=n, functions=(), unknown=())
     if base.period or base.by:
-        return replace(base, kind="aggregate", functions=base.functions or ("count",))
+        return replace(base, kind="aggregate")
     return base
 
 

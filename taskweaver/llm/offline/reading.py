@@ -13,6 +13,11 @@ from taskweaver.llm.types import ChatMessage
 _START = "Let's start the new conversation!"
 _INCOMING = re.compile(r"From: (?P<sender>[^\n]+)\nMessage: ?(?P<text>.*)\Z", re.DOTALL)
 _NOTE = "\n\n[Note:"
+_SUMMARY = re.compile(
+    r"^## Summary of earlier rounds\n"
+    r"(.*?)(?=^From: |^## (?:Plugins|Feedback|User request|Task)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,10 @@ def live(messages: Sequence[ChatMessage]) -> list[Said]:
     ]
     starts = [index for index, (_, text) in enumerate(said) if text.startswith(_START)]
     current = said[starts[-1] :] if starts else said
-    return [_said(role, text.removeprefix(_START).strip()) for role, text in current]
+    texts = [(role, text.removeprefix(_START).strip()) for role, text in current]
+    summary = _SUMMARY.search(texts[0][1]) if texts else None
+    before = [Said("summary", summary[1])] if summary else []
+    return before + [_said(role, text) for role, text in texts]
 
 
 def _said(role: str, text: str) -> Said:

@@ -56,11 +56,16 @@ def understand(said: Sequence[Said], known: Mapping[str, Table]) -> Understandin
     words = ""
     request = Request("unknown")
     for index, item in enumerate(said):
+        if item.sender == "summary":
+            files = [file_in(line) for line in item.text.splitlines() if file_in(line)]
+            previous = Request("help", files[-1]) if files else None
         if item.sender not in {"User", ""}:
             continue
         words = _completed(item.text, words, said[:index])
         request = _read(words, previous, known)
-        previous = request if request.kind != "unknown" else previous
+        if request.kind != "unknown":
+            before = previous.file if previous else ""
+            previous = replace(request, file=request.file or before)
     return _resolve(request, words, known)
 
 
@@ -79,10 +84,14 @@ def _completed(text: str, words: str, before: Sequence[Said]) -> str:
 
 
 def _read(words: str, previous: Request | None, known: Mapping[str, Table]) -> Request:
-    file = file_in(words) or (previous.file if previous else "") or next(reversed(list(known)), "")
+    last = next(reversed(list(known)), "")
+    before = previous.file if previous else ""
+    file = file_in(words) or (before if before in known else last or before)
     table = _table(file, words, known)
     request = parse(words, tuple(table.columns) if table else ())
-    if request.kind in NEEDS_FILE or request.kind in {"unknown", "sql"}:
+    if request.kind == "sql":
+        return replace(request, file=split_table(file)[0])
+    if request.kind in NEEDS_FILE | {"unknown"}:
         request = replace(request, file=table.file if table else file)
     if previous is None or previous.kind not in _COMPUTED or file_in(words):
         return request
@@ -115,6 +124,8 @@ def _table(file: str, words: str, known: Mapping[str, Table]) -> Table | None:
 def _resolve(request: Request, words: str, known: Mapping[str, Table]) -> Understanding:
     if request.kind in NEEDS_FILE | {"sql"} and not request.file:
         return Ask("Which file do you mean? Name one in the data folder, or add one with /load.")
+    if request.kind == "unknown" and file_in(words) and request.file not in known:
+        return Look(request.file)  # it may make sense once the columns are known
     if request.kind not in NEEDS_FILE:
         return Ready(request)
     table = known.get(request.file)
@@ -141,6 +152,9 @@ def _with_columns(request: Request, words: str, table: Table) -> Understanding:
             return _which(word, [], table)
         merged = replace(fresh, file=request.file)
         return _with_columns(merged, again, table)
+    default = ("mean",) if request.columns else ("count",)
+    if request.kind == "aggregate":
+        request = replace(request, functions=request.functions or default)
     request = replace(request, filters=_implied(request, words, table))
     if request.period or any(item.operator == "year" for item in request.filters):
         dates = table.of_type(*_DATES)

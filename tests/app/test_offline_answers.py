@@ -1,0 +1,207 @@
+"""Whole rounds with the offline analyst: real prompts, real kernel, real files."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
+from taskweaver.session.session import Session
+
+TABLE = pd.DataFrame(
+    {
+        "Order Date": ["2024-01-03", "2024-01-20", "2024-02-11", "2025-02-01", "2025-03-09", None],
+        "Region": ["North", "South", "North", "East", "North", "South"],
+        "Count": [3, 5, 8, 2, 7, 4],
+        "Unit Price": [1.5, 2.0, 2.5, 9.0, 1.0, None],
+    }
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "taskweaver_config.json").write_text(json.dumps({"llm.api_type": "offline"}))
+    TABLE.to_csv(data / "s.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def session(project: Path) -> Iterator[Session]:
+    with TaskWeaverApp(project) as app:
+        yield app.get_session()
+
+
+def ask(session: Session, words: str) -> Post:
+    round_ = session.send_message(words)
+    assert round_.state == "finished", words
+    return round_.post_list[-1]
+
+
+def stop(post: Post) -> str:
+    return str(post.get_attachment(AttachmentType.stop)[0].content)
+
+
+def test_the_mean_per_month_is_computed_and_drawn(session: Session) -> None:
+    answer = ask(session, "what is the mean of the Count column per month in s.csv, and plot it")
+    assert stop(answer) == "Completed"
+    dated = TABLE.dropna(subset=["Order Date"])
+    expected = dated.groupby(dated["Order Date"].str[:7])["Count"].mean()
+    for month, value in expected.items():
+        assert f"{month}  {value:>6.1f}".split() in [
+            line.split()[1:] for line in answer.message.splitlines()
+        ]
+    (name,) = (p.name for p in session.execution_cwd.glob("*.png"))
+    assert name in answer.message
+
+
+def test_follow_ups_change_the_request_before(session: Session) -> None:
+    ask(session, "mean of Count by Region in s.csv")
+    assert "North      8" in ask(session, "and now the maximum, only in 2024").message
+    assert ".png" in ask(session, "now plot it").message
+
+
+def test_it_asks_which_column_is_meant_and_goes_on_with_the_answer(session: Session) -> None:
+    question = ask(session, "sum of Profit by Region in s.csv")
+    assert stop(question) == "Clarification"
+    assert "no column `Profit`" in question.message
+    assert "`Unit Price`" in question.message
+    answer = ask(session, "Unit Price")
+    assert stop(answer) == "Completed"
+    assert "North" in answer.message
+    assert "5.0" in answer.message
+
+
+def test_an_ambiguous_word_is_asked_about(project: Path) -> None:
+    table = TABLE.assign(**{"Ship Date": TABLE["Order Date"]})
+    table.to_csv(project / "data" / "s.csv", index=False)
+    with TaskWeaverApp(project) as app:
+        question = ask(app.get_session(), "sum of Count per month in s.csv")
+    assert stop(question) == "Clarification"
+    assert "`Order Date` or `Ship Date`" in question.message
+
+
+def test_a_file_that_is_not_there_is_named(session: Session) -> None:
+    answer = ask(session, "describe gone.csv")
+    assert stop(answer) == "TaskFailure"
+    assert "gone.csv" in answer.message
+    assert "/load" in answer.message
+
+
+def test_code_that_fails_is_mended_once(session: Session, project: Path) -> None:
+    (project / "data" / "odd.csv").write_bytes("name;n\nCafé;4\nBär;6\n".encode("latin-1"))
+    round_ = session.send_message("sum of n in odd.csv")
+    hops = [f"{post.send_from}>{post.send_to}" for post in round_.post_list]
+    assert "CodeInterpreter>CodeInterpreter" in hops
+    assert "10" in round_.post_list[-1].message
+
+
+def test_code_of_the_user_that_fails_is_reported_not_repeated(session: Session) -> None:
+    answer = ask(session, "run this code: 1/0")
+    assert stop(answer) == "TaskFailure"
+    assert "ZeroDivisionError" in answer.message
+
+
+def test_sqlite_tables_are_found_by_name_and_asked_for_otherwise(
+    session: Session, project: Path
+) -> None:
+    with sqlite3.connect(project / "data" / "shop.db") as connection:
+        TABLE.to_sql("orders", connection, index=False)
+        pd.DataFrame({"name": ["a", "b"]}).to_sql("customers", connection, index=False)
+    connection.close()
+    question = ask(session, "describe shop.db")
+    assert "`orders`" in question.message
+    assert "`customers`" in question.message
+    assert "29" in ask(session, "sum of Count in shop.db orders").message
+    assert (
+        "2" in ask(session, "run this SQL on shop.db: SELECT count(*) AS n FROM customers").message
+    )
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "json", "jsonl", "parquet", "xlsx"])
+def test_every_format_is_read(session: Session, project: Path, suffix: str) -> None:
+    path = project / "data" / f"t.{suffix}"
+    writers = {
+        "tsv": lambda: TABLE.to_csv(path, sep="\t", index=False),
+        "json": lambda: TABLE.to_json(path),
+        "jsonl": lambda: TABLE.to_json(path, orient="records", lines=True),
+        "parquet": lambda: (pytest.importorskip("pyarrow"), TABLE.to_parquet(path)),
+        "xlsx": lambda: (pytest.importorskip("openpyxl"), TABLE.to_excel(path, index=False)),
+    }
+    writers[suffix]()
+    assert "29" in ask(session, f"total Count in t.{suffix}").message
+
+
+def test_columns_with_hostile_names_are_only_names(session: Session, project: Path) -> None:
+    name = 'it\'s \\n {x} "y"'
+    pd.DataFrame({name: [1, 2], "b": [3, 4]}).to_csv(project / "data" / "odd.csv", index=False)
+    answer = ask(session, f"sum of `{name}` in odd.csv")
+    assert "3" in answer.message
+
+
+def test_the_rest_of_the_menu_answers(session: Session) -> None:
+    ask(session, "load s.csv")
+    for words, part in (
+        ("how many rows are in s.csv?", "6"),
+        ("missing values", "Order Date"),
+        ("distinct Region", "North"),
+        ("top 2 regions by total count", "18"),
+        ("rows where Count > 6", "2 rows"),
+        ("correlation of Count and Unit Price", "-0."),
+        ("histogram of Count", ".png"),
+        ("pie chart of Region", ".png"),
+        ("scatter plot of Count and Unit Price", ".png"),
+        ("box plot of Count", ".png"),
+    ):
+        assert part in ask(session, words).message, words
+
+
+def test_more_of_the_menu_answers(session: Session) -> None:
+    ask(session, "describe s.csv")
+    for words, part in (
+        ("outliers in Unit Price", "robust"),
+        ("sort by Count descending", "8"),
+        ("the last 2 rows", "4"),
+        ("sample of 2 rows", "Count"),
+        ("mean and max of Count by Region, as a bar chart", ".png"),
+        ("total Count in the North", "18"),
+        ("what is 17*23?", "391"),
+        ("list the files", "s.csv"),
+        ("bar chart of Region", ".png"),
+    ):
+        assert part in ask(session, words).message, words
+
+
+def test_what_it_does_not_understand_it_says_with_what_it_does(session: Session) -> None:
+    answer = ask(session, "write a poem about the sea")
+    assert stop(answer) == "TaskFailure"
+    assert "offline analyst" in answer.message
+    assert "LLM_API_KEY" in answer.message
+    assert stop(ask(session, "help")) == "Completed"
+
+
+def test_it_also_speaks_for_a_code_writer_alone(project: Path) -> None:
+    config = {"session.roles": ["code_interpreter"]}
+    with TaskWeaverApp(project, config=config) as app:
+        session = app.get_session()
+        assert "Unit Price" in session.send_message("sum of Count in s.csv").post_list[-1].message
+        assert "29" in session.send_message("sum of Count in s.csv").post_list[-1].message
+        assert "poem" not in session.send_message("a poem").post_list[-1].message
+
+
+def test_a_long_conversation_is_summarised_and_goes_on_about_the_same_file(project: Path) -> None:
+    config = {"planner.compaction_threshold": 3, "planner.compaction_retain_recent": 1}
+    with TaskWeaverApp(project, config=config) as app:
+        session = app.get_session()
+        for _ in range(6):
+            answer = ask(session, "sum of Count in s.csv")
+        assert "29" in answer.message
+        assert "s.csv" in ask(session, "histogram of Count").message
