@@ -61,17 +61,30 @@ class TaskWeaverApp:
         self.config = AppConfigSource(file if file.exists() else None, values, path)
         self.warnings = [] if is_valid else [f"{path} is not a project: no {CONFIG_FILE} there."]
         self._logger = TelemetryLogger.from_config(self.config)
-        modules = [AppModule(self.config, model), LoggingModule(self._logger, Tracing(self.config))]
-        self.app_injector = Injector(modules)
-        self.session_manager = SessionManager(InMemorySessionStore(), self.app_injector)
-        self._inspect()
+        try:
+            tracing = Tracing(self.config)
+            modules = [AppModule(self.config, model), LoggingModule(self._logger, tracing)]
+            self.app_injector = Injector(modules)
+            self.session_manager = SessionManager(InMemorySessionStore(), self.app_injector)
+            self._inspect()
+        except BaseException:
+            self._logger.close()
+            raise
 
     def _inspect(self) -> None:
-        roles = self.app_injector.get(RoleRegistry)
-        plugins = self.app_injector.get(PluginRegistry)
-        self.warnings += check(self.config, extra_prefixes=roles.get_role_name_list())
-        self.warnings += [str(error) for error in roles.broken]
-        self.warnings += [str(error) for error in plugins.broken.values()]
+        self.warnings += check(self.config, extra_prefixes=self.roles.get_role_name_list())
+        self.warnings += [str(error) for error in self.roles.broken]
+        self.warnings += [str(error) for error in self.plugins.broken.values()]
+
+    @property
+    def roles(self) -> RoleRegistry:
+        """The roles that can take part."""
+        return self.app_injector.get(RoleRegistry)
+
+    @property
+    def plugins(self) -> PluginRegistry:
+        """The plugins of the project."""
+        return self.app_injector.get(PluginRegistry)
 
     @property
     def announcement(self) -> str:

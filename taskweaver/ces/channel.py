@@ -192,7 +192,8 @@ class _Waiting:
             self.is_idle = True
 
     def _take_text(self, stream: Stream, text: str) -> None:
-        clean = text.encode("utf-8", "replace").decode()
+        clean = text if text.isascii() else text.encode("utf-8", "replace").decode()
+        clean = clean.replace("\r\n", "\n")
         (self.exchange.stderr if stream == "stderr" else self.exchange.stdout).append(clean)
         if self.on_output is not None:
             self.on_output(stream, clean)

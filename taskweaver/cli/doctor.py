@@ -25,8 +25,6 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
-from taskweaver.plugin.registry import PluginRegistry
-from taskweaver.role.registry import RoleRegistry
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -136,7 +134,7 @@ def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
 
 
 def _broken(app: TaskWeaverApp) -> list[Exception]:
-    plugins, roles = app.app_injector.get(PluginRegistry), app.app_injector.get(RoleRegistry)
+    plugins, roles = app.plugins, app.roles
     return [*plugins.broken.values(), *roles.broken]
 
 
@@ -174,7 +172,7 @@ def _kernel(app: TaskWeaverApp) -> Finding:
 
 
 def _plugins_and_roles(app: TaskWeaverApp) -> Iterator[Finding]:
-    plugins, roles = app.app_injector.get(PluginRegistry), app.app_injector.get(RoleRegistry)
+    plugins, roles = app.plugins, app.roles
     names = {"plugins": sorted(plugins.plugins), "roles": roles.get_role_name_list()}
     for name, found in names.items():
         yield Finding(name, "ok", ", ".join(found) or "none")

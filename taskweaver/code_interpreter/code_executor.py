@@ -51,7 +51,7 @@ class CodeExecutor:
                 continue
             try:
                 self._client.load_plugin(entry.name, entry.source(), entry.config)
-            except (PluginLoadFailed, OSError) as error:
+            except (PluginLoadFailed, OSError, ValueError) as error:
                 self.broken[entry.name] = str(error)
                 self._logger.warning(f"plugin {entry.name} is left out: {error}")
             else:

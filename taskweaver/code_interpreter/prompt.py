@@ -23,7 +23,7 @@ from taskweaver.role.prompt import (
     with_start,
 )
 from taskweaver.role.translator import PostTranslator
-from taskweaver.utils.text import fill
+from taskweaver.utils.text import fill, remove_temporal_delimiters
 
 PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")
 _TEXTS = (
@@ -126,7 +126,7 @@ class CodePrompt:
             text = "\n".join(str(note.content) for note in notes)
             parts.append(self.text("correction", CORRECTION=text))
         else:
-            parts.append(self.text("task", TASK=post.message))
+            parts.append(self.text("task", TASK=remove_temporal_delimiters(post.message)))
         if newest is not None:
             parts.append(self.text("requirements", ROLE_NAME=self._role_name))
         return "\n\n".join(parts)

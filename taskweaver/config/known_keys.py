@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal
 
 KeyType = Literal["str", "bool", "int", "float", "list", "dict", "enum", "path"]
@@ -109,7 +108,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "session.max_internal_chat_round_num",
         "int",
-        15,
+        20,
         "Most messages between roles in one round, retries included.",
     ),
     Key("session.experience_dir", "path", "${AppBaseDir}/experience", "Where `/save` writes."),
@@ -257,9 +256,3 @@ def find(name: str) -> Key | None:
         return None
     default = key.default.replace("{role}", prefix) if isinstance(key.default, str) else key.default
     return Key(name, key.type, default, key.doc, key.choices)
-
-
-def nearest(name: str) -> str | None:
-    """Return the known key most like `name`, if any is like it."""
-    matches = get_close_matches(name, BY_NAME, n=1, cutoff=0.6)
-    return matches[0] if matches else None

@@ -14,7 +14,6 @@ from taskweaver.console.chat import Chat
 from taskweaver.console.surface import LiveSurface
 from taskweaver.console.text import display_path, head
 from taskweaver.errors import TaskWeaverError
-from taskweaver.plugin.registry import PluginRegistry
 
 COMMAND = re.compile(r"/([A-Za-z?]+)(?:\s+(.*))?\s*\Z", re.DOTALL)
 
@@ -142,6 +141,7 @@ def _info(chat: Chat, _: str) -> None:
         ("session", session.session_id),
         ("project", display_path(chat.app.app_dir)),
         ("files", display_path(session.execution_cwd)),
+        ("kernel", session.kernel_state),
         ("roles", ", ".join(session.roles)),
         ("rounds", str(len(session.memory.conversation.rounds))),
         ("model", chat.app.announcement.removeprefix("model: ")),
@@ -152,7 +152,7 @@ def _info(chat: Chat, _: str) -> None:
 
 
 def _plugins(chat: Chat, _: str) -> None:
-    registry = chat.app.app_injector.get(PluginRegistry)
+    registry = chat.app.plugins
     rows = [
         (name, head(entry.spec.description, 2, 200).replace("\n", " "))
         for name, entry in sorted(registry.plugins.items())

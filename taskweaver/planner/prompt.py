@@ -20,7 +20,7 @@ from taskweaver.role.prompt import (
     with_start,
 )
 from taskweaver.role.translator import PostTranslator
-from taskweaver.utils.text import fill
+from taskweaver.utils.text import fill, remove_temporal_delimiters
 
 PROMPT_FILE = Path(__file__).with_name("planner_prompt.yaml")
 STOP_REASONS = (
@@ -108,7 +108,8 @@ class PlannerPrompt:
                 str((item.extra or {}).get("image_url", item.content))
                 for item in post.get_attachment(AttachmentType.image_url)
             ]
-            text = fill(self._texts["incoming"], SENDER=post.send_from, MESSAGE=post.message)
+            message = remove_temporal_delimiters(post.message)
+            text = fill(self._texts["incoming"], SENDER=post.send_from, MESSAGE=message)
             return [format_chat_message("user", text, images)]
         if post.send_to == self._alias:
             invalid, revise = (

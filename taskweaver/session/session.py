@@ -116,6 +116,11 @@ class Session:
         """What the models consumed in this session so far."""
         return self._llm_api.usage
 
+    @property
+    def kernel_state(self) -> str:
+        """What the kernel is doing, in a word or two."""
+        return self._client.state
+
     def send_message(
         self,
         message: str,

@@ -33,10 +33,12 @@ class ArtifactList:
 
     Attributes:
         exec_id: Id of the cell.
+        folder: The working directory, wherever the cell changes to.
         items: The artifacts, in the order they were made.
     """
 
     exec_id: str = ""
+    folder: Path = field(default_factory=Path.cwd)
     items: list[Listed] = field(default_factory=list)
     _before: dict[str, tuple[int, int]] = field(default_factory=dict)
     _count: int = 0
@@ -45,7 +47,7 @@ class ArtifactList:
         """Begin a cell: forget the last one's, note which files there are."""
         self.exec_id = exec_id
         self.items = []
-        self._before = dict(_files(Path.cwd()))
+        self._before = dict(_files(self.folder))
 
     def add(
         self, path: Path, type: str, *, name: str = "", original_name: str = "", preview: str = ""
@@ -60,7 +62,7 @@ class ArtifactList:
     def report(self) -> list[dict[str, Any]]:
         """List the files that are new or changed and not listed yet; return everything."""
         known = {Path(item.file_name).resolve() for item in self.items}
-        for name, stamp in _files(Path.cwd()):
+        for name, stamp in _files(self.folder):
             path = Path(name)
             is_new = self._before.get(name) != stamp and path.resolve() not in known
             if is_new and len(self.items) < _MAX_LISTED:
@@ -74,7 +76,7 @@ ARTIFACTS = ArtifactList()
 def free_name(stem: str, suffix: str) -> Path:
     """Return a path in the working directory that does not exist: ``stem_1.suffix``, ``_2``..."""
     numbers = range(1, MAX_FILES)
-    paths = (Path.cwd() / f"{stem}_{number}{suffix}" for number in numbers)
+    paths = (ARTIFACTS.folder / f"{stem}_{number}{suffix}" for number in numbers)
     return next(path for path in paths if not path.exists())
 
 

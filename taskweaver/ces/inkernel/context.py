@@ -59,7 +59,7 @@ class KernelPluginContext(PluginContext):
         if Path(file_name).name != file_name:
             raise PluginError(name, f"{file_name!r} is not the name of a file without folders.")
         id_ = f"obj_{len(ARTIFACTS.items):04x}_{type}"
-        path = Path.cwd() / f"{id_}_{file_name}"
+        path = ARTIFACTS.folder / f"{id_}_{file_name}"
         ARTIFACTS.add(path, type, name=id_, original_name=file_name, preview=desc)
         return id_, str(path)
 

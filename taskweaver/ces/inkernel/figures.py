@@ -17,16 +17,6 @@ from taskweaver.ces.inkernel.artifacts import ARTIFACTS, free_name
 _MARK = "_taskweaver_is_saved"
 
 
-class FigureCanvas(FigureCanvasAgg):
-    """An Agg canvas that remembers whether its figure was saved."""
-
-    def print_figure(self, filename: Any, *args: Any, **kwargs: Any) -> Any:
-        """Write the figure."""
-        if isinstance(filename, str | Path):
-            setattr(self.figure, _MARK, True)
-        return super().print_figure(filename, *args, **kwargs)
-
-
 class FigureManager(FigureManagerBase):
     """Manager whose `show` writes the figures."""
 
@@ -34,6 +24,18 @@ class FigureManager(FigureManagerBase):
     def pyplot_show(cls, **_: Any) -> None:
         """Write every open figure, and close it."""
         collect_figures()
+
+
+class FigureCanvas(FigureCanvasAgg):
+    """An Agg canvas that remembers whether its figure was saved."""
+
+    manager_class = FigureManager
+
+    def print_figure(self, filename: Any, *args: Any, **kwargs: Any) -> Any:
+        """Write the figure."""
+        if isinstance(filename, str | Path):
+            setattr(self.figure, _MARK, True)
+        return super().print_figure(filename, *args, **kwargs)
 
 
 def collect_figures() -> None:

@@ -37,13 +37,17 @@ class OutputBudget:
     def take(self, text: str) -> str:
         """Return the part of `text` that may be printed."""
         with self._lock:
-            allowed = text[: self._left]
+            allowed = text if len(text) <= self._left else text[: self._left]
             self._left -= len(allowed)
             self.dropped_chars += len(text) - len(allowed)
         return allowed
 
 
 BUDGET = OutputBudget()
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 class LimitedStream(OutStream):
@@ -58,7 +62,7 @@ class LimitedStream(OutStream):
         allowed = BUDGET.take(string)
         if allowed:
             self._is_dirty = True
-            super().write(allowed.encode("utf-8", "replace").decode())
+            super().write(_encodable(allowed))
         return len(string)
 
     def flush(self) -> None:
