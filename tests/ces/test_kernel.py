@@ -190,7 +190,8 @@ def test_what_is_displayed_becomes_a_file_or_text(shared: tuple[Client, Path]) -
 
 def test_files_a_cell_makes_are_listed(shared: tuple[Client, Path]) -> None:
     code = (
-        "pd.DataFrame({'a': [1]}).to_csv('made.csv')\nimport os\nos.makedirs('sub', exist_ok=True)\n"
+        "pd.DataFrame({'a': [1]}).to_csv('made.csv')\n"
+        "import os\nos.makedirs('sub', exist_ok=True)\n"
         "open('sub/n.txt', 'w').write('1')"
     )
     result = run(shared[0], code)
