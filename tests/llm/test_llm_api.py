@@ -268,3 +268,20 @@ def test_without_an_embedding_model_the_error_says_what_to_set() -> None:
         api_of(lambda _: "x").get_embedding("a")
     with pytest.raises(ModelError, match=r"llm\.embedding_model"):
         api_of(lambda _: "x", embedding_api_type="openai").get_embedding("a")
+
+
+def test_a_connection_the_server_closed_meanwhile_is_replaced() -> None:
+    def play(call: Call) -> None:
+        call.stream(good("ab"))
+        call.hang_up()
+
+    with serving(play) as endpoint, ModelServices(_source(endpoint.url)) as services:
+        # Whether the closing is noticed before or after the next call is sent is up to chance.
+        texts = [LLMApi(services).chat_completion(HELLO)["content"] for _ in range(5)]
+
+    assert texts == ["ab"] * 5
+
+
+def _source(url: str) -> AppConfigSource:
+    facts = {"llm.api_type": "openai", "llm.api_base": url, "llm.model": "m1"}
+    return AppConfigSource(config={**facts, "llm.max_retries": 3})

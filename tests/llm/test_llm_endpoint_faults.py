@@ -253,18 +253,6 @@ def test_calls_one_after_the_other_share_a_connection() -> None:
         assert endpoint.connections == 1
 
 
-def test_a_connection_the_server_closed_meanwhile_is_replaced() -> None:
-    def play(call: Call) -> None:
-        call.stream(good("ab"))
-        call._handler.close_connection = True
-
-    with serving(play) as endpoint:
-        service = service_at(endpoint.url)
-        for _ in range(3):
-            assert [c.text for c in service.stream(request())][:1] == ["ab"]
-        service.close()
-
-
 def test_calls_at_the_same_time_do_not_wait_for_each_other() -> None:
     both = threading.Barrier(2, timeout=5)
 

@@ -52,9 +52,13 @@ def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> di
     workers = [name for name in recipients if name != "User"]
     worker = "CodeInterpreter" if "CodeInterpreter" in workers else next(iter(workers), "User")
     newest = said[-1]
-    if newest.sender in workers:
-        return _after_report(said, newest, worker)
-    return _next_step(said, worker)
+    if newest.sender not in workers:
+        return _next_step(said, worker)
+    fields = _after_report(said, newest, worker)
+    plans = [item.fields["plan"] for item in _this_round(said) if "plan" in item.fields]
+    if fields["send_to"] == "User" and plans:
+        fields |= {"plan": plans[-1], "current_plan_step": plans[-1].splitlines()[-1]}
+    return fields
 
 
 def _next_step(said: Sequence[Said], worker: str) -> dict[str, str]:
@@ -108,7 +112,7 @@ def _after_report(said: Sequence[Said], report: Said, worker: str) -> dict[str, 
 
 
 def _answer(report: str, order: str) -> str:
-    goal = order.splitlines()[0].rstrip(".:")
+    goal = order.splitlines()[0].rstrip(".:").partition(", and plot it")[0]
     lead = f"{goal}:"
     for verb, start in _LEADS.items():
         lead = re.sub(rf"^{verb} (?:the )?", f"{start} ", lead)
@@ -200,7 +204,9 @@ def _corrected(said: Sequence[Said]) -> dict[str, str]:
     if not (can_mend and is_first) or "FileNotFoundError" in last:
         return _words(f"I could not do this. The code failed with: {last}")
     return _code(
-        cell(request, frozenset(), careful=True), request, thought="I try it more carefully: "
+        cell(request, frozenset(), careful=True),
+        request,
+        thought="I load and convert more carefully.",
     )
 
 
@@ -208,8 +214,10 @@ def _code(code: str, request: Request, thought: str = "") -> dict[str, str]:
     words = task(request) if request.kind not in {"unknown", "help"} else ""
     if not words:
         return _words("I cannot write code for this task.")
+    looks = "I load the file and look at its columns."
+    thought = thought or (looks if request.kind == "columns" else "One cell answers this.")
     return {
-        "thought": thought + words.splitlines()[0],
+        "thought": thought,
         "reply_type": "python",
         "reply_content": code,
     }
