@@ -91,14 +91,11 @@ class Kernel:
         """
         with self._one_cell:
             running = self._ready()
-            self.state = "busy"
             began = time.monotonic()
-            self._interrupted_at = None
             payload = json.dumps({"op": "cell", "exec_id": exec_id})
             status, exchange = self._run(running, code, payload, on_output)
             result = self._result(exec_id, code, status, exchange)
             result.duration_s = time.monotonic() - began
-            self.state = "stopped" if self._is_closed else "ready"
             if result.is_state_lost:
                 self._discard()
             return result
@@ -196,7 +193,6 @@ class Kernel:
 
     def _ask(self, running: _Running, operation: dict[str, Any]) -> dict[str, Any]:
         """Have the kernel's own side do something; return its report."""
-        self._interrupted_at = None
         status, exchange = self._run(running, "", json.dumps(operation), None)
         if status == "ok":
             return _report(exchange)
@@ -209,19 +205,31 @@ class Kernel:
     def _run(
         self, running: _Running, code: str, payload: str, on_output: OutputHandler | None
     ) -> tuple[CellStatus, Exchange]:
+        self._interrupted_at = None
+        self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
         deadline = time.monotonic() + self._limits.cell_timeout_s
         try:
             return self._wait(running, waiting, deadline)
         except BaseException:
             # The caller was interrupted: the cell must not run on behind its back.
-            self._interrupted_at = time.monotonic()
-            running.process.interrupt()
             waiting.on_output = None
-            status, _ = self._wait(running, waiting, deadline)
-            if status in {"died", "timeout"}:
-                self._discard()
+            self._give_up(running, waiting, deadline)
             raise
+        finally:
+            self.state = "stopped" if self._is_closed else "ready"
+
+    def _give_up(self, running: _Running, waiting: Any, deadline: float) -> None:
+        """Interrupt a cell and wait for its end; end the kernel if that is interrupted too."""
+        self._interrupted_at = time.monotonic()
+        running.process.interrupt()
+        try:
+            status, _ = self._wait(running, waiting, deadline)
+        except BaseException:
+            self._discard()
+            raise
+        if status in {"died", "timeout"} or not running.process.is_alive:
+            self._discard()
 
     def _wait(
         self, running: _Running, waiting: Any, deadline: float
@@ -237,6 +245,9 @@ class Kernel:
                 status = _status(exchange, was_interrupted=self._interrupted_at is not None)
                 return ("timeout" if is_late else status), exchange
             now = time.monotonic()
+            if self._interrupted_at is None and self._is_closed:
+                self._interrupted_at = now  # stopped before the cell could be interrupted
+                running.process.interrupt()
             if self._interrupted_at is None and now >= deadline:
                 is_late, self._interrupted_at = True, now
                 running.process.interrupt()

@@ -45,7 +45,6 @@ class PluginContext(ABC):
     def execution_id(self) -> str:
         """Id of the cell that is running."""
 
-    @abstractmethod
     def add_artifact(
         self,
         name: str,
@@ -66,6 +65,9 @@ class PluginContext(ABC):
         Returns:
             Its id.
         """
+        id_, path = self.create_artifact_path(name, file_name, type, desc or "")
+        Path(path).write_bytes(artifact_bytes(type, val))
+        return id_
 
     @abstractmethod
     def create_artifact_path(
@@ -140,19 +142,6 @@ class TestPluginContext(PluginContext):
     def execution_id(self) -> str:
         """Id of the cell."""
         return "test-execution"
-
-    def add_artifact(
-        self,
-        name: str,
-        file_name: str,
-        type: ArtifactType,
-        val: Any,
-        desc: str | None = None,
-    ) -> str:
-        """Write the file and note it."""
-        id_, path = self.create_artifact_path(name, file_name, type, desc or "")
-        Path(path).write_bytes(artifact_bytes(type, val))
-        return id_
 
     def create_artifact_path(
         self, name: str, file_name: str, type: ArtifactType, desc: str

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ import psutil
 import pytest
 
 from taskweaver.ces.common import Client, ExecutionResult, Stream
-from taskweaver.ces.errors import KernelClosed, KernelStartFailed, PluginLoadFailed
+from taskweaver.ces.errors import KernelClosed, KernelError, KernelStartFailed, PluginLoadFailed
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory, default_limits
 
@@ -79,6 +78,48 @@ def test_the_last_value_is_the_output(
     result = run(shared[0], code)
     assert result.is_success, result.error
     assert result.output == output
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Bad:\n    def __repr__(self): raise ValueError('no')\nBad()",
+        "class Bad:\n    def __repr__(self): raise SystemExit\nBad()",
+        "loop = []\nloop.append(loop)\nloop",
+        "class Bad:\n    def _repr_html_(self): raise ValueError('no')\nBad()",
+    ],
+)
+def test_a_value_that_cannot_be_shown_does_not_stop_the_report(
+    shared: tuple[Client, Path], code: str
+) -> None:
+    assert run(shared[0], code).is_success
+    assert answers(shared[0])
+
+
+def test_a_cell_that_removes_its_own_folder_leaves_the_next_one_whole(fresh: Client) -> None:
+    run(fresh, "import shutil, os\nshutil.rmtree(os.getcwd())")
+    assert answers(fresh)
+
+
+def test_a_plugin_that_hangs_while_loading_does_not_hold_the_stop(tmp_path: Path) -> None:
+    manager = limited(tmp_path)
+    client = manager.get_session_client("s")
+    run(client, "1")
+    failures: list[Exception] = []
+
+    def load() -> None:
+        try:
+            client.load_plugin("slow", "while True: pass", {})
+        except KernelError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    while client.state != "busy":
+        assert thread.is_alive()
+    manager.clean_up()
+    thread.join(10)
+    assert len(failures) == 1
 
 
 def test_a_semicolon_at_the_end_harms_nothing_later(shared: tuple[Client, Path]) -> None:
@@ -463,9 +504,7 @@ def test_a_forked_child_that_leaves_does_not_hang_the_session(tmp_path: Path) ->
     manager = limited(tmp_path, cell_timeout_s=5.0)
     client = manager.get_session_client("s")
     run(client, "import os, sys\nif os.fork() == 0:\n    sys.exit(0)")
-    began = time.monotonic()
-    run(client, "1")
-    assert time.monotonic() - began < 60
+    assert run(client, "1").status in {"ok", "timeout", "died"}
     assert answers(client)
     manager.clean_up()
 

@@ -90,7 +90,10 @@ def _files(folder: Path, depth: int = 0) -> Iterator[tuple[str, tuple[int, int]]
         if entry.name.startswith((".", "__")) or entry.is_symlink():
             continue
         if entry.is_file():
-            facts = entry.stat()
+            try:
+                facts = entry.stat()
+            except OSError:
+                continue  # gone meanwhile
             yield entry.path, (facts.st_mtime_ns, facts.st_size)
         elif entry.is_dir() and depth < _MAX_DEPTH:
             yield from _files(Path(entry.path), depth + 1)

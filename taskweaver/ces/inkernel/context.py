@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
-from taskweaver.plugin.artifact import artifact_bytes
 from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext
 from taskweaver.plugin.errors import PluginError
 
@@ -38,19 +36,6 @@ class KernelPluginContext(PluginContext):
     def execution_id(self) -> str:
         """Id of the cell that is running."""
         return ARTIFACTS.exec_id
-
-    def add_artifact(
-        self,
-        name: str,
-        file_name: str,
-        type: ArtifactType,
-        val: Any,
-        desc: str | None = None,
-    ) -> str:
-        """Write a file into the working directory and list it."""
-        id_, path = self.create_artifact_path(name, file_name, type, desc or "")
-        Path(path).write_bytes(artifact_bytes(type, val))
-        return id_
 
     def create_artifact_path(
         self, name: str, file_name: str, type: ArtifactType, desc: str

@@ -101,6 +101,8 @@ class CellKernel(IPythonKernel):
     def _prepare(self, exec_id: str) -> None:
         """Undo what a cell may have broken for the next one."""
         sys.stdout, sys.stderr = self._streams
+        # A cell may have removed it; without one even an error could not be reported.
+        os.makedirs(self._cwd, exist_ok=True)  # noqa: PTH103 - a text is what it is kept as
         os.chdir(self._cwd)
         BUDGET.renew()
         configure_libraries()
@@ -114,6 +116,8 @@ class CellKernel(IPythonKernel):
         try:
             hidden = frozenset(self._plugins)
             return make_report(self.shell, self._value, hidden, self._context.lines)
+        except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
+            return {"output": f"<no report of this cell: {type(error).__name__}: {error}>"}
         finally:
             signal.signal(signal.SIGINT, before)
             self._value = None
@@ -154,7 +158,7 @@ class CellKernel(IPythonKernel):
 
 def make_app(connection_file: str, output_limit_bytes: int) -> IPKernelApp:
     """Return a kernel application that is ready to start."""
-    BUDGET.limit_chars = output_limit_bytes
+    BUDGET.limit_bytes = output_limit_bytes
     BUDGET.renew()
     config = Config()
     config.IPKernelApp.connection_file = connection_file

@@ -9,7 +9,7 @@ from typing import Any
 
 _NAMES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot"}
 _PANDAS_OPTIONS = {
-    "display.width": 200,
+    "display.width": 300,
     "display.max_columns": 30,
     "display.max_rows": 60,
     "display.min_rows": 40,

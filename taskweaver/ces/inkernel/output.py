@@ -24,21 +24,27 @@ class OutputBudget:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.limit_chars = 0
+        self.limit_bytes = 0
         self._left = 0
         self.dropped_chars = 0
 
     def renew(self) -> None:
         """Begin a cell."""
         with self._lock:
-            self._left = self.limit_chars
+            self._left = self.limit_bytes
             self.dropped_chars = 0
 
     def take(self, text: str) -> str:
         """Return the part of `text` that may be printed."""
+        data = b"" if text.isascii() else text.encode("utf-8", "replace")
+        size_bytes = len(data) or len(text)
         with self._lock:
-            allowed = text if len(text) <= self._left else text[: self._left]
-            self._left -= len(allowed)
+            if size_bytes <= self._left:
+                self._left -= size_bytes
+                return text
+            head = (data or text.encode())[: self._left]
+            self._left = 0
+            allowed = head.decode(errors="ignore")
             self.dropped_chars += len(text) - len(allowed)
         return allowed
 

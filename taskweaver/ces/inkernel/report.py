@@ -43,7 +43,7 @@ def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) 
         with _time_limit(RENDER_TIME_S):
             output = _value(shell, value)
             variables.extend(visible_variables(shell.user_ns, hidden))
-    except TooSlow:
+    except (TooSlow, SystemExit, KeyboardInterrupt):
         output = output or f"<{type(value).__name__}; showing it took too long>"
     return {
         "output": output,
@@ -74,6 +74,13 @@ def _take_figures() -> None:
 def _value(shell: Any, value: Any) -> Any:
     if value is None or type(value).__module__.startswith("matplotlib"):
         return ""
+    try:
+        return _rendered(shell, value)
+    except Exception as error:  # noqa: BLE001 - showing a value runs the user's code
+        return f"<{type(value).__name__}, cannot be shown: {type(error).__name__}: {error}>"
+
+
+def _rendered(shell: Any, value: Any) -> Any:
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         value = value.item()
     if _is_plain(value):
@@ -82,7 +89,8 @@ def _value(shell: Any, value: Any) -> Any:
     if not _is_table(value):
         rich, _ = formatter.format(value, include=_RICH)
         save_rich({**rich, "text/plain": type(value).__name__})
-    text = formatter.formatters["text/plain"](value) or repr(value)
+    text = formatter.formatters["text/plain"](value)
+    text = repr(value) if text is None else text
     return shorten(str(text), MAX_VALUE_CHARS)
 
 
