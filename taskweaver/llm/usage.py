@@ -71,10 +71,12 @@ class TokenEstimator:
     def _count_all(self, messages: Sequence[ChatMessage]) -> int:
         """Count a prompt; plain ASCII, the usual case, in one go."""
         contents = [message["content"] for message in messages]
-        texts = [content for content in contents if isinstance(content, str)]
-        joined = "".join(texts)
-        if len(texts) == len(contents) and joined.isascii():
-            return _MESSAGE_TOKENS * len(texts) + estimate_tokens(joined)
+        try:
+            joined = "".join(contents)  # type: ignore[arg-type]  # a list is refused
+        except TypeError:
+            joined = "\N{REPLACEMENT CHARACTER}"  # images among them: count one by one
+        if joined.isascii():
+            return _MESSAGE_TOKENS * len(contents) + estimate_tokens(joined)
         return sum(map(self._count, messages))
 
     def _count(self, message: ChatMessage) -> int:

@@ -6,7 +6,7 @@ plain replacement in one pass, so text from outside is never a template.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from taskweaver.config.errors import ConfigError
@@ -66,24 +66,24 @@ class ComposedRounds:
 
     def __init__(self, compose_past: ComposeRound) -> None:
         self._compose_past = compose_past
-        self._past: dict[str, list[ChatMessage]] = {}
+        self._ids: list[str] = []
+        self._messages: list[ChatMessage] = []
 
     def messages(self, rounds: Sequence[Round], compose_newest: ComposeRound) -> list[ChatMessage]:
         """Return the messages of `rounds`; the last is composed anew with `compose_newest`."""
-        pairs = list(_with_previous(rounds))
-        self._past = {
-            past.id: self._past.get(past.id) or self._compose_past(past, previous)
-            for past, previous in pairs[:-1]
-        }
-        composed = [message for messages in self._past.values() for message in messages]
-        return composed + [m for newest in pairs[-1:] for m in compose_newest(*newest)]
+        ids = [round_.id for round_ in rounds[:-1]]
+        if ids[: len(self._ids)] != self._ids:
+            self._ids, self._messages = [], []
+        for index in range(len(self._ids), len(ids)):
+            self._messages += self._compose_past(rounds[index], _before(rounds, index))
+        self._ids = ids
+        newest = compose_newest(rounds[-1], _before(rounds, len(ids))) if rounds else []
+        return self._messages + newest
 
 
-def _with_previous(rounds: Sequence[Round]) -> Iterator[tuple[Round, Round | None]]:
-    previous: Round | None = None
-    for round_ in rounds:
-        yield round_, previous
-        previous = round_ if round_.post_list else previous
+def _before(rounds: Sequence[Round], index: int) -> Round | None:
+    """Return the last round before `index` that has any posts."""
+    return next((rounds[i] for i in range(index - 1, -1, -1) if rounds[i].post_list), None)
 
 
 def example_messages(examples: Sequence[Conversation], compose: ComposeRound) -> list[ChatMessage]:
@@ -91,8 +91,10 @@ def example_messages(examples: Sequence[Conversation], compose: ComposeRound) ->
     return [
         message
         for conversation in examples
-        for round_, previous in _with_previous(conversation.rounds)
-        for message in with_start(compose(round_, previous), is_first=previous is None)
+        for index, round_ in enumerate(conversation.rounds)
+        for message in with_start(
+            compose(round_, _before(conversation.rounds, index)), is_first=index == 0
+        )
     ]
 
 
