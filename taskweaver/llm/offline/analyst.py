@@ -38,11 +38,12 @@ one; see docs/models.md."""
 _NOT_UNDERSTOOD = "I did not understand that.\n\n"
 _SUMMARY_CHARS = 3_000
 _LEADS = {
-    "Compute": "Here is the",
-    "Show": "Here are the",
-    "List": "Here are the",
-    "Find": "Here are",
-    "Count": "Here is the number of",
+    "Compute ": "Here is ",
+    "Show the ": "Here are the ",
+    "Show a ": "Here is a ",
+    "List the ": "Here are the ",
+    "Find ": "Here are ",
+    "Count the ": "Here is the number of ",
 }
 
 
@@ -115,7 +116,7 @@ def _answer(report: str, order: str) -> str:
     goal = order.splitlines()[0].rstrip(".:").partition(", and plot it")[0]
     lead = f"{goal}:"
     for verb, start in _LEADS.items():
-        lead = re.sub(rf"^{verb} (?:the )?", f"{start} ", lead)
+        lead = start + lead.removeprefix(verb) if lead.startswith(verb) else lead
     parts = [lead]
     for title in ("Output", "Result"):
         body = section(report, title)
