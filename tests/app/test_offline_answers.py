@@ -147,6 +147,20 @@ def test_columns_with_hostile_names_are_only_names(session: Session, project: Pa
     assert "3" in answer.message
 
 
+def test_semicolons_spaces_in_names_and_empty_files_are_met(
+    session: Session, project: Path
+) -> None:
+    (project / "data" / "meine daten.csv").write_text("Größe;Wert\n1;2\n3;4\n", "utf-8")
+    (project / "data" / "empty.csv").touch()
+    assert "6" in ask(session, "sum of Wert in meine daten.csv").message
+    assert "2.0" in ask(session, "mean of Größe in meine daten.csv").message
+    assert "No columns to parse" in ask(session, "describe empty.csv").message
+
+
+def test_a_kernel_that_dies_is_told_as_that(session: Session) -> None:
+    assert "kernel died" in ask(session, "run this code: import os; os._exit(1)").message
+
+
 def test_the_rest_of_the_menu_answers(session: Session) -> None:
     ask(session, "load s.csv")
     for words, part in (

@@ -35,6 +35,7 @@ Excel and SQLite files I understand, for example:
 For anything else, use a real model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local
 one; see docs/models.md."""
 
+_FINAL = ("FileNotFoundError", "EmptyDataError")
 _NOT_UNDERSTOOD = "I did not understand that.\n\n"
 _SUMMARY_CHARS = 3_000
 _LEADS = {
@@ -132,9 +133,17 @@ def _failure(report: str, order: str) -> str:
     if not section(report, "Execution"):
         return _with_hint(shorten(report, 2000))
     error = unfenced(section(report, "Error")) or "no reason was given"
-    last = error.strip().splitlines()[-1]
+    last = _reason(error)
     step = order.splitlines()[0] if order else "the step"
     return _with_hint(f"I could not do this: {step}\n\nThe code failed with: {last}")
+
+
+def _reason(error: str) -> str:
+    """Return the line of an error that says what went wrong."""
+    lines = [
+        line for line in error.strip().splitlines() if not line.startswith("The Python session")
+    ]
+    return lines[-1] if lines else "the code failed"
 
 
 def _with_hint(text: str) -> str:
@@ -197,12 +206,11 @@ def _corrected(said: Sequence[Said]) -> dict[str, str]:
     """Mend a cell once: load and convert more carefully; then say that it cannot be done."""
     tasks = [index for index, item in enumerate(said) if section(item.text, "Task")]
     since = said[tasks[-1] :] if tasks else said
-    error = unfenced(section(said[-1].text, "Error")).strip().splitlines()
-    last = error[-1] if error else "the code failed"
+    last = _reason(unfenced(section(said[-1].text, "Error")))
     request = parse(section(since[0].text, "Task"))
     can_mend = request.kind not in {"code", "sql", "arithmetic", "files", "unknown", "help"}
     is_first = sum(1 for item in since if section(item.text, "Correction")) == 1
-    if not (can_mend and is_first) or "FileNotFoundError" in last:
+    if not (can_mend and is_first) or any(name in last for name in _FINAL):
         return _words(f"I could not do this. The code failed with: {last}")
     return _code(
         cell(request, frozenset(), careful=True),

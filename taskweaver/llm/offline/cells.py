@@ -59,10 +59,17 @@ def load(file: str, *, careful: bool = False) -> str:
         if careful and suffix in {"csv", "txt", "tsv"}:
             reader = f"pd.read_csv({name!r}, sep=None, engine='python', encoding='latin-1')"
         head, reading = "import pandas as pd\n", f"{data} = {reader}"
+        if suffix == "csv" and not careful:
+            reading += (
+                f"\nif {data}.shape[1] == 1 and ';' in {data}.columns[0]:"
+                f"\n    {data} = pd.read_csv({name!r}, sep=';')"
+            )
     dates = (
         f"for column in {data}.columns:  # dates come as text\n"
         f"    texts = {data}[column]\n"
-        f"    if texts.notna().any() and not pd.api.types.is_numeric_dtype(texts):\n"
+        f"    if pd.api.types.is_numeric_dtype(texts) or texts.isna().all():\n"
+        "        continue\n"
+        f"    if texts.dropna().astype(str).str.contains(r'\\d[-/.:]\\d').mean() > 0.9:\n"
         f'        dates = pd.to_datetime(texts, errors="coerce", format="mixed")\n'
         f"        if dates.notna().sum() >= 0.9 * texts.notna().sum():\n"
         f"            {data}[column] = dates"

@@ -79,7 +79,11 @@ class Request:
 def file_in(text: str) -> str:
     """Return the data file a text names; else the first one that was added with it."""
     added = _ADDED.search(text)
-    match = _FILE.search(_ADDED.sub("", text))
+    words = _ADDED.sub("", text)
+    spoken = [name for name in (added[1].split(", ") if added else ()) if name in words]
+    if spoken:
+        return spoken[0]
+    match = _FILE.search(words)
     if match:
         return match[1] or match[2]
     return added[1].split(", ")[0] if added else ""

@@ -86,7 +86,8 @@ def _completed(text: str, words: str, before: Sequence[Said]) -> str:
 def _read(words: str, previous: Request | None, known: Mapping[str, Table]) -> Request:
     last = next(reversed(list(known)), "")
     before = previous.file if previous else ""
-    file = file_in(words) or (before if before in known else last or before)
+    named = max((name for name in known if name in words), key=len, default="")
+    file = named or file_in(words) or (before if before in known else last or before)
     table = _table(file, words, known)
     request = parse(words, tuple(table.columns) if table else ())
     if request.kind == "sql":
