@@ -157,6 +157,15 @@ def test_semicolons_spaces_in_names_and_empty_files_are_met(
     assert "No columns to parse" in ask(session, "describe empty.csv").message
 
 
+def test_rows_without_a_group_and_texts_that_are_no_numbers_are_told(
+    session: Session, project: Path
+) -> None:
+    (project / "data" / "gaps.csv").write_text("g,v\nx,1\n,2\nx,3\n")
+    assert "NaN" in ask(session, "sum of v by g in gaps.csv").message
+    (project / "data" / "comma.csv").write_text("m;n\na;1,5\nb;2,5\n")
+    assert "are no numbers" in ask(session, "mean of n in comma.csv").message
+
+
 def test_a_kernel_that_dies_is_told_as_that(session: Session) -> None:
     assert "kernel died" in ask(session, "run this code: import os; os._exit(1)").message
 

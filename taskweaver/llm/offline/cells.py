@@ -128,7 +128,7 @@ def cell(request: Request, known: frozenset[str], *, careful: bool = False) -> s
     parts = [] if data in known and not careful else [load(request.file, careful=careful)]
     if careful:
         parts += [
-            f"{data}[{name!r}] = pd.to_numeric({data}[{name!r}], errors='coerce')"
+            _as_numbers(data, name)
             for name in request.columns
             if request.functions or request.kind in {"correlate", "outliers"}
         ]
@@ -137,6 +137,19 @@ def cell(request: Request, known: frozenset[str], *, careful: bool = False) -> s
         parts.append(f"chosen = {data}[{conditions}]")
         data = "chosen"
     return "\n".join([*parts, _body(request, data)])
+
+
+def _as_numbers(data: str, name: str) -> str:
+    """Return the code that reads a column as numbers, and says what it could not read."""
+    return (
+        f"numbers = pd.to_numeric({data}[{name!r}], errors='coerce')\n"
+        f"lost = int(numbers.isna().sum() - {data}[{name!r}].isna().sum())\n"
+        f"if lost * 2 >= len({data}):\n"
+        f"    raise ValueError(f'{{lost}} values of ' + {name!r} + ' are no numbers')\n"
+        f"if lost:\n"
+        f"    print(lost, 'values of', {name!r}, 'are no numbers and were left out')\n"
+        f"{data}[{name!r}] = numbers"
+    )
 
 
 def _condition(data: str, item: Filter) -> str:
@@ -220,13 +233,17 @@ def _aggregate(request: Request, data: str) -> str:
     else:
         prelude = ""
     if not columns:
-        grouped = f"{data}.groupby({keys}).size().reset_index(name='rows')"
+        grouped = f"{data}.groupby({keys}, dropna=False).size().reset_index(name='rows')"
         values, words = ["rows"], "Rows"
     elif len(functions) == 1:
-        grouped = f"{data}.groupby({keys})[{columns!r}].{functions[0]}().reset_index()"
+        grouped = (
+            f"{data}.groupby({keys}, dropna=False)[{columns!r}].{functions[0]}().reset_index()"
+        )
         values, words = columns, f"{_word(functions[0])} of {_and(columns)}"
     else:
-        grouped = f"{data}.groupby({keys})[{columns[0]!r}].agg({functions!r}).reset_index()"
+        grouped = (
+            f"{data}.groupby({keys}, dropna=False)[{columns[0]!r}].agg({functions!r}).reset_index()"
+        )
         values, words = functions, f"{_and([_word(f) for f in functions])} of {columns[0]}"
     text = f"{prelude}result = {grouped}"
     if request.chart:
@@ -252,7 +269,7 @@ def _top(request: Request, data: str) -> str:
         text, values = f"result = {counted}.head({n}).reset_index()", ["count"]
     elif function and len(columns) > 1:
         text = (
-            f"result = {data}.groupby({columns[0]!r})[{columns[-1]!r}].{function}()"
+            f"result = {data}.groupby({columns[0]!r}, dropna=False)[{columns[-1]!r}].{function}()"
             f".sort_values(ascending={ascending}).head({n}).reset_index()"
         )
         values = [columns[-1]]
