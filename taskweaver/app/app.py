@@ -95,14 +95,14 @@ class TaskWeaverApp:
         """Return the session called `session_id`, or a new one.
 
         Raises:
-            SessionError: If there is no such session.
+            SessionError: If there is no such session, or it or the application was stopped.
             RoleError: If a role cannot be used.
         """
         return self.session_manager.get_session(session_id)
 
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""
-        self.session_manager.stop_all_sessions()
+        self.session_manager.close()
         self.app_injector.get(Manager).clean_up()  # type: ignore[type-abstract]  # the key of a binding
         self.app_injector.get(ModelServices).close()
         self._logger.close()

@@ -18,7 +18,7 @@ from taskweaver.role.errors import RoleError
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.errors import SessionError
+from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.session import Session, SessionMetadata, SessionParts
 from taskweaver.utils.ids import create_id
 
@@ -83,20 +83,27 @@ class SessionManager:
     def __init__(self, session_store: SessionStore, injector: Injector) -> None:
         self.session_store = session_store
         self.injector = injector
+        self._is_closed = False
 
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.
 
         Raises:
-            SessionError: If there is no such session.
+            SessionError: If there is no such session, or it was stopped.
+            SessionClosed: If all sessions were stopped for good.
             UnknownRole: If the configuration names a role that is not installed.
             RoleError: If a role cannot be used.
         """
+        if self._is_closed:
+            raise SessionClosed("The application was stopped; open the project again.")
         if session_id is None:
             return self._create(create_id())
         session = self.session_store.get_session(session_id)
+        if session is not None and session.is_closed:
+            self.session_store.remove_session(session_id)
+            session = None
         if session is None:
-            raise SessionError(f"There is no session {session_id!r}.")
+            raise SessionError(f"There is no session {session_id!r}, or it was stopped.")
         return session
 
     def stop_session(self, session_id: str) -> None:
@@ -106,8 +113,9 @@ class SessionManager:
             self.session_store.remove_session(session_id)
             session.stop()
 
-    def stop_all_sessions(self) -> None:
-        """Stop every session."""
+    def close(self) -> None:
+        """Stop every session, and hand out no more."""
+        self._is_closed = True
         for session_id in self.session_store.list_all_session_ids():
             self.stop_session(session_id)
 

@@ -18,13 +18,16 @@ import click
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import ExecutionConfig, FoldersConfig
+from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.blocks import format_seconds
 from taskweaver.console.surface import is_plain
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
+from taskweaver.logging.log import TelemetryLogger
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -89,18 +92,14 @@ def _findings(project: Path | None) -> Iterator[Finding]:
         yield from _configuration(app)
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
         yield _guarded("model", "See docs/models.md.", lambda: _model(app))
-        yield _guarded(
-            "kernel",
-            "Check that `python -m ipykernel --version` works.",
-            lambda: _kernel(app),
-        )
+        yield from _kernel(app)
         yield Finding(
             "sandbox",
             "warn",
             "none is built in yet: code runs with your rights, in its own process",
             "Use data you have a copy of.",
         )
-        yield from _plugins_and_roles(app)
+        yield from _roles(app)
 
 
 def _guarded(name: str, fix: str, look: Callable[[], Finding]) -> Finding:
@@ -155,26 +154,42 @@ def _model(app: TaskWeaverApp) -> Finding:
     return Finding("model", "ok", f"{app.announcement.removeprefix('model: ')}; answered in {took}")
 
 
-def _kernel(app: TaskWeaverApp) -> Finding:
-    since = monotonic()
+def _kernel(app: TaskWeaverApp) -> Iterator[Finding]:
+    """Start a kernel, compute in it, and load every plugin into it."""
+    limits = app.app_injector.get(ExecutionConfig).limits
     with tempfile.TemporaryDirectory(prefix="taskweaver-doctor-") as folder:
-        limits = app.app_injector.get(ExecutionConfig).limits
         manager = code_execution_service_factory(folder, limits=limits)
         try:
             client = manager.get_session_client("doctor", session_dir=folder, cwd=folder)
-            result = client.execute_code("doctor", "1+1")
+            fix = "Check that `python -m ipykernel --version` works."
+            started = _guarded("kernel", fix, lambda: _compute(client))
+            yield started
+            if started.status == "ok":
+                yield from _loaded(app, client)
         finally:
             manager.clean_up()
+
+
+def _compute(client: Client) -> Finding:
+    since = monotonic()
+    result = client.execute_code("doctor", "1+1")
     took = format_seconds(monotonic() - since)
     if str(result.output) != "2":
         return Finding("kernel", "fail", f"1+1 gave {result.output or result.error!r} in {took}")
     return Finding("kernel", "ok", f"1+1 is 2, {took} after the start")
 
 
-def _plugins_and_roles(app: TaskWeaverApp) -> Iterator[Finding]:
-    plugins, roles = app.plugins, app.roles
-    names = {"plugins": sorted(plugins.plugins), "roles": roles.get_role_name_list()}
-    for name, found in names.items():
-        yield Finding(name, "ok", ", ".join(found) or "none")
+def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[Finding]:
+    """Load the plugins as a session does; with their names when they load."""
+    executor = CodeExecutor(client, app.plugins, app.app_injector.get(TelemetryLogger))
+    executor.load_plugins()
+    names = [entry.name for entry in executor.plugins]
+    yield Finding("plugins", "ok", ", ".join(names) or "none")
+    for reason in executor.broken.values():
+        yield Finding("broken", "fail", reason, "Correct the plugin, or remove it.")
+
+
+def _roles(app: TaskWeaverApp) -> Iterator[Finding]:
+    yield Finding("roles", "ok", ", ".join(app.roles.get_role_name_list()) or "none")
     for error in _broken(app):
         yield Finding("broken", "fail", str(error), "Correct the file, or remove it.")

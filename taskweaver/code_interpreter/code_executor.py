@@ -40,22 +40,30 @@ class CodeExecutor:
         """Start the kernel in the background."""
         self._client.start()
 
-    def load_plugins(self) -> None:
+    def load_plugins(self) -> list[str]:
         """Load the plugins that are not in the kernel yet; broken ones are noted and left out.
+
+        Returns:
+            A sentence for each plugin that turned out to be broken now.
 
         Raises:
             KernelError: If the kernel cannot be started.
         """
+        problems = []
         for entry in self.plugins:
             if entry.name in self._loaded:
                 continue
             try:
                 self._client.load_plugin(entry.name, entry.source(), entry.config)
             except (PluginLoadFailed, OSError, ValueError) as error:
-                self.broken[entry.name] = str(error)
-                self._logger.warning(f"plugin {entry.name} is left out: {error}")
+                named = isinstance(error, PluginLoadFailed)
+                reason = str(error) if named else f"Plugin {entry.name!r}: {error}"
+                self.broken[entry.name] = reason
+                problems.append(f"{reason} (left out)")
+                self._logger.warning(problems[-1])
             else:
                 self._loaded.add(entry.name)
+        return problems
 
     def execute_code(
         self, exec_id: str, code: str, on_output: OutputHandler | None = None

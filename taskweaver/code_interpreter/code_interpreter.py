@@ -76,7 +76,8 @@ class CodeInterpreter(Role):
             raise RoleError(self.alias, "nobody gave it a task in this round.")
         may_retry = tries < self.interpreter_config.max_retry_count
         with self.event_emitter.post(self.alias) as proxy:
-            self.executor.load_plugins()
+            for problem in self.executor.load_plugins():
+                self.event_emitter.warn(problem)
             proxy.update_status("writing code")
             match self.generator.read(memory, view, self.executor.plugins, proxy):
                 case Unreadable(problem, raw):

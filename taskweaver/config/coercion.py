@@ -66,6 +66,12 @@ def _to_float(value: object) -> float:
     return number
 
 
+def _not_below(number: float, minimum: float | None) -> float:
+    if minimum is not None and number < minimum:
+        raise ValueError(f"at least {minimum:g}")
+    return number
+
+
 def _to_list(value: object) -> list[str]:
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
@@ -130,5 +136,7 @@ def coerce(key: Key, value: object, app_base: Path) -> Any:
                 return _to_path(value, app_base)
             except RuntimeError:  # a `~` that leads to no home
                 raise ValueError("a path whose home directory is known") from None
+        case "int" | "float" as kind:
+            return _not_below(_CONVERTERS[kind](value), key.minimum)
         case kind:
             return _CONVERTERS[kind](value)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
@@ -136,10 +137,9 @@ class AppConfigSource:
         return value
 
     def _get(self, name: str, type: KeyType, default: D, choices: Sequence[str] = ()) -> Any | D:
-        known = find(name)
-        own = known.default if known is not None else None
-        options = tuple(choices) or (known.choices if known is not None else ())
-        return self.read(Key(name, type, own, "", options), default)
+        known = find(name) or Key(name, type, None, "", minimum=None)
+        options = tuple(choices) or known.choices
+        return self.read(replace(known, type=type, choices=options), default)
 
     def get_str(self, name: str, default: D = UNSET) -> str | D:
         """Return a text."""
@@ -186,7 +186,8 @@ class AppConfigSource:
             raise ValueError(f"values are set in {', '.join(self._stores)}, not in {source!r}")
         if value is not None and type != "enum":
             try:
-                value = coerce(Key(name, type, None, ""), value, self.app_base_path)
+                known = find(name) or Key(name, type, None, "", minimum=None)
+                value = coerce(replace(known, type=type), value, self.app_base_path)
             except ValueError as error:
                 raise ConfigError(name, f"must be {error}, not {value!r}.") from None
         self._stores[source][name] = value

@@ -27,7 +27,7 @@ the home directory; relative paths start at the project folder. `{role}` stands 
 role.
 
 At start, keys that do not exist are reported with the known key most like them, and a value of the
-wrong type is an error.
+wrong type is an error. So is a number below 0, or below the least value the table names.
 
 This page is printed by `python -m taskweaver.config.docs` from `taskweaver/config/known_keys.py`.
 """
@@ -73,7 +73,8 @@ def _row(key: Key) -> str:
         f" One of {', '.join(f'`{choice}`' for choice in key.choices)}." if key.choices else ""
     )
     kind = "text" if key.type == "str" else key.type
-    return f"| `{key.name}` | {kind} | {_default(key)} | {key.doc}{choices} |"
+    least = f" At least {key.minimum:g}." if key.minimum and key.type in {"int", "float"} else ""
+    return f"| `{key.name}` | {kind} | {_default(key)} | {key.doc}{choices}{least} |"
 
 
 def render() -> str:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 KeyType = Literal["str", "bool", "int", "float", "list", "dict", "enum", "path"]
@@ -22,6 +22,7 @@ class Key:
         default: Value when nobody sets it; None means not set.
         doc: What it does, with units.
         choices: Allowed values of an ``enum``.
+        minimum: Least value of a number; None for none.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Key:
     default: Any
     doc: str
     choices: tuple[str, ...] = ()
+    minimum: float | None = 0
 
 
 def _enum(name: str, default: str, choices: str, doc: str) -> Key:
@@ -59,9 +61,21 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("llm.temperature", "float", None, "Sampling temperature; none leaves it to the endpoint."),
     Key("llm.top_p", "float", None, "Nucleus sampling; none leaves it to the endpoint."),
-    Key("llm.max_tokens", "int", None, "Longest reply in tokens; none leaves it to the endpoint."),
+    Key(
+        "llm.max_tokens",
+        "int",
+        None,
+        "Longest reply in tokens; none leaves it to the endpoint.",
+        minimum=1,
+    ),
     Key("llm.stop_token", "list", None, "Texts that end a reply; none sends no stop texts."),
-    Key("llm.seed", "int", None, "Seed for repeatable replies, where the endpoint knows one."),
+    Key(
+        "llm.seed",
+        "int",
+        None,
+        "Seed for repeatable replies, where the endpoint knows one.",
+        minimum=None,
+    ),
     Key(
         "llm.auto_detect", "bool", True, "Whether `auto` may ask loopback ports for a local server."
     ),
@@ -69,12 +83,28 @@ KEYS: tuple[Key, ...] = (
         "llm.max_retries", "int", 4, "Further tries after a rate limit, timeout or lost connection."
     ),
     Key("llm.max_retry_time_s", "float", 120.0, "Longest time in seconds spent waiting to retry."),
-    Key("llm.connect_timeout_s", "float", 5.0, "Longest wait in seconds for a connection."),
     Key(
-        "llm.first_token_timeout_s", "float", 120.0, "Longest wait in seconds for a reply to begin."
+        "llm.connect_timeout_s",
+        "float",
+        5.0,
+        "Longest wait in seconds for a connection.",
+        minimum=0.1,
     ),
-    Key("llm.gap_timeout_s", "float", 60.0, "Longest pause in seconds inside a streamed reply."),
-    Key("llm.call_timeout_s", "float", 600.0, "Longest time in seconds for one call."),
+    Key(
+        "llm.first_token_timeout_s",
+        "float",
+        120.0,
+        "Longest wait in seconds for a reply to begin.",
+        minimum=0.1,
+    ),
+    Key(
+        "llm.gap_timeout_s",
+        "float",
+        60.0,
+        "Longest pause in seconds inside a streamed reply.",
+        minimum=0.1,
+    ),
+    Key("llm.call_timeout_s", "float", 600.0, "Longest time in seconds for one call.", minimum=0.1),
     Key("llm.prompt_price", "float", None, "Price of a million prompt tokens, in any currency."),
     Key("llm.completion_price", "float", None, "Price of a million completion tokens."),
     _enum(
@@ -110,6 +140,7 @@ KEYS: tuple[Key, ...] = (
         "int",
         20,
         "Most messages between roles in one round, retries included.",
+        minimum=1,
     ),
     Key("session.experience_dir", "path", "${AppBaseDir}/experience", "Where `/save` writes."),
     Key(
@@ -123,6 +154,7 @@ KEYS: tuple[Key, ...] = (
         "int",
         2,
         "Times the same is said in a row before a nudge; once more after it ends the round.",
+        minimum=1,
     ),
     Key(
         "workspace.workspace_path",
@@ -175,12 +207,14 @@ KEYS: tuple[Key, ...] = (
         "int",
         10,
         "Rounds not yet summarised that start a summary.",
+        minimum=1,
     ),
     Key(
         "{compacting}.compaction_token_threshold",
         "int",
         24000,
         "Estimated tokens in them that start one earlier.",
+        minimum=1,
     ),
     Key(
         "{compacting}.compaction_retain_recent",
@@ -208,9 +242,19 @@ KEYS: tuple[Key, ...] = (
         "Where kernels keep logs.",
     ),
     Key(
-        "execution.start_timeout_s", "float", 60.0, "Longest wait in seconds for a kernel to start."
+        "execution.start_timeout_s",
+        "float",
+        60.0,
+        "Longest wait in seconds for a kernel to start.",
+        minimum=0.1,
     ),
-    Key("execution.cell_timeout_s", "float", 600.0, "Longest time in seconds for one cell."),
+    Key(
+        "execution.cell_timeout_s",
+        "float",
+        600.0,
+        "Longest time in seconds for one cell.",
+        minimum=0.1,
+    ),
     Key(
         "execution.memory_limit_mb", "int", 0, "Address space of a kernel in MiB; 0 sets no limit."
     ),
@@ -219,6 +263,7 @@ KEYS: tuple[Key, ...] = (
         "int",
         1024,
         "Output kept of one cell in KiB; the rest is counted and dropped.",
+        minimum=1,
     ),
     Key("execution.artifact_limit_mb", "int", 256, "Largest artifact file in MiB that is listed."),
     # Logs
@@ -238,8 +283,7 @@ def expand(key: Key) -> tuple[Key, ...]:
     if not key.name.startswith("{compacting}"):
         return (key,)
     return tuple(
-        Key(key.name.replace("{compacting}", role), key.type, key.default, key.doc, key.choices)
-        for role in COMPACTING_ROLES
+        replace(key, name=key.name.replace("{compacting}", role)) for role in COMPACTING_ROLES
     )
 
 
@@ -255,4 +299,4 @@ def find(name: str) -> Key | None:
     if key is None or not prefix:
         return None
     default = key.default.replace("{role}", prefix) if isinstance(key.default, str) else key.default
-    return Key(name, key.type, default, key.doc, key.choices)
+    return replace(key, name=name, default=default)

@@ -128,6 +128,8 @@ class RoundView:
             self._pending_error = ""
             self._flush_lines()
             self._surface.show(Broken(safe(text)))
+        elif kind is RoundEventType.round_warning:
+            self._surface.show(Note(safe(text), is_warning=True))
         elif kind is RoundEventType.round_end:
             self._release_error()
             spent, seconds = self.spent(), monotonic() - self._since

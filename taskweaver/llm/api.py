@@ -29,6 +29,7 @@ class LLMApi:
         self._ledger = Ledger()
         self._lock = threading.Lock()
         self._in_flight: set[CancelToken] = set()
+        self._is_closed = False
 
     @property
     def usage(self) -> Usage:
@@ -41,6 +42,12 @@ class LLMApi:
             tokens = list(self._in_flight)
         for token in tokens:
             token.cancel()
+
+    def close(self) -> None:
+        """Give up every call in flight, and refuse further ones as cancelled."""
+        with self._lock:
+            self._is_closed = True
+        self.cancel()
 
     def chat_completion(  # noqa: PLR0913 - each sampling option is a name of its own
         self,
@@ -162,6 +169,8 @@ class LLMApi:
     def _call(self) -> Iterator[CancelToken]:
         token = CancelToken()
         with self._lock:
+            if self._is_closed:
+                raise ModelError("cancelled", "the session was stopped.")
             self._in_flight.add(token)
         try:
             yield token

@@ -182,6 +182,10 @@ class SessionEventEmitter:
         """Tell why the open round failed."""
         self._emit_round(RoundEventType.round_error, msg)
 
+    def warn(self, msg: str) -> None:
+        """Tell what the open round goes on without."""
+        self._emit_round(RoundEventType.round_warning, msg)
+
     def create_post_proxy(self, send_from: str) -> PostEventProxy:
         """Begin a post in the open round.
 

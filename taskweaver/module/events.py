@@ -24,11 +24,16 @@ class SessionEventType(Enum):
 
 
 class RoundEventType(Enum):
-    """Events of a round. `msg` of ``round_start`` is the query, of ``round_error`` the reason."""
+    """Events of a round.
+
+    `msg` of ``round_start`` is the query, of ``round_error`` the reason, of ``round_warning``
+    what the round goes on without.
+    """
 
     round_start = "round_start"
     round_end = "round_end"
     round_error = "round_error"
+    round_warning = "round_warning"
     round_new_post = "round_new_post"
 
 

@@ -35,3 +35,7 @@ class FileNotAdded(SessionError):
 
 class RoundLimit(SessionError):
     """The roles sent more messages in one round than is allowed."""
+
+
+class RoundInterrupted(SessionError):
+    """The round was given up between two of its steps."""

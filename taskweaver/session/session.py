@@ -20,9 +20,14 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.errors import SessionBusy, SessionClosed
+from taskweaver.session.errors import (
+    RoundInterrupted,
+    SessionBusy,
+    SessionClosed,
+    SessionError,
+)
 from taskweaver.session.turn import Turn
-from taskweaver.session.workdir import AddedFile, bring, mentioned_files
+from taskweaver.session.workdir import AddedFile, WorkingFiles, mentioned_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ class Session:
         roles: Who takes part, by alias.
         session_var: Variables plugins read.
         round_usage: What the models consumed in the newest round.
+        is_closed: Whether it was stopped.
     """
 
     def __init__(
@@ -98,8 +104,10 @@ class Session:
         self._llm_api = parts.llm_api
         self._client = parts.client
         self._logger = logger
+        self._files = WorkingFiles(metadata.execution_cwd)
         self._answering = threading.Lock()
-        self._is_closed = False
+        self._is_interrupted = False
+        self.is_closed = False
         for role in parts.roles.values():
             role.meet(parts.roles)
         self._turn = Turn(
@@ -109,6 +117,7 @@ class Session:
             parts.emitter,
             config.max_internal_chat_round_num,
             config.stuck_after,
+            self._check,
         )
 
     @property
@@ -144,13 +153,16 @@ class Session:
         Raises:
             SessionBusy: If another message is being answered.
             SessionClosed: If the session was stopped.
+            SessionError: If the message is no text, or an empty one.
             FileNotAdded: If a file cannot be added; nothing was asked then.
         """
+        _check_text(message)
         with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
             mentioned = mentioned_files(message, self.config.data_dir)
-            added = bring(self.execution_cwd, files or [], mentioned)
-            query = f"files added: {', '.join(added)}.\n{message}" if added else message
+            notes = self._files.bring(files or [], mentioned)
+            query = "\n".join([*notes, message])
             before = self.usage
+            self._is_interrupted = False
             round_ = self.memory.create_round(query)
             self.event_emitter.start_round(round_.id, query)
             try:
@@ -180,8 +192,18 @@ class Session:
         self.memory.end_round(round_, "failed")
         self.event_emitter.emit_error(reason)
 
+    def _check(self) -> None:
+        if self.is_closed:
+            raise SessionClosed("The session was stopped.")
+        if self._is_interrupted:
+            raise RoundInterrupted("interrupted")
+
     def interrupt(self) -> None:
-        """Give up the model call and the cell that are under way, from any thread."""
+        """Give up the open round: its model call, its cell, and what would come next.
+
+        It may be called from any thread.
+        """
+        self._is_interrupted = True
         self._llm_api.cancel()
         self._client.interrupt()
 
@@ -194,7 +216,7 @@ class Session:
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
-        if self._is_closed:
+        if self.is_closed:
             raise SessionClosed("This session was stopped; start another one.")
         if not self._answering.acquire(blocking=False):
             raise SessionBusy("This session is still answering; wait, or interrupt it.")
@@ -205,10 +227,10 @@ class Session:
 
     def stop(self) -> None:
         """End the session: roles, kernel and model calls; safe to call again."""
-        if self._is_closed:
+        if self.is_closed:
             return
-        self._is_closed = True
-        self._llm_api.cancel()
+        self.is_closed = True
+        self._llm_api.close()
         try:
             for role in self.roles.values():
                 role.close()
@@ -223,3 +245,8 @@ class Session:
     def __exit__(self, *exc: object) -> None:
         """Stop the session."""
         self.stop()
+
+
+def _check_text(message: object) -> None:
+    if not isinstance(message, str) or not message.strip():
+        raise SessionError(f"A message is a text that says something, not {message!r}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from taskweaver.memory.attachment import AttachmentType
@@ -29,6 +29,7 @@ class Turn:
         emitter: Where events go.
         max_posts: Most messages between roles.
         stuck_after: Repetitions before a nudge; one more after it ends the round.
+        check: Asked before each role's answer; raises when the round must not go on.
     """
 
     memory: Memory
@@ -37,6 +38,7 @@ class Turn:
     emitter: SessionEventEmitter
     max_posts: int
     stuck_after: int
+    check: Callable[[], None]
 
     def play(self, round_: Round) -> Post:
         """Carry posts between roles until one is for the user; return that one.
@@ -44,13 +46,14 @@ class Turn:
         Raises:
             RoundLimit: If the roles do not come to an end.
             UnknownRole: If a post is for a role that does not take part.
-            TaskWeaverError: If a role cannot answer.
+            TaskWeaverError: If a role cannot answer, or `check` forbids it.
         """
         post = Post.create(round_.user_query, USER, self.leader)
         for _ in range(self.max_posts):
             self.memory.add_post(round_, post)
             if post.send_to == USER:
                 return post
+            self.check()
             post = self._answer(round_, post)
         raise RoundLimit(
             f"The roles exchanged {self.max_posts} messages without an answer. Ask for less at"

@@ -6,12 +6,15 @@ import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from taskweaver.session.errors import FileNotAdded
 
 _WORD = re.compile(r"[^\s`'\"<>|*?]+")
 _TRAILING = ".,;:!?)]}"
+
+_Stamp = tuple[int, int]
+"""When a file was last written, in ns, and its size in bytes."""
 
 
 class AddedFile(TypedDict):
@@ -75,16 +78,62 @@ def mentioned_files(message: str, folder: Path) -> dict[str, Path]:
     return found | spaced
 
 
-def bring(cwd: Path, files: Sequence[AddedFile], mentioned: Mapping[str, Path]) -> list[str]:
-    """Add the user's files, and those a message names that are not there yet.
+class WorkingFiles:
+    """The user's files in a working directory: each is brought once, and again when it changed.
 
-    Raises:
-        FileNotAdded: If one cannot be read or written.
+    A copy that code has changed since is the user's work too: it is kept, and that is said.
     """
-    given = {Path(file["name"]).name for file in files}
-    new: list[AddedFile] = [
-        {"name": name, "path": path}
-        for name, path in mentioned.items()
-        if name not in given and not (cwd / name).exists()
-    ]
-    return add_files(cwd, [*files, *new])
+
+    def __init__(self, cwd: Path) -> None:
+        self._cwd = cwd
+        self._brought: dict[str, tuple[_Stamp, _Stamp]] = {}
+
+    def bring(self, files: Sequence[AddedFile], mentioned: Mapping[str, Path]) -> list[str]:
+        """Add the user's files, and those a message names that are new or changed.
+
+        Args:
+            files: Files the user gives; they replace what is there.
+            mentioned: Files of the data folder that a message names, by name.
+
+        Returns:
+            What was done, a line each, in words for the roles.
+
+        Raises:
+            FileNotAdded: If one cannot be read or written.
+        """
+        given = {Path(file["name"]).name for file in files}
+        named = {name: path for name, path in mentioned.items() if name not in given}
+        states = {name: self._state(name, path) for name, path in named.items()}
+        new = [name for name, state in states.items() if state == "new"]
+        changed = [name for name, state in states.items() if state == "changed"]
+        kept = [name for name, state in states.items() if state == "kept"]
+        added = add_files(self._cwd, files)
+        for name in new + changed:
+            added += add_files(self._cwd, [{"name": name, "path": named[name]}])
+        for name in new + changed + kept:
+            self._brought[name] = _stamp(named[name]), _stamp(self._cwd / name)
+        notes = {
+            "files added": added,
+            "files changed, read them again": changed,
+            "files changed in the data folder, but not the copy here, which code changed": kept,
+        }
+        return [f"{what}: {', '.join(names)}." for what, names in notes.items() if names]
+
+    def _state(self, name: str, source: Path) -> Literal["new", "same", "changed", "kept"]:
+        copy = self._cwd / name
+        if not copy.exists():
+            return "new"
+        if name not in self._brought:  # code or the user put it there
+            return "same"
+        source_then, copy_then = self._brought[name]
+        if _stamp(source) == source_then:
+            return "same"
+        return "changed" if _stamp(copy) == copy_then else "kept"
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        facts = path.stat()
+    except OSError as error:
+        raise FileNotAdded(f"{path} cannot be read: {error.strerror}") from error
+    return facts.st_mtime_ns, facts.st_size

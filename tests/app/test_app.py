@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import Listener, Script, code_reply, make_project, planner_reply
@@ -15,7 +16,12 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.module.events import RoundEventType, SessionEventType
+from taskweaver.module.events import (
+    PostEventType,
+    RoundEventType,
+    SessionEventType,
+    TaskWeaverEvent,
+)
 from taskweaver.role.errors import RoleError, UnknownRole
 from taskweaver.session.errors import FileNotAdded, SessionBusy, SessionClosed, SessionError
 
@@ -169,8 +175,12 @@ def test_a_plugin_that_breaks_in_the_kernel_is_left_out_and_the_chat_goes_on(pro
         (plugins / f"{name}.py").write_text(f"{source}def {name}():\n    {body}\n")
     script = Script([code_reply("good()")])
     config = {"session.roles": ["code_interpreter"]}
+    listener = Listener()
     with TaskWeaverApp(project, model=script, config=config) as app:
-        round_ = app.get_session().send_message("go")
+        round_ = app.get_session().send_message("go", listener)
+    (warning,) = listener.messages(RoundEventType.round_warning)
+    assert "'bad'" in warning
+    assert "RuntimeError: no" in warning
     assert "7" in round_.post_list[-1].message
     assert "def good(" in script.last()
     assert "def bad(" not in script.last()
@@ -269,6 +279,55 @@ def test_an_interrupt_from_another_thread_gives_up_the_model_call(project: Path)
         let_go.set()
         thread.join(10)
         assert states == ["failed"]
+
+
+@pytest.mark.parametrize("way", ["stop", "interrupt"])
+def test_a_round_given_up_between_two_steps_asks_nobody_further(project: Path, way: str) -> None:
+    script = Script([planner_reply("CodeInterpreter", "work")])
+
+    class GivesUp:
+        def handle(self, event: TaskWeaverEvent) -> None:
+            if event.t is PostEventType.post_end:
+                getattr(session, way)()
+
+    with TaskWeaverApp(project, model=script) as app:
+        session = app.get_session()
+        assert session.send_message("x", GivesUp()).state == "failed"
+    assert len(script.prompts) == 1
+
+
+@pytest.mark.parametrize("message", ["", " \n", None, 5, b"x"])
+def test_what_is_no_message_is_refused_before_anything_is_asked(
+    project: Path, message: Any
+) -> None:
+    with TaskWeaverApp(project, model=Script([])) as app:
+        session = app.get_session()
+        with pytest.raises(SessionError, match="A message is a text"):
+            session.send_message(message)
+        assert session.memory.conversation.rounds == []
+
+
+def test_a_stopped_application_or_session_is_not_handed_out(project: Path) -> None:
+    with TaskWeaverApp(project, model=answer) as app:
+        session = app.get_session()
+        session.stop()
+        with pytest.raises(SessionError, match="stopped"):
+            app.get_session(session.session_id)
+        other = app.get_session()
+    assert other.is_closed
+    with pytest.raises(SessionClosed, match="application was stopped"):
+        app.get_session()
+
+
+def test_an_edited_data_file_is_brought_again_and_that_is_said(project: Path) -> None:
+    script = Script([planner_reply("User", "ok")] * 2)
+    with TaskWeaverApp(project, model=script) as app:
+        session = app.get_session()
+        session.send_message("look at tiny.csv")
+        (project / "data" / "tiny.csv").write_text("Region,Count\nNorth,30\n")
+        session.send_message("look at tiny.csv once more")
+        assert (session.execution_cwd / "tiny.csv").read_text().endswith("30\n")
+    assert "files changed, read them again: tiny.csv." in script.last()
 
 
 def test_a_session_answers_one_message_at_a_time_and_none_after_its_end(project: Path) -> None:

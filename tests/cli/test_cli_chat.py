@@ -141,6 +141,17 @@ def test_doctor_fails_on_what_is_broken(project: Path) -> None:
     assert {("config", "warn"), ("broken", "fail"), ("kernel", "ok")} <= found
 
 
+def test_doctor_loads_each_plugin_as_a_session_would(project: Path) -> None:
+    text = "name: late\ndescription: d\nparameters: []\nreturns: []\n"
+    (project / "plugins" / "late.yaml").write_text(text)
+    (project / "plugins" / "late.py").write_text("raise SystemExit(3)\n")
+    result = ask(project, "doctor")
+    assert result.exit_code == 1
+    (line,) = (line for line in result.output.splitlines() if line.startswith("fail"))
+    assert "'late'" in line
+    assert "SystemExit" in line
+
+
 def _take_terminal() -> None:
     """Make standard input the controlling terminal, so that Ctrl-C becomes a signal."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -45,6 +45,28 @@ def test_a_value_of_the_wrong_type_is_an_error() -> None:
         warnings(("echo",), echo__use_example="perhaps")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("session.max_internal_chat_round_num", -1),
+        ("session.max_internal_chat_round_num", "0"),
+        ("execution.cell_timeout_s", 0),
+        ("planner.compaction_threshold", 0),
+        ("llm.max_retries", -1),
+        ("code_interpreter.max_retry_count", -2),
+    ],
+)
+def test_a_number_below_its_least_value_is_an_error(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=rf"{name}: .*must be at least .*{value}"):
+        check(AppConfigSource(None, {name: value}))
+    with pytest.raises(ConfigError, match="at least"):
+        AppConfigSource().set_config_value(name, "float", float(str(value)))
+
+
+def test_a_seed_may_be_any_number() -> None:
+    assert check(AppConfigSource(None, {"llm.seed": -5})) == []
+
+
 def test_the_environment_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXECUTION_CELL_TIMEOUT_S", "long")
     with pytest.raises(ConfigError, match="the environment variable EXECUTION_CELL_TIMEOUT_S"):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskweaver.session.errors import FileNotAdded
-from taskweaver.session.workdir import add_files, bring, mentioned_files
+from taskweaver.session.workdir import WorkingFiles, add_files, mentioned_files
 
 
 def test_a_file_is_copied_under_its_own_name(tmp_path: Path) -> None:
@@ -95,13 +95,46 @@ def test_a_missing_data_folder_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_already_there_is_not_overwritten_by_a_mention(tmp_path: Path) -> None:
+    data, cwd = folders(tmp_path)
+    (data / "a.csv").write_text("original")
+    (cwd / "a.csv").write_text("changed by code")
+    assert WorkingFiles(cwd).bring([], mentioned_files("a.csv", data)) == []
+    assert (cwd / "a.csv").read_text() == "changed by code"
+
+
+def test_a_file_that_changed_since_is_brought_again(tmp_path: Path) -> None:
+    data, cwd = folders(tmp_path)
+    files = WorkingFiles(cwd)
+    (data / "a.csv").write_text("one")
+    assert files.bring([], mentioned_files("a.csv", data)) == ["files added: a.csv."]
+    assert files.bring([], mentioned_files("a.csv", data)) == []
+    (data / "a.csv").write_text("another")
+    first, second = files.bring([], mentioned_files("a.csv", data))
+    assert first == "files added: a.csv."
+    assert second == "files changed, read them again: a.csv."
+    assert (cwd / "a.csv").read_text() == "another"
+
+
+def test_a_copy_that_code_changed_is_kept_and_that_is_said_once(tmp_path: Path) -> None:
+    data, cwd = folders(tmp_path)
+    files = WorkingFiles(cwd)
+    (data / "a.csv").write_text("one")
+    files.bring([], mentioned_files("a.csv", data))
+    (cwd / "a.csv").write_text("work of code")
+    assert files.bring([], mentioned_files("a.csv", data)) == []
+    (data / "a.csv").write_text("another")
+    (note,) = files.bring([], mentioned_files("a.csv", data))
+    assert "a.csv" in note
+    assert "not the copy here" in note
+    assert (cwd / "a.csv").read_text() == "work of code"
+    assert files.bring([], mentioned_files("a.csv", data)) == []
+
+
+def folders(tmp_path: Path) -> tuple[Path, Path]:
     data, cwd = tmp_path / "data", tmp_path / "cwd"
     data.mkdir()
     cwd.mkdir()
-    (data / "a.csv").write_text("original")
-    (cwd / "a.csv").write_text("changed by code")
-    assert bring(cwd, [], mentioned_files("a.csv", data)) == []
-    assert (cwd / "a.csv").read_text() == "changed by code"
+    return data, cwd
 
 
 @given(st.text())

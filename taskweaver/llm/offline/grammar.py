@@ -27,7 +27,7 @@ _FILE = re.compile(
     rf"|([^\s`'\"(),;:]+\.(?:{_EXTENSIONS})(?:#\w+)?)\b",
     re.I,
 )
-_ADDED = re.compile(r"^files added: (.+)\.$", re.MULTILINE)
+_ADDED = re.compile(r"^files (?:added|changed)[^:\n]*: (.+)\.$", re.MULTILINE)
 _LIST = rf"{MARK}(?:\s*(?:,|and|&|,\s*and)\s*(?:the\s+)?{MARK})*"
 _FUNCTIONS = {
     "mean": r"means?|averages?|avg",
