@@ -6,40 +6,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
 
-KeyType = Literal["str", "bool", "int", "float", "list", "dict", "enum", "path"]
+from taskweaver.config.key import Key, KeyType, enum
+from taskweaver.config.memory_keys import MEMORY_KEYS
 
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One configuration key.
-
-    Attributes:
-        name: Dotted name; a leading ``{role}`` stands for any role's name.
-        type: How its value is read.
-        default: Value when nobody sets it; None means not set.
-        doc: What it does, with units.
-        choices: Allowed values of an ``enum``.
-        minimum: Least value of a number; None for none.
-    """
-
-    name: str
-    type: KeyType
-    default: Any
-    doc: str
-    choices: tuple[str, ...] = ()
-    minimum: float | None = 0
-
-
-def _enum(name: str, default: str, choices: str, doc: str) -> Key:
-    return Key(name, "enum", default, doc, tuple(choices.split()))
-
+__all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
 
 KEYS: tuple[Key, ...] = (
     # The model
-    _enum(
+    enum(
         "llm.api_type",
         "auto",
         "auto openai azure offline function recorded ollama lmstudio llamacpp vllm groq qwen"
@@ -52,7 +28,7 @@ KEYS: tuple[Key, ...] = (
     Key("llm.api_key", "str", None, "Key for the endpoint. Better set as `LLM_API_KEY`."),
     Key("llm.model", "str", None, "Model name; none takes the preset's, or the server's only one."),
     Key("llm.api_version", "str", "2024-10-21", "API version of an Azure endpoint."),
-    _enum(
+    enum(
         "llm.response_format",
         "auto",
         "auto json_schema json_object text",
@@ -107,7 +83,7 @@ KEYS: tuple[Key, ...] = (
     Key("llm.call_timeout_s", "float", 600.0, "Longest time in seconds for one call.", minimum=0.1),
     Key("llm.prompt_price", "float", None, "Price of a million prompt tokens, in any currency."),
     Key("llm.completion_price", "float", None, "Price of a million completion tokens."),
-    _enum(
+    enum(
         "llm.recorded.mode",
         "play_or_record",
         "record play play_or_record",
@@ -117,7 +93,7 @@ KEYS: tuple[Key, ...] = (
         "llm.recorded.path", "path", "${AppBaseDir}/cache/recorded.yaml", "File of the recordings."
     ),
     Key("llm.recorded.api_type", "str", "auto", "Who is asked when `recorded` records."),
-    _enum(
+    enum(
         "llm.embedding_api_type",
         "none",
         "none openai",
@@ -234,6 +210,7 @@ KEYS: tuple[Key, ...] = (
         "",
         "Alias of the model that summarises; empty takes the role's.",
     ),
+    *MEMORY_KEYS,
     # Execution
     Key(
         "execution_service.env_dir",

@@ -1,0 +1,34 @@
+"""What a configuration key is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+KeyType = Literal["str", "bool", "int", "float", "list", "dict", "enum", "path"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One configuration key.
+
+    Attributes:
+        name: Dotted name; a leading ``{role}`` stands for any role's name.
+        type: How its value is read.
+        default: Value when nobody sets it; None means not set.
+        doc: What it does, with units.
+        choices: Allowed values of an ``enum``.
+        minimum: Least value of a number; None for none.
+    """
+
+    name: str
+    type: KeyType
+    default: Any
+    doc: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = 0
+
+
+def enum(name: str, default: str, choices: str, doc: str) -> Key:
+    """Return a key with choices, given as words."""
+    return Key(name, "enum", default, doc, tuple(choices.split()))

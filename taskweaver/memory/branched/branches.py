@@ -1,0 +1,298 @@
+"""Branches: forks, what each sees, and how it ends.
+
+A branch sees its own rows and, of each ancestor, the rows up to the fork: a path of segments.
+Fork points never change, so a path never does, and is kept. A live ancestor's later rows are
+seen too.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from heapq import merge
+from typing import Any
+from uuid import uuid4
+
+from taskweaver.memory.branched.database import Database, Writer
+from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
+from taskweaver.memory.branched.types import FOREVER, Branch, BranchState, Path, Segment, Tier
+
+_COLUMNS = "id, name, node_uid, parent_id, fork_seq, live, state, created_at"
+_KEPT_PATHS = 4096
+_PATH = """
+WITH RECURSIVE line (id, parent_id, fork_seq, live, depth) AS (
+    SELECT id, parent_id, fork_seq, live, 0 FROM branches WHERE id = ?
+    UNION ALL
+    SELECT b.id, b.parent_id, b.fork_seq, b.live, depth + 1
+    FROM branches b JOIN line ON b.id = line.parent_id
+)
+SELECT id, fork_seq, live FROM line ORDER BY depth
+"""
+_NEVER_LIVE = ("digests", "exclusions")
+"""What a live ancestor concludes for itself is no fact for its descendants."""
+
+
+class Branches:
+    """The tree of branches in a file."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._paths: OrderedDict[tuple[int, Tier], Path] = OrderedDict()
+
+    def create(self, parent: str | None, name: str, **options: Any) -> Branch:
+        """Make a branch in a transaction of its own; see `add`."""
+        return self._database.write(lambda writer: self.add(writer, parent, name, **options))
+
+    def add(  # noqa: PLR0913 - what a branch is made of
+        self,
+        writer: Writer,
+        parent: str | None,
+        name: str = "",
+        *,
+        node_uid: str | None = None,
+        at: int | None = None,
+        live: bool = False,
+    ) -> Branch:
+        """Make a branch that sees what its parent sees now, or saw at a row.
+
+        Args:
+            writer: The transaction.
+            parent: Id of the parent; None makes a root.
+            name: Id of the branch; empty for a random one.
+            node_uid: Another name.
+            at: Newest sequence number it sees of its parent; None for the present.
+            live: Whether its later writes are seen by its descendants.
+
+        Raises:
+            UnknownBranch: If there is no such parent.
+            BranchSealed: If the parent was pruned.
+            InvalidUpdate: If the id is taken, or `at` lies in the future.
+        """
+        name = name or uuid4().hex
+        check_name(name)
+        connection = writer.connection
+        above = None if parent is None else self.find(connection, parent)
+        if above is not None and above.state == "pruned":
+            raise BranchSealed(f"Branch {above.id!r} was pruned; fork another one.")
+        now = self._database.now_seq(connection)
+        if at is not None and not 0 <= at <= now:
+            raise InvalidUpdate("at", f"must lie between 0 and {now}, not {at}")
+        values = (
+            name,
+            node_uid,
+            None if above is None else above.number,
+            now if at is None else at,
+            int(live),
+            writer.now,
+        )
+        try:
+            cursor = connection.execute(
+                "INSERT INTO branches (name, node_uid, parent_id, fork_seq, live, created_at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                values,
+            )
+        except sqlite3.IntegrityError as error:
+            raise InvalidUpdate("branch_id", f"{name!r} is taken") from error
+        number = int(cursor.lastrowid or 0)
+        return Branch(number, name, node_uid, values[2], values[3], live, "open", writer.now)
+
+    def find(self, connection: sqlite3.Connection, branch_id: str) -> Branch:
+        """Return the branch with an id, or with a node uid.
+
+        Raises:
+            UnknownBranch: If there is none, or the uid is that of several.
+        """
+        row = connection.execute(
+            f"SELECT {_COLUMNS} FROM branches WHERE name = ?", (branch_id,)
+        ).fetchone()
+        rows = [row] if row else _by_uid(connection, branch_id)
+        if len(rows) != 1:
+            problem = f"is the node of {len(rows)} branches" if rows else "is no branch here"
+            raise UnknownBranch(f"{branch_id!r} {problem}.")
+        return _branch(rows[0])
+
+    def writable(self, writer: Writer, branch_id: str) -> Branch:
+        """Return a branch that takes writes.
+
+        Raises:
+            UnknownBranch: If there is none.
+            BranchSealed: If it takes none.
+        """
+        branch = self.find(writer.connection, branch_id)
+        if branch.state != "open":
+            raise BranchSealed(f"Branch {branch.id!r} is {branch.state}; fork it to write on.")
+        return branch
+
+    def all(self, connection: sqlite3.Connection) -> list[Branch]:
+        """Return every branch, parents before children."""
+        rows = connection.execute(f"SELECT {_COLUMNS} FROM branches ORDER BY id")
+        return [_branch(row) for row in rows]
+
+    def root(self, connection: sqlite3.Connection) -> Branch | None:
+        """Return the oldest root, or None in an empty file."""
+        row = connection.execute(
+            f"SELECT {_COLUMNS} FROM branches WHERE parent_id IS NULL ORDER BY id LIMIT 1"
+        ).fetchone()
+        return _branch(row) if row else None
+
+    def set_state(self, writer: Writer, branch: Branch, state: BranchState) -> None:
+        """Seal, prune or open a branch."""
+        writer.connection.execute(
+            "UPDATE branches SET state = ? WHERE id = ?", (state, branch.number)
+        )
+
+    def set_node_uid(self, writer: Writer, branch: Branch, node_uid: str) -> None:
+        """Give a branch its other name."""
+        check_name(node_uid)
+        writer.connection.execute(
+            "UPDATE branches SET node_uid = ? WHERE id = ?", (node_uid, branch.number)
+        )
+
+    def path(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        tier: Tier | None = None,
+        at: int | None = None,
+    ) -> Path:
+        """Return what a branch sees, its own segment first.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            tier: Leave out segments without a row in this tier; None keeps all.
+            at: Newest sequence number that is seen; None for the present.
+        """
+        path = (
+            self._line(connection, branch)
+            if tier is None
+            else self._tier_path(connection, branch, tier)
+        )
+        if at is None:
+            return path
+        return tuple(Segment(number, min(up_to, at)) for number, up_to in path)
+
+    def _line(self, connection: sqlite3.Connection, branch: Branch) -> Path:
+        return _segments(connection.execute(_PATH, (branch.number,)), keep_live=True)
+
+    def _tier_path(self, connection: sqlite3.Connection, branch: Branch, tier: Tier) -> Path:
+        key = (branch.number, tier)
+        with self._lock:
+            kept = self._paths.get(key)
+            above = self._paths.get((branch.parent or 0, tier))
+        if kept is not None:
+            return kept
+        if above is not None and branch.parent is not None:
+            path = self._below(connection, branch, tier, above)
+        else:
+            rows = connection.execute(_PATH, (branch.number,))
+            line = _segments(rows, keep_live=tier not in _NEVER_LIVE)
+            path = _with_rows(connection, tier, line)
+        with self._lock:
+            self._paths[key] = path
+            while len(self._paths) > _KEPT_PATHS:
+                self._paths.popitem(last=False)
+        return path
+
+    def _below(
+        self, connection: sqlite3.Connection, branch: Branch, tier: Tier, above: Path
+    ) -> Path:
+        """Derive a path from the parent's: its own segment ends at the fork, the rest stays."""
+        fork, parent = branch.fork_seq, branch.parent
+        rest = [
+            segment
+            if segment.up_to == FOREVER
+            else Segment(segment.branch, min(segment.up_to, fork))
+            for segment in above
+            if segment.branch != parent
+        ]
+        own = next((segment for segment in above if segment.branch == parent), None)
+        if own is not None:
+            is_live = tier not in _NEVER_LIVE and _is_live(connection, own.branch)
+            end = FOREVER if is_live else fork
+            if end == FOREVER or _has_rows(connection, tier, Segment(own.branch, end)):
+                rest.insert(0, Segment(own.branch, end))
+        return (Segment(branch.number, FOREVER), *rest)
+
+    def forget(self) -> None:
+        """Forget every path that was kept, after rows or branches were removed."""
+        with self._lock:
+            self._paths.clear()
+
+
+def check_name(name: object) -> None:
+    """Raise unless this can be a branch's name.
+
+    Raises:
+        InvalidUpdate: If it is empty, longer than 200 characters, or not plain text.
+    """
+    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+        raise InvalidUpdate("branch_id", f"must be 1 to 200 printable characters, not {name!r:.60}")
+
+
+def newest_first(
+    connection: sqlite3.Connection,
+    path: Path,
+    fetch: Callable[[sqlite3.Connection, Segment], Iterator[tuple[Any, ...]]],
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a path, newest first, reading no further than is asked for.
+
+    Segments follow each other in time, so they are walked one after another; only a live
+    ancestor's rows can lie between others', and are merged in.
+
+    Args:
+        connection: Open on the file.
+        path: The segments.
+        fetch: Yields the rows of one segment, newest first, the sequence number in front.
+    """
+    live = [segment for segment in path[1:] if segment.up_to == FOREVER]
+    rest = [segment for segment in path if segment not in live]
+
+    def walk() -> Iterator[tuple[Any, ...]]:
+        for segment in rest:
+            yield from fetch(connection, segment)
+
+    if not live:
+        yield from walk()
+        return
+    streams = [walk(), *(fetch(connection, segment) for segment in live)]
+    yield from merge(*streams, key=lambda row: -row[0])
+
+
+def _segments(rows: Iterator[tuple[int, int, int]], *, keep_live: bool) -> Path:
+    segments, end = [], FOREVER
+    for number, fork_seq, live in rows:
+        segments.append(Segment(number, FOREVER if live and keep_live else end))
+        end = min(end, fork_seq)
+    return tuple(segments)
+
+
+def _with_rows(connection: sqlite3.Connection, tier: Tier, line: Path) -> Path:
+    """Leave out ancestors without a row in a tier; none can appear in a stretch of the past."""
+    return tuple(
+        segment
+        for place, segment in enumerate(line)
+        if place == 0 or segment.up_to == FOREVER or _has_rows(connection, tier, segment)
+    )
+
+
+def _has_rows(connection: sqlite3.Connection, tier: Tier, segment: Segment) -> bool:
+    query = f"SELECT 1 FROM {tier} WHERE branch_id = ? AND seq <= ? LIMIT 1"
+    return connection.execute(query, segment).fetchone() is not None
+
+
+def _is_live(connection: sqlite3.Connection, number: int) -> bool:
+    row = connection.execute("SELECT live FROM branches WHERE id = ?", (number,)).fetchone()
+    return bool(row and row[0])
+
+
+def _by_uid(connection: sqlite3.Connection, uid: str) -> list[tuple[Any, ...]]:
+    query = f"SELECT {_COLUMNS} FROM branches WHERE node_uid = ?"
+    return connection.execute(query, (uid,)).fetchall()
+
+
+def _branch(row: tuple[Any, ...]) -> Branch:
+    return Branch(*row[:5], bool(row[5]), row[6], row[7])

@@ -1,0 +1,278 @@
+"""One SQLite file: who writes when, who reads what.
+
+Writers queue up, and whoever holds the lock commits for all that wait: one transaction and one
+sync for many writers, and no thread of its own to hand work to or to leave behind (see
+docs/decisions/0006-branched-memory.md). Each command has a savepoint, so one that fails takes
+nothing of the others with it. `Database.write` returns after the commit. Readers have a
+connection per thread and see the newest commit. Several processes may open the same file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, cast
+from weakref import ref
+
+from taskweaver.memory.branched import schema
+from taskweaver.memory.branched.errors import StoreClosed, StoreUnwritable, translated
+
+R = TypeVar("R")
+
+_BUSY_TIMEOUT_S = 30.0
+_MOST_AT_ONCE = 256
+_PAGES_TO_CHECKPOINT = 2000
+
+
+class Writer:
+    """The one transaction that is open for writing.
+
+    Attributes:
+        connection: Its connection.
+        now: Its time, in seconds since 1970.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
+        self.connection = connection
+        self.now = now
+
+    def tick(self) -> int:
+        """Return the next sequence number."""
+        row = self.connection.execute("UPDATE clock SET seq = seq + 1 RETURNING seq").fetchone()
+        return int(row[0])
+
+    def insert(self, table: str, **values: object) -> int:
+        """Add a row under the next sequence number, and return that."""
+        seq = self.tick()
+        names = ", ".join(["seq", *values])
+        marks = ", ".join("?" * (len(values) + 1))
+        self.connection.execute(
+            f"INSERT INTO {table} ({names}) VALUES ({marks})", (seq, *values.values())
+        )
+        return seq
+
+
+class _Command(Generic[R]):
+    """A write that waits for its turn."""
+
+    def __init__(self, action: Callable[[Writer], R]) -> None:
+        self.action = action
+        self.is_done = False
+        self.result: R | None = None
+        self.error: BaseException | None = None
+
+    def run(self, writer: Writer) -> None:
+        connection = writer.connection
+        connection.execute("SAVEPOINT command")
+        try:
+            self.result = self.action(writer)
+        except Exception as error:
+            self.error = error
+            if not connection.in_transaction:  # SQLite itself rolled the transaction back
+                raise
+            connection.execute("ROLLBACK TO command")
+        connection.execute("RELEASE command")
+
+    def outcome(self) -> R:
+        if self.error is not None:
+            raise self.error
+        return cast("R", self.result)
+
+
+class Database:
+    """The file of a memory. Close it when done.
+
+    Attributes:
+        path: The file.
+        has_search: Whether it has a full-text index.
+        clock: Returns the time, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Literal["FULL", "NORMAL"] = "FULL",
+        use_fts: Literal["auto", "on", "off"] = "auto",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Open a file, and make or migrate its tables.
+
+        Raises:
+            StoreTooNew: If a newer version wrote it.
+            StoreCorrupt: If it is damaged, or another application's.
+            StoreUnwritable: If it cannot be written, or `use_fts` is ``on`` and SQLite lacks FTS5.
+            StoreBusy: If another process holds it for too long.
+        """
+        self.path = path
+        self.clock = clock
+        self._lock = threading.Lock()
+        self._waiting: deque[_Command[Any]] = deque()
+        self._readers_lock = threading.Lock()
+        self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
+        self._local = threading.local()
+        self._is_closed = False
+        with translated(path):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreUnwritable(f"{path} cannot be made: {error}") from error
+            self._writing = self._connect()
+            try:
+                self.has_search = self._prepare(synchronous, use_fts)
+            except BaseException:
+                self._writing.close()
+                raise
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+    def _prepare(self, synchronous: str, use_fts: str) -> bool:
+        connection = self._writing
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
+        if not schema.is_current(connection, self.path):
+            connection.execute("PRAGMA journal_mode = WAL")
+            with self._transaction(connection):
+                schema.migrate(connection, self.path, now=self.clock())
+        if schema.has_search(connection):
+            return use_fts != "off"
+        if use_fts == "off":
+            return False
+        with self._transaction(connection):
+            has_search = schema.add_search(connection)
+        if use_fts == "on" and not has_search:
+            raise StoreUnwritable("memory.use_fts is `on`, and this SQLite has no FTS5.")
+        return has_search
+
+    @contextmanager
+    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def write(self, action: Callable[[Writer], R]) -> R:
+        """Run an action in a write transaction, and return its result after the commit.
+
+        The action may be run once only, in the calling thread or another writer's, and must not
+        call `write` itself.
+
+        Raises:
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreClosed: If the memory was closed.
+            BranchedMemoryError: Whatever the action raises; it wrote nothing then.
+        """
+        command = _Command(action)
+        self._waiting.append(command)
+        with self._lock:
+            while not command.is_done:
+                self._commit_waiting()
+        with translated(self.path):
+            return command.outcome()
+
+    def _commit_waiting(self) -> None:
+        """Commit what waits. Whatever goes wrong, each command is told."""
+        commands = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_AT_ONCE))]
+        try:
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            with self._transaction(self._writing):
+                writer = Writer(self._writing, self.clock())
+                for command in commands:
+                    command.run(writer)
+        except Exception as error:
+            for command in commands:
+                command.error = command.error or error
+        except BaseException:
+            for command in commands:
+                command.error = command.error or StoreUnwritable(
+                    "The write was interrupted, and nothing of it was kept."
+                )
+            raise
+        finally:
+            for command in commands:
+                command.is_done = True
+
+    @property
+    def reading(self) -> sqlite3.Connection:
+        """This thread's connection for reading; inside `snapshot` it sees one state.
+
+        Raises:
+            StoreClosed: If the memory was closed.
+        """
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._open_reader()
+        if self._is_closed:
+            raise StoreClosed(f"The memory {self.path} was closed.")
+        return connection
+
+    def _open_reader(self) -> sqlite3.Connection:
+        with self._readers_lock:
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            for thread, connection in self._readers:
+                if thread() is None:
+                    connection.close()
+            self._readers = [pair for pair in self._readers if pair[0]() is not None]
+            connection = self._connect()
+            connection.execute("PRAGMA query_only = ON")
+            self._readers.append((ref(threading.current_thread()), connection))
+        self._local.connection = connection
+        return connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Read one state in several queries; nested blocks see the outer one's."""
+        with translated(self.path):
+            connection = self.reading
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("COMMIT")
+
+    def now_seq(self, connection: sqlite3.Connection) -> int:
+        """Return the newest sequence number a connection sees."""
+        return int(connection.execute("SELECT seq FROM clock").fetchone()[0])
+
+    def backup(self, target: Path) -> None:
+        """Copy the file as it is now, while others write.
+
+        Raises:
+            StoreUnwritable: If `target` cannot be written.
+        """
+        partial = target.with_name(target.name + ".partial")
+        with translated(target), closing(sqlite3.connect(partial)) as copy:
+            self.reading.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        partial.replace(target)
+
+    def close(self) -> None:
+        """Finish what is being written and close every connection; safe to call again."""
+        with self._lock, self._readers_lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            for _, connection in self._readers:
+                connection.close()
+            self._readers.clear()
+            self._writing.close()

@@ -1,0 +1,123 @@
+"""What can go wrong with a branched memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from taskweaver.errors import TaskWeaverError
+
+
+class BranchedMemoryError(TaskWeaverError):
+    """Base of everything a memory refuses or cannot do. Nothing was written then."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        """What happened, and what to do."""
+        return self.detail
+
+
+class UnknownBranch(BranchedMemoryError):
+    """No branch, or more than one, has this id."""
+
+
+class BranchSealed(BranchedMemoryError):
+    """The branch takes no more writes."""
+
+
+class RecordNotVisible(BranchedMemoryError):
+    """The branch does not see such a record, or does not own it."""
+
+
+class InvalidUpdate(BranchedMemoryError):
+    """A value is malformed.
+
+    Attributes:
+        path: Where it stands, such as ``archival[2].text``.
+        problem: What is wrong with it.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        TaskWeaverError.__init__(self, path, problem)
+        self.path = path
+        self.problem = problem
+        self.detail = f"{path}: {problem}"
+
+
+class MemoryUpdateError(BranchedMemoryError):
+    """A reply has no usable ``<memory_update>`` block; the text says how to write one."""
+
+
+class MissingMemoryUpdateError(MemoryUpdateError):
+    """A block was required and there is none."""
+
+
+class MalformedMemoryUpdateError(MemoryUpdateError):
+    """There is a block, and it cannot be read."""
+
+
+class ForbiddenMemoryUpdateError(MemoryUpdateError):
+    """There is a block where none may be, or more than one."""
+
+
+class StoreBusy(BranchedMemoryError):
+    """Another process held the file for too long."""
+
+
+class StoreUnwritable(BranchedMemoryError):
+    """The disk is full, or the file may not be written."""
+
+
+class StoreCorrupt(BranchedMemoryError):
+    """The file is damaged, or it is not one of ours."""
+
+
+class StoreTooNew(BranchedMemoryError):
+    """A newer version of the program wrote the file."""
+
+
+class StoreClosed(BranchedMemoryError):
+    """The memory was closed."""
+
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_UNWRITABLE = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+}
+_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+
+
+@contextmanager
+def translated(path: object) -> Iterator[None]:
+    """Raise SQLite's errors inside the block as ours.
+
+    Args:
+        path: The file, for the message.
+    """
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        if "closed database" in str(error):
+            raise StoreClosed(f"The memory {path} was closed.") from error
+        raise
+    except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if code in _BUSY:
+            raise StoreBusy(f"{path} is held by another process: {error}. Try again.") from error
+        if code in _UNWRITABLE:
+            raise StoreUnwritable(
+                f"{path} cannot be written: {error}. Check the disk and the file's rights."
+            ) from error
+        if code in _CORRUPT:
+            raise StoreCorrupt(
+                f"{path} is damaged or no memory of ours: {error}. Restore a backup."
+            ) from error
+        raise

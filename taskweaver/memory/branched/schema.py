@@ -1,0 +1,218 @@
+"""The tables of a memory file, and how older files become today's.
+
+Every row of a tier has a sequence number from the one clock, and stands on one branch. Rows are
+only ever added: a new value, a tombstone, a repetition or a digest is a row of its own, so what a
+branch saw at a sequence number can be read again exactly.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from taskweaver.memory.branched import original
+from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew
+
+APPLICATION_ID = 0x5457_4D42  # "TWMB"
+TIERS = ("core_kv", "events", "archival", "exclusions", "digests")
+
+_TABLES = """
+CREATE TABLE clock (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    seq INTEGER NOT NULL
+) STRICT;
+INSERT INTO clock VALUES (1, 0);
+
+CREATE TABLE branches (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    node_uid TEXT,
+    parent_id INTEGER REFERENCES branches (id),
+    fork_seq INTEGER NOT NULL,
+    live INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'sealed', 'pruned')),
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX branches_node_uid ON branches (node_uid) WHERE node_uid IS NOT NULL;
+CREATE INDEX branches_parent ON branches (parent_id);
+
+CREATE TABLE core_kv (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    key TEXT NOT NULL,
+    value TEXT,
+    importance INTEGER NOT NULL CHECK (importance BETWEEN 1 AND 5),
+    expires_at REAL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX core_kv_branch ON core_kv (branch_id, key, seq);
+
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    data TEXT NOT NULL,
+    repeats INTEGER,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX events_branch ON events (branch_id, seq);
+
+CREATE TABLE exclusions (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    event_seq INTEGER NOT NULL
+) STRICT;
+CREATE INDEX exclusions_branch ON exclusions (branch_id, seq);
+
+CREATE TABLE digests (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    subject TEXT NOT NULL,
+    up_to_seq INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX digests_branch ON digests (branch_id, subject, seq);
+
+CREATE TABLE archival (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    record INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    meta TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX archival_branch ON archival (branch_id, seq);
+CREATE INDEX archival_record ON archival (record, branch_id, seq);
+
+CREATE TABLE injections (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    task_hint TEXT,
+    chars INTEGER NOT NULL,
+    shown TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX injections_branch ON injections (branch_id, seq);
+
+CREATE TABLE applied_blocks (
+    id TEXT PRIMARY KEY,
+    results TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE compressions (
+    id TEXT PRIMARY KEY,
+    text TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+_SEARCH = """
+CREATE VIRTUAL TABLE archival_fts USING fts5 (
+    text, tags, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
+);
+CREATE TRIGGER archival_added AFTER INSERT ON archival BEGIN
+    INSERT INTO archival_fts (rowid, text, tags) VALUES (new.seq, new.text, new.tags);
+END;
+CREATE TRIGGER archival_removed AFTER DELETE ON archival BEGIN
+    INSERT INTO archival_fts (archival_fts, rowid, text, tags)
+    VALUES ('delete', old.seq, old.text, old.tags);
+END;
+"""
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_TABLES):
+        connection.execute(statement)
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script of ours; unlike `executescript` this leaves the transaction open."""
+    statements, rest = [], ""
+    for part in script.split(";"):
+        rest += part + ";"
+        if sqlite3.complete_statement(rest):
+            statements.append(rest.strip())
+            rest = ""
+    return [statement for statement in statements if statement != ";"]
+
+
+_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create,)
+"""What makes version n + 1 of version n; a new one is added at the end."""
+
+VERSION = len(_MIGRATIONS)
+
+
+def is_current(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether a file has today's tables.
+
+    Raises:
+        StoreTooNew: If a newer version wrote it.
+        StoreCorrupt: If it is another application's.
+    """
+    version, application = _marks(connection)
+    if application == APPLICATION_ID:
+        if version > VERSION:
+            raise StoreTooNew(
+                f"{path} was written by a newer version (format {version}, known up to"
+                f" {VERSION}). Update the program."
+            )
+        return version == VERSION
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if application or (tables and not original.is_original(tables)):
+        raise StoreCorrupt(f"{path} is a database of another application. Choose another file.")
+    return False
+
+
+def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> None:
+    """Bring a file to today's tables, inside the transaction that is open.
+
+    Raises:
+        StoreTooNew, StoreCorrupt: As `is_current`.
+    """
+    if is_current(connection, path):
+        return
+    version, application = _marks(connection)
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    is_foreign = application != APPLICATION_ID and bool(tables)
+    if is_foreign:
+        original.set_aside(connection)
+    for step in _MIGRATIONS[version if application == APPLICATION_ID else 0 :]:
+        step(connection)
+    if is_foreign:
+        original.copy_rows(connection, now=now)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def add_search(connection: sqlite3.Connection) -> bool:
+    """Make the full-text index if this SQLite has FTS5; return whether there is one."""
+    if has_search(connection):
+        return True
+    try:
+        connection.execute("CREATE VIRTUAL TABLE temp.probe USING fts5 (x)")
+        connection.execute("DROP TABLE temp.probe")
+    except sqlite3.OperationalError:
+        return False
+    for statement in _statements(_SEARCH):
+        connection.execute(statement)
+    connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
+    return True
+
+
+def has_search(connection: sqlite3.Connection) -> bool:
+    """Return whether the file has a full-text index."""
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'archival_fts'")
+    return found.fetchone() is not None
+
+
+def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    return int(version), int(application)

@@ -1,0 +1,234 @@
+"""What a branched memory takes and returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+FOREVER = 2**62
+"""A sequence number no row reaches: a branch's own rows, and those of a live one, have no end."""
+
+Tier = Literal["core_kv", "events", "archival", "exclusions", "digests"]
+"""A table of rows on branches."""
+
+BranchState = Literal["open", "sealed", "pruned"]
+PressureLevel = Literal["low", "medium", "high", "critical"]
+
+
+class TextModel(Protocol):
+    """A language model: a prompt in, its answer out. It may raise anything."""
+
+    def __call__(self, prompt: str, /) -> str:
+        """Return the answer to a prompt."""
+        ...
+
+
+class Segment(NamedTuple):
+    """A stretch of a branch's rows that another branch sees.
+
+    Attributes:
+        branch: Number of the branch.
+        up_to: Newest row that is seen, by sequence number.
+    """
+
+    branch: int
+    up_to: int
+
+
+Path = tuple[Segment, ...]
+"""What a branch sees: its own segment first, the root's last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A line of thought.
+
+    Attributes:
+        number: Its number in the file.
+        id: Its name, which callers know it by.
+        node_uid: Another name, of a tree-search node; may be None.
+        parent: Number of the branch it was forked from; None for a root.
+        fork_seq: Newest row of the parent it sees.
+        live: Whether its later writes are seen by its descendants too.
+        state: ``sealed`` and ``pruned`` branches take no writes; pruned ones may be collected.
+        created_at: When, in seconds since 1970; for display only.
+    """
+
+    number: int
+    id: str
+    node_uid: str | None
+    parent: int | None
+    fork_seq: int
+    live: bool
+    state: BranchState
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class CoreEntry:
+    """A key of core memory as a branch sees it.
+
+    Attributes:
+        seq: Sequence number of the row.
+        branch: Number of the branch that wrote it.
+        key: Its name.
+        value: Its value.
+        importance: From 1 to 5; 5 is never evicted.
+        expires_at: When it ends, in seconds since 1970; None for never.
+        created_at: When it was written.
+    """
+
+    seq: int
+    branch: int
+    key: str
+    value: str
+    importance: int
+    expires_at: float | None
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event of recall memory.
+
+    Attributes:
+        seq: Sequence number, and id, of its newest occurrence.
+        branch: Number of the branch that wrote it.
+        kind: What sort of event.
+        text: What happened.
+        tags: Tags.
+        data: Further fields.
+        count: How often it happened, one after the other.
+        created_at: When, in seconds since 1970.
+    """
+
+    seq: int
+    branch: int
+    kind: str
+    text: str
+    tags: tuple[str, ...]
+    data: dict[str, Any]
+    count: int
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of archival memory as a branch sees it.
+
+    Attributes:
+        id: Its id, the same in all its versions.
+        seq: Sequence number of this version.
+        branch: Number of the branch that wrote this version.
+        text: Its text.
+        tags: Tags.
+        meta: Further fields.
+        created_at: When this version was written.
+        score: Rank in a search, higher is better.
+        match: Whether it answers the query, or is merely recent.
+    """
+
+    id: int
+    seq: int
+    branch: int
+    text: str
+    tags: tuple[str, ...]
+    meta: dict[str, Any]
+    created_at: float
+    score: float = 0.0
+    match: Literal["query", "recency"] = "query"
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A summary of all events of a branch's view up to a row.
+
+    Attributes:
+        seq: Sequence number.
+        branch: Number of the branch that wrote it.
+        subject: What is summarised, such as ``recall``.
+        up_to: Newest row it covers.
+        count: How many events it covers.
+        text: The summary.
+        created_at: When it was made.
+    """
+
+    seq: int
+    branch: int
+    subject: str
+    up_to: int
+    count: int
+    text: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """How full a branch's memory is.
+
+    Attributes:
+        level: The level of the fuller of core and recall.
+        core_chars: Characters of the core memory in view.
+        core_ratio: Of the budget.
+        events: Events in view that no digest covers.
+        recall_ratio: Of the window.
+        recommendations: What would help, in the seeds' words.
+    """
+
+    level: PressureLevel
+    core_chars: int
+    core_ratio: float
+    events: int
+    recall_ratio: float
+    recommendations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of a rendered memory.
+
+    Attributes:
+        title: Its heading.
+        text: What is shown, heading included.
+        shown: Ids of what is shown: keys, or row numbers.
+        dropped: Ids of what did not fit.
+    """
+
+    title: str
+    text: str
+    shown: tuple[str | int, ...]
+    dropped: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenderResult:
+    """A memory as a prompt shows it.
+
+    Attributes:
+        text: The whole text.
+        seq: The state that was rendered; rendering at it again gives the same.
+        query: The query of the archival sections.
+        sections: Its parts, with what they show and leave out.
+        pressure: How full the memory is.
+    """
+
+    text: str
+    seq: int
+    query: str
+    sections: tuple[Section, ...]
+    pressure: Pressure
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """What a merge did.
+
+    Attributes:
+        taken: What was written to the target, in words.
+        conflicts: Core keys that both branches changed since they parted.
+        applied: Whether anything was written; a ``manual`` merge with conflicts writes nothing.
+    """
+
+    taken: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    applied: bool = True
