@@ -7,10 +7,11 @@ seen too.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from typing import Any
 from uuid import uuid4
@@ -46,7 +47,7 @@ class Branches:
         """Make a branch in a transaction of its own; see `add`."""
         return self._database.write(lambda writer: self.add(writer, parent, name, **options))
 
-    def add(  # noqa: PLR0913 - what a branch is made of
+    def add(
         self,
         writer: Writer,
         parent: str | None,
@@ -131,6 +132,11 @@ class Branches:
         rows = connection.execute(f"SELECT {_COLUMNS} FROM branches ORDER BY id")
         return [_branch(row) for row in rows]
 
+    def names(self, connection: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the ids of branches by number."""
+        query = "SELECT id, name FROM branches WHERE id IN (SELECT value FROM json_each(?))"
+        return dict(connection.execute(query, (json.dumps(sorted(set(numbers))),)).fetchall())
+
     def root(self, connection: sqlite3.Connection) -> Branch | None:
         """Return the oldest root, or None in an empty file."""
         row = connection.execute(
@@ -178,6 +184,20 @@ class Branches:
     def _line(self, connection: sqlite3.Connection, branch: Branch) -> Path:
         return _segments(connection.execute(_PATH, (branch.number,)), keep_live=True)
 
+    def common(self, connection: sqlite3.Connection, one: Branch, two: Branch) -> int:
+        """Return the newest row both branches inherited when they parted; 0 for strangers."""
+        lines = [
+            _segments(connection.execute(_PATH, (branch.number,)), keep_live=False)
+            for branch in (one, two)
+        ]
+        ends = dict(lines[0])
+        shared = (
+            min(ends[segment.branch], segment.up_to)
+            for segment in lines[1]
+            if segment.branch in ends
+        )
+        return next(shared, 0)
+
     def _tier_path(self, connection: sqlite3.Connection, branch: Branch, tier: Tier) -> Path:
         key = (branch.number, tier)
         with self._lock:
@@ -185,17 +205,26 @@ class Branches:
             above = self._paths.get((branch.parent or 0, tier))
         if kept is not None:
             return kept
-        if above is not None and branch.parent is not None:
-            path = self._below(connection, branch, tier, above)
-        else:
-            rows = connection.execute(_PATH, (branch.number,))
-            line = _segments(rows, keep_live=tier not in _NEVER_LIVE)
-            path = _with_rows(connection, tier, line)
+        committed = self._database.reading
+        query = "SELECT 1 FROM branches WHERE id = ? AND name = ?"
+        if committed.execute(query, (branch.number, branch.id)).fetchone() is None:
+            # Made in the transaction that is open, and may be undone with it.
+            return self._derived(connection, branch, tier, None)
+        path = self._derived(committed, branch, tier, above)
         with self._lock:
             self._paths[key] = path
             while len(self._paths) > _KEPT_PATHS:
                 self._paths.popitem(last=False)
         return path
+
+    def _derived(
+        self, connection: sqlite3.Connection, branch: Branch, tier: Tier, above: Path | None
+    ) -> Path:
+        if above is not None and branch.parent is not None:
+            return self._below(connection, branch, tier, above)
+        rows = connection.execute(_PATH, (branch.number,))
+        line = _segments(rows, keep_live=tier not in _NEVER_LIVE)
+        return _with_rows(connection, tier, line)
 
     def _below(
         self, connection: sqlite3.Connection, branch: Branch, tier: Tier, above: Path
@@ -295,4 +324,5 @@ def _by_uid(connection: sqlite3.Connection, uid: str) -> list[tuple[Any, ...]]:
 
 
 def _branch(row: tuple[Any, ...]) -> Branch:
-    return Branch(*row[:5], bool(row[5]), row[6], row[7])
+    number, name, uid, parent, fork_seq, live, state, created = row
+    return Branch(number, name, uid, parent, fork_seq, bool(live), state, created)

@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.known_keys import BY_NAME
-from taskweaver.memory.branched.types import PressureLevel
 
 _TASKS = (
     "datasets_tested",
@@ -65,7 +64,7 @@ class MemoryConfig:
     use_llm_compression: bool = _key("use_llm_compression")
     max_compression_iterations: int = _key("max_compression_iterations")
     auto_consolidate: bool = _key("auto_consolidate")
-    consolidation_trigger: PressureLevel = _key("consolidation_trigger")
+    consolidation_trigger: Literal["medium", "high", "critical"] = _key("consolidation_trigger")
     recall_consolidation_threshold: float = _key("recall_consolidation_threshold")
     max_memory_read_rounds: int = _key("max_memory_read_rounds")
     final_memory_enabled: bool = _key("final_memory_enabled")

@@ -195,7 +195,7 @@ class Database:
                 writer = Writer(self._writing, self.clock())
                 for command in commands:
                     command.run(writer)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - every command that waits is told
             for command in commands:
                 command.error = command.error or error
         except BaseException:

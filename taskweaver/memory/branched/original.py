@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Mapping
 
 _TABLES = ("branches", "core_kv", "core_meta", "events", "archival")
 _OPTIONAL = ("inherited_exclusions", "inherited_summaries")
@@ -142,6 +143,7 @@ def _archival(connection: sqlite3.Connection, numbers: dict[str, int]) -> Iterab
             values = {
                 "branch_id": numbers[branch],
                 "text": str(text or ""),
+                "text_hash": zlib.crc32(str(text or "").encode()),
                 "tags": _tags(tags),
                 "meta": "{}",
                 "created_at": float(time or 0),
@@ -195,7 +197,7 @@ def _tags(text: object) -> str:
     return json.dumps([str(tag) for tag in tags], ensure_ascii=False)
 
 
-def _insert(connection: sqlite3.Connection, table: str, values: dict[str, object]) -> None:
+def _insert(connection: sqlite3.Connection, table: str, values: Mapping[str, object]) -> None:
     names, marks = ", ".join(values), ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
 

@@ -25,7 +25,7 @@ CREATE TABLE clock (
 INSERT INTO clock VALUES (1, 0);
 
 CREATE TABLE branches (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
     node_uid TEXT,
     parent_id INTEGER REFERENCES branches (id),
@@ -73,6 +73,7 @@ CREATE TABLE digests (
     subject TEXT NOT NULL,
     up_to_seq INTEGER NOT NULL,
     count INTEGER NOT NULL,
+    kinds TEXT NOT NULL,
     text TEXT NOT NULL,
     created_at REAL NOT NULL
 ) STRICT;
@@ -83,12 +84,14 @@ CREATE TABLE archival (
     branch_id INTEGER NOT NULL REFERENCES branches (id),
     record INTEGER NOT NULL,
     text TEXT NOT NULL,
+    text_hash INTEGER NOT NULL,
     tags TEXT NOT NULL,
     meta TEXT NOT NULL,
     created_at REAL NOT NULL
 ) STRICT;
 CREATE INDEX archival_branch ON archival (branch_id, seq);
 CREATE INDEX archival_record ON archival (record, branch_id, seq);
+CREATE INDEX archival_same ON archival (branch_id, text_hash);
 
 CREATE TABLE injections (
     seq INTEGER PRIMARY KEY,

@@ -1,0 +1,139 @@
+"""Finds the ``<memory_update>`` block in a model's reply.
+
+A block is one JSON object between its tags, before or after what else the reply says. What stands
+inside a JSON string or inside a fenced file is the reply's own content and is never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from taskweaver.memory.branched.errors import (
+    ForbiddenMemoryUpdateError,
+    MalformedMemoryUpdateError,
+    MissingMemoryUpdateError,
+)
+
+_OPEN = re.compile(r"<memory_update\b[^>{]*>", re.IGNORECASE)
+_CLOSE = re.compile(r"<\\?/memory_update\s*>", re.IGNORECASE)
+_RESULTS = re.compile(r"<memory_results>.*?</memory_results>\s*", re.DOTALL | re.IGNORECASE)
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_INNER_FENCE = re.compile(r"\s*```\w*\s*\n(.*?)\n\s*```\s*", re.DOTALL)
+_EXAMPLE = "<memory_update>{}</memory_update>"
+Presence = Literal["required", "optional", "forbidden"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply, taken apart.
+
+    Attributes:
+        updates: What the block says; None without one.
+        body: The rest of the reply.
+    """
+
+    updates: dict[str, Any] | None
+    body: str
+
+
+def read_reply(text: str, presence: Presence = "optional") -> Reply:
+    """Take a reply apart.
+
+    Args:
+        text: The reply.
+        presence: Whether a block must, may or must not be there.
+
+    Raises:
+        MissingMemoryUpdateError: If a required block is not there.
+        MalformedMemoryUpdateError: If it is not closed, or not one JSON object, or there are two.
+        ForbiddenMemoryUpdateError: If there is one where none may be.
+    """
+    text = _RESULTS.sub("", text)
+    opening = _opening(text, 0)
+    if opening is None:
+        if presence == "required":
+            raise MissingMemoryUpdateError(
+                f"The reply has no <memory_update> block. Begin with one; {_EXAMPLE} is allowed."
+            )
+        return Reply(None, text)
+    if presence == "forbidden":
+        raise ForbiddenMemoryUpdateError("A <memory_update> block may not stand in this reply.")
+    closing = _CLOSE.search(text, opening.end())
+    if closing is None:
+        raise MalformedMemoryUpdateError(
+            "The <memory_update> block is not closed: end it with </memory_update>."
+        )
+    if _opening(text, closing.end()) is not None:
+        raise MalformedMemoryUpdateError(
+            "There are two <memory_update> blocks. Write one, with all operations in it."
+        )
+    start, end = _with_fence(text, opening.start(), closing.end())
+    body = f"{text[:start].rstrip()}\n{text[end:].lstrip()}".strip()
+    return Reply(_updates(text[opening.end() : closing.start()]), body)
+
+
+def _opening(text: str, start: int) -> re.Match[str] | None:
+    """Find the first opening tag that is not part of the reply's own content."""
+    content = [*_json_spans(text), *_file_spans(text)]
+    for match in _OPEN.finditer(text, start):
+        if not any(begin < match.start() < end for begin, end in content):
+            return match
+    return None
+
+
+def _json_spans(text: str) -> list[tuple[int, int]]:
+    """Return where JSON objects stand that begin a line."""
+    spans: list[tuple[int, int]] = []
+    decoder = json.JSONDecoder(strict=False)
+    for match in re.finditer(r"^[ \t]*(?=[{\[])", text, re.MULTILINE):
+        if spans and match.end() < spans[-1][1]:
+            continue
+        try:
+            _, end = decoder.raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            continue
+        spans.append((match.end(), end))
+    return spans
+
+
+def _file_spans(text: str) -> list[tuple[int, int]]:
+    """Return where fences stand, but not one that only wraps the block itself."""
+    spans = []
+    for match in _FENCED.finditer(text):
+        inside = match[0].split("\n", 1)[1].rsplit("\n", 1)[0].strip()
+        opening, closings = _OPEN.match(inside), list(_CLOSE.finditer(inside))
+        is_wrapper = opening is not None and closings and closings[-1].end() == len(inside)
+        if not is_wrapper:
+            spans.append(match.span())
+    return spans
+
+
+def _with_fence(text: str, start: int, end: int) -> tuple[int, int]:
+    """Widen a block to the fence that only wraps it."""
+    for match in _FENCED.finditer(text):
+        if match.start() < start and end < match.end():
+            return match.span()
+    return start, end
+
+
+def _updates(text: str) -> dict[str, Any]:
+    fence = _INNER_FENCE.fullmatch(text)
+    inner = (fence[1] if fence else text).strip()
+    if not inner:
+        return {}
+    try:
+        updates = json.loads(inner, strict=False)
+    except (ValueError, RecursionError) as error:
+        raise MalformedMemoryUpdateError(
+            f"The <memory_update> block is no JSON: {error}. Write one JSON object, without"
+            " comments, trailing commas or text around it."
+        ) from error
+    if not isinstance(updates, dict):
+        raise MalformedMemoryUpdateError(
+            "The <memory_update> block must be one JSON object of operations, not"
+            f" {type(updates).__name__}."
+        )
+    return updates

@@ -1,0 +1,223 @@
+"""Core memory: keys and values a prompt always shows; the nearest branch wins."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+
+from taskweaver.memory.branched import values
+from taskweaver.memory.branched.archival import Archival
+from taskweaver.memory.branched.branches import Branches
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.database import Database, Writer
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.types import Branch, CoreEntry
+from taskweaver.memory.branched.values import Values
+
+PINNED = 5
+INDEX_KEY = "RESOURCE_INDEX"
+RESERVED = (INDEX_KEY, "resource_index_json", "resource_digest", "resource_used", "idea_md_hash")
+"""Keys with sections or meanings of their own: not shown in the core section, never evicted."""
+
+DIGEST_KEY = "CoreDigest"
+_NEWEST = """
+SELECT seq, branch_id, key, value, importance, expires_at, created_at, max(seq) FROM core_kv
+WHERE branch_id = ? AND seq <= ? GROUP BY key
+"""
+
+
+class Core:
+    """The core memory of all branches."""
+
+    def __init__(
+        self,
+        database: Database,
+        branches: Branches,
+        archival: Archival,
+        config: MemoryConfig,
+        checks: Values,
+    ) -> None:
+        self._database = database
+        self._branches = branches
+        self._archival = archival
+        self._config = config
+        self._values = checks
+
+    def view(
+        self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
+    ) -> dict[str, CoreEntry]:
+        """Return what a branch sees, by key, sorted; expired values are not there.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            at: See the state at this sequence number; None for the present.
+        """
+        found: dict[str, CoreEntry | None] = {}
+        now = self._database.clock()
+        for segment in self._branches.path(connection, branch, "core_kv", at):
+            for entry in connection.execute(_NEWEST, segment):
+                key, value, expires_at = entry[2], entry[3], entry[5]
+                is_gone = value is None or (expires_at is not None and expires_at <= now)
+                found.setdefault(key, None if is_gone else CoreEntry(*entry[:7]))
+        return {key: entry for key, entry in sorted(found.items()) if entry is not None}
+
+    def put(
+        self,
+        writer: Writer,
+        branch_id: str,
+        key: object,
+        value: object,
+        *,
+        importance: object = 3,
+        ttl: object = None,
+    ) -> int:
+        """Set a key on a branch, and evict what no longer fits; return the row's number.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            InvalidUpdate: If the key, value, importance or ttl is malformed, or the value alone
+                is longer than core memory may be.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        key = values.name("core key", key)
+        text = self._values.text(f"core.{key}", value, may_be_empty=True)
+        most = self._config.core_max_chars
+        if len(key) + len(text) + 2 > most and key not in RESERVED:
+            raise InvalidUpdate(
+                f"core.{key}",
+                f"is {len(text):,} characters long, and all of core memory has {most:,}. Write it"
+                " to archival memory, and its gist here.",
+            )
+        seconds = values.ttl(f"core.{key}.ttl", ttl)
+        seq = writer.insert(
+            "core_kv",
+            branch_id=branch.number,
+            key=key,
+            value=text,
+            importance=values.importance(f"core.{key}.importance", importance),
+            expires_at=None if seconds is None else writer.now + seconds,
+            created_at=writer.now,
+        )
+        self._evict(writer, branch)
+        return seq
+
+    def delete(self, writer: Writer, branch_id: str, key: object) -> bool:
+        """Hide a key from a branch and its future descendants; return whether it was in view.
+
+        The ancestor that wrote it keeps it.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        key = values.name("core key", key)
+        if key not in self.view(writer.connection, branch):
+            return False
+        self._bury(writer, branch, key)
+        return True
+
+    def rescore(self, writer: Writer, branch: Branch, scores: Mapping[str, int]) -> None:
+        """Write new importances, as rows of the branch; pinned keys keep theirs."""
+        for key, entry in self.view(writer.connection, branch).items():
+            score = scores.get(key, entry.importance)
+            if score != entry.importance and not _is_pinned(entry):
+                writer.insert(
+                    "core_kv",
+                    branch_id=branch.number,
+                    key=key,
+                    value=entry.value,
+                    importance=min(PINNED - 1, max(1, score)),
+                    expires_at=entry.expires_at,
+                    created_at=writer.now,
+                )
+
+    def evict(
+        self, writer: Writer, branch: Branch, keys: Sequence[str], *, reason: str = ""
+    ) -> list[str]:
+        """Move keys to archival memory; return those that were in view and not pinned."""
+        view = self.view(writer.connection, branch)
+        moved = [key for key in keys if key in view and not _is_pinned(view[key])]
+        for key in moved:
+            entry = view[key]
+            self._archival.add(
+                writer,
+                branch.id,
+                f"Core evicted: {key}\n{entry.value}",
+                tags=["CORE_EVICT", f"core_key:{key}"],
+                meta={"core_seq": entry.seq, **({"reason": reason} if reason else {})},
+            )
+            self._bury(writer, branch, key)
+        return moved
+
+    def fold(self, writer: Writer, branch: Branch, summary: str) -> list[str]:
+        """Replace all keys that are not pinned by one digest; their values go to archival memory.
+
+        Args:
+            writer: The transaction.
+            branch: The branch.
+            summary: The digest's text.
+
+        Returns:
+            The keys that were folded away.
+        """
+        view = self.view(writer.connection, branch)
+        keys = [key for key, entry in view.items() if not _is_pinned(entry) and key != DIGEST_KEY]
+        if not keys:
+            return []
+        snapshot = "\n".join(f"{key}: {view[key].value}" for key in keys)
+        record = self._archival.add(
+            writer,
+            branch.id,
+            f"Core memory snapshot\n{snapshot}",
+            tags=["CORE_SNAPSHOT", f"branch_id:{branch.id}"],
+        )
+        for key in keys:
+            self._bury(writer, branch, key)
+        reference = f"\n(ref: {record})"
+        room = max(0, self._config.core_max_chars // 4 - len(reference))
+        writer.insert(
+            "core_kv",
+            branch_id=branch.number,
+            key=DIGEST_KEY,
+            value=summary[:room] + reference,
+            importance=PINNED,
+            created_at=writer.now,
+        )
+        return keys
+
+    def chars(self, view: Mapping[str, CoreEntry]) -> int:
+        """Return the size of what counts against the budget: lines of ``key: value``."""
+        sizes = [
+            len(key) + len(entry.value) + 3 for key, entry in view.items() if key not in RESERVED
+        ]
+        return max(0, sum(sizes) - 1)
+
+    def _evict(self, writer: Writer, branch: Branch) -> None:
+        """Keep the view within the budget: the least important, then the oldest, goes first."""
+        view = self.view(writer.connection, branch)
+        excess = self.chars(view) - self._config.core_max_chars
+        for entry in _evictable(view) if excess > 0 else ():
+            self.evict(writer, branch, [entry.key])
+            excess -= len(entry.key) + len(entry.value) + 3
+            if excess <= 0:
+                return
+
+    def _bury(self, writer: Writer, branch: Branch, key: str) -> None:
+        writer.insert(
+            "core_kv",
+            branch_id=branch.number,
+            key=key,
+            value=None,
+            importance=1,
+            created_at=writer.now,
+        )
+
+
+def _evictable(view: Mapping[str, CoreEntry]) -> Iterator[CoreEntry]:
+    entries = [entry for entry in view.values() if not _is_pinned(entry)]
+    yield from sorted(entries, key=lambda entry: (entry.importance, entry.seq))
+
+
+def _is_pinned(entry: CoreEntry) -> bool:
+    return entry.importance >= PINNED or entry.key in RESERVED

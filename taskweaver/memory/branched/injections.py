@@ -1,0 +1,113 @@
+"""Which memory was shown to which prompt: an audit trail beside the tiers.
+
+It is kept in the file, and never among the events: a memory of having been shown the memory would
+crowd out what happened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taskweaver.memory.branched.branches import Branches
+from taskweaver.memory.branched.database import Database, Writer
+from taskweaver.memory.branched.oplog import append_lines
+from taskweaver.memory.branched.types import RenderResult
+from taskweaver.memory.branched.values import dump
+from taskweaver.utils.redact import redact
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """A memory that was put into a prompt.
+
+    Attributes:
+        seq: Its number.
+        task_hint: What the prompt was for.
+        chars: Length of the rendered text.
+        shown: Ids of what was shown, by section.
+        created_at: When, in seconds since 1970.
+    """
+
+    seq: int
+    task_hint: str | None
+    chars: int
+    shown: dict[str, list[str | int]]
+    created_at: float
+
+
+class Injections:
+    """The audit trail of all branches."""
+
+    def __init__(self, database: Database, branches: Branches) -> None:
+        self._database = database
+        self._branches = branches
+
+    def add(self, branch_id: str, result: RenderResult, task_hint: str | None) -> int:
+        """Record that a rendered memory was put into a prompt; return the row's number."""
+        shown = {section.title: section.shown for section in result.sections}
+
+        def act(writer: Writer) -> int:
+            branch = self._branches.find(writer.connection, branch_id)
+            return writer.insert(
+                "injections",
+                branch_id=branch.number,
+                task_hint=task_hint,
+                chars=len(result.text),
+                shown=dump({"seq": result.seq, **shown}),
+                created_at=writer.now,
+            )
+
+        return self._database.write(act)
+
+    def of(self, branch_id: str) -> list[Injection]:
+        """Return what was shown to a branch's own prompts, newest first."""
+        with self._database.snapshot() as connection:
+            branch = self._branches.find(connection, branch_id)
+            rows = connection.execute(
+                "SELECT seq, task_hint, chars, shown, created_at FROM injections"
+                " WHERE branch_id = ? ORDER BY seq DESC",
+                (branch.number,),
+            )
+            return [
+                Injection(seq, hint, chars, json.loads(shown), created)
+                for seq, hint, chars, shown, created in rows
+            ]
+
+
+class PromptLog:
+    """The two logs beside a prompt's own: what was shown to it, and what its reply did."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def injection(self, result: RenderResult, **marks: Any) -> None:
+        """Add a line to ``memory_injections.jsonl``: what a prompt was shown, by id."""
+        shown = {section.title: list(section.shown) for section in result.sections}
+        dropped = {section.title: list(section.dropped) for section in result.sections}
+        facts = {"seq": result.seq, "rendered_chars": len(result.text), "query": result.query}
+        self._add("memory_injections.jsonl", {**marks, **facts, "shown": shown, "dropped": dropped})
+
+    def operations(
+        self, updates: Mapping[str, Any], results: Mapping[str, Any], **marks: Any
+    ) -> None:
+        """Add a line to ``memory_operations.jsonl``: a block, and what came of it."""
+        reads = {
+            name: results[name]
+            for name in ("core_get", "archival_search", "recall_search")
+            if name in results
+        }
+        facts = {
+            "operations_count": len(updates),
+            "input_updates": dict(updates),
+            "results": dict(results),
+            "has_read_results": bool(reads),
+        }
+        self._add("memory_operations.jsonl", {**marks, **facts})
+
+    def _add(self, name: str, line: Mapping[str, Any]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        append_lines(self._folder / name, [redact(json.dumps(line, default=str))])

@@ -1,0 +1,301 @@
+"""Recall memory: what happened lately. Events are added, repeated, hidden; never changed."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from taskweaver.memory.branched import values
+from taskweaver.memory.branched.archival import Archival
+from taskweaver.memory.branched.branches import Branches, newest_first
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.database import Writer
+from taskweaver.memory.branched.digests import RECALL, Digests
+from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
+from taskweaver.memory.branched.types import Branch, Event, Segment
+from taskweaver.memory.branched.values import Values, dump
+
+_COLUMNS = "seq, branch_id, kind, text, tags, data, repeats, created_at"
+_TEXTS = ("summary", "content", "text")
+_OWN = {"kind", "tags", "branch_id", *_TEXTS}
+_MARKS = ("run_id", "node_id", "phase")
+_LOOK_BACK = 20
+
+
+class Recall:
+    """The recall memory of all branches."""
+
+    def __init__(
+        self,
+        branches: Branches,
+        digests: Digests,
+        archival: Archival,
+        config: MemoryConfig,
+        checks: Values,
+    ) -> None:
+        self._branches = branches
+        self._digests = digests
+        self._archival = archival
+        self._config = config
+        self._values = checks
+
+    def append(self, writer: Writer, branch_id: str, event: object) -> int:
+        """Add an event and return its number.
+
+        ``summary``, ``content`` and ``text`` mean the same. Fields that are not ours are kept as
+        data. An event that says what a recent one of the branch said is counted as its
+        repetition.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            InvalidUpdate: If the event is malformed.
+        """
+        if not isinstance(event, Mapping):
+            raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
+        branch = self._branches.writable(writer, branch_id)
+        kind = values.name("recall.kind", event.get("kind") or "event")
+        given = [event[name] for name in _TEXTS if event.get(name) is not None]
+        text = self._values.text("recall.content", given[0] if given else None)
+        rest = {key: value for key, value in event.items() if key not in _OWN}
+        data = dump(self._values.data("recall", rest))
+        tags = dump(self._tags(event, kind))
+        origin = self._same(writer.connection, branch, (kind, text, tags))
+        return writer.insert(
+            "events",
+            branch_id=branch.number,
+            kind=kind,
+            text=text if origin is None else "",
+            tags=tags if origin is None else "[]",
+            data=data,
+            repeats=origin,
+            created_at=writer.now,
+        )
+
+    def _tags(self, event: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+        marks = [f"{name}:{event[name]}" for name in _MARKS if event.get(name)]
+        refs = event.get("refs")
+        if refs is not None and not isinstance(refs, list | tuple):
+            raise InvalidUpdate("recall.refs", "must be a list")
+        references = [f"ref:{ref}" for ref in refs or ()]
+        tags = ["RECALL_EVENT", *marks, f"kind:{kind}", *references]
+        return self._values.tags("recall.tags", tags + list(self._given_tags(event)))
+
+    def _given_tags(self, event: Mapping[str, Any]) -> tuple[str, ...]:
+        return self._values.tags("recall.tags", event.get("tags"))
+
+    def _same(
+        self, connection: sqlite3.Connection, branch: Branch, said: tuple[str, str, str]
+    ) -> int | None:
+        """Find a recent event of the branch itself that says the same and is not hidden."""
+        rows = connection.execute(
+            "SELECT seq, kind, text, tags, repeats FROM events WHERE branch_id = ?"
+            " ORDER BY seq DESC LIMIT ?",
+            (branch.number, _LOOK_BACK),
+        ).fetchall()
+        found = next((row[0] for row in rows if row[1:4] == said and row[4] is None), None)
+        if found is None or found in self._hidden(connection, branch, 0, None):
+            return None
+        return int(found)
+
+    def window(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        limit: int | None = None,
+        *,
+        at: int | None = None,
+    ) -> list[Event]:
+        """Return the newest events in view that no digest covers, newest first."""
+        digest = self._digests.newest(connection, branch, RECALL, at=at)
+        since = 0 if digest is None else digest.up_to
+        return self._read(connection, branch, since, limit, at)
+
+    def beyond(
+        self, connection: sqlite3.Connection, branch: Branch, keep: int, *, inherited_only: bool
+    ) -> list[Event]:
+        """Return what no digest covers but the newest `keep` occurrences, newest first."""
+        digest = self._digests.newest(connection, branch, RECALL)
+        rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, None)
+        if inherited_only:
+            rows = (row for row in rows if row[0] <= branch.fork_seq)
+        return _grouped(connection, islice(rows, keep, None))
+
+    def visible(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        limit: int | None = None,
+        *,
+        at: int | None = None,
+    ) -> list[Event]:
+        """Return the newest events in view, newest first, those a digest covers too."""
+        return self._read(connection, branch, 0, limit, at)
+
+    def count(
+        self, connection: sqlite3.Connection, branch: Branch, *, most: int, at: int | None = None
+    ) -> int:
+        """Return how many occurrences no digest covers, counting no further than `most`."""
+        digest = self._digests.newest(connection, branch, RECALL, at=at)
+        rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, at)
+        return sum(1 for _ in zip(range(most), rows, strict=False))
+
+    def search(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        query: object,
+        k: int,
+        *,
+        at: int | None = None,
+    ) -> list[Event]:
+        """Return the newest `k` events in view that have any word of a query; of an empty one, all.
+
+        Raises:
+            InvalidUpdate: If the query is no text.
+        """
+        words = re.findall(
+            r"\w+", self._values.text("query", query or "", may_be_empty=True).lower()
+        )
+        found = []
+        for event in self._read(connection, branch, 0, None, at):
+            said = f"{event.kind} {event.text} {' '.join(event.tags)}".lower()
+            if not words or any(word in said for word in words):
+                found.append(event)
+            if len(found) >= k:
+                break
+        return found[:k]
+
+    def evict(
+        self,
+        writer: Writer,
+        branch_id: str,
+        *,
+        ids: Sequence[object] = (),
+        kind: str | None = None,
+        oldest: int = 0,
+    ) -> int:
+        """Move events to archival memory, word for word, and hide them from the branch.
+
+        Args:
+            writer: The transaction.
+            branch_id: The branch; others see the events as before.
+            ids: Numbers of events in view.
+            kind: All events in view of this kind that no digest covers.
+            oldest: This many of the oldest that no digest covers.
+
+        Returns:
+            How many were moved.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            RecordNotVisible: If the branch does not see one of `ids`.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        connection = writer.connection
+        window = self.window(connection, branch)
+        chosen = {event.seq: event for event in window if kind is not None and event.kind == kind}
+        chosen |= {event.seq: event for event in window[len(window) - oldest :] if oldest > 0}
+        if ids:
+            seen = {event.seq: event for event in self.visible(connection, branch)}
+            for id_ in ids:
+                number = values.whole("recall_evict.ids", id_)
+                if number not in seen:
+                    raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+                chosen[number] = seen[number]
+        for event in chosen.values():
+            self._hide(writer, branch, event)
+        return len(chosen)
+
+    def _hide(self, writer: Writer, branch: Branch, event: Event) -> None:
+        times = f" ({event.count} times)" if event.count > 1 else ""
+        self._archival.add(
+            writer,
+            branch.id,
+            f"[Evicted Recall Event]\nKind: {event.kind}{times}\n\n{event.text}",
+            tags=["EVICTED_RECALL", f"RECALL_{event.kind.upper()}", *event.tags],
+            meta={"event": event.seq, "data": event.data},
+        )
+        origin = writer.connection.execute(
+            "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?", (event.seq,)
+        ).fetchone()[0]
+        writer.insert("exclusions", branch_id=branch.number, event_seq=origin)
+
+    def _read(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        since: int,
+        limit: int | None,
+        at: int | None,
+    ) -> list[Event]:
+        return _grouped(connection, self._rows(connection, branch, since, at), limit)
+
+    def _rows(
+        self, connection: sqlite3.Connection, branch: Branch, since: int, at: int | None
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the occurrences in view that are newer than `since`, newest first."""
+        hidden = self._hidden(connection, branch, since, at)
+        path = self._branches.path(connection, branch, "events", at)
+        later = tuple(segment for segment in path if segment.up_to > since)
+
+        def fetch(reading: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
+            return reading.execute(
+                f"SELECT {_COLUMNS} FROM events WHERE branch_id = ? AND seq <= ? AND seq > ?"
+                " ORDER BY seq DESC",
+                (*segment, since),
+            )
+
+        for row in newest_first(connection, later, fetch):
+            if row[0] > hidden.get(row[6] or row[0], 0):
+                yield row
+
+    def _hidden(
+        self, connection: sqlite3.Connection, branch: Branch, since: int, at: int | None
+    ) -> dict[int, int]:
+        """Return hidden events; occurrences newer than the number beside one are seen again."""
+        hidden: dict[int, int] = {}
+        for segment in self._branches.path(connection, branch, "exclusions", at):
+            if segment.up_to > since:
+                for event, seq in connection.execute(
+                    "SELECT event_seq, max(seq) FROM exclusions"
+                    " WHERE branch_id = ? AND seq <= ? AND seq > ? GROUP BY event_seq",
+                    (*segment, since),
+                ):
+                    hidden[event] = max(seq, hidden.get(event, 0))
+        return hidden
+
+
+def _grouped(
+    connection: sqlite3.Connection, rows: Iterator[tuple[Any, ...]], limit: int | None = None
+) -> list[Event]:
+    """Gather the occurrences of each event, until one more event than `limit` shows up."""
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        origin = row[6] or row[0]
+        if limit is not None and origin not in found and len(found) >= limit:
+            break
+        found.setdefault(origin, []).append(row)
+    return [_event(connection, origin, group) for origin, group in found.items()]
+
+
+def _event(connection: sqlite3.Connection, origin: int, rows: list[tuple[Any, ...]]) -> Event:
+    newest = rows[0]
+    text, tags = newest[3], newest[4]
+    if newest[6] is not None:
+        text, tags = connection.execute(
+            "SELECT text, tags FROM events WHERE seq = ?", (origin,)
+        ).fetchone()
+    return Event(
+        newest[0],
+        newest[1],
+        newest[2],
+        text,
+        tuple(json.loads(tags)),
+        json.loads(newest[5]),
+        len(rows),
+        newest[7],
+    )

@@ -1,0 +1,242 @@
+"""Shows a branch's memory to a model: a pure read of one state, in a fixed order of sections.
+
+Each section has a share of the budget; what it does not use goes to those that need more. Lines
+keep their order and their form from one prompt to the next, so that prompt caches work.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from taskweaver.memory.branched.branches import Branches
+from taskweaver.memory.branched.compression import Compressor
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.core import INDEX_KEY, RESERVED, Core
+from taskweaver.memory.branched.database import Database
+from taskweaver.memory.branched.digests import RECALL, Digests
+from taskweaver.memory.branched.pressure import Pressures
+from taskweaver.memory.branched.recall import Recall
+from taskweaver.memory.branched.search import Search
+from taskweaver.memory.branched.types import (
+    Branch,
+    CoreEntry,
+    Digest,
+    Event,
+    Record,
+    RenderResult,
+    Section,
+)
+
+_SHARES = {
+    "Resource Index": 0.15,
+    "Core Memory": 0.35,
+    "Recall Memory": 0.2,
+    "Archival Memory": 0.2,
+    "Resource Memory": 0.1,
+}
+RESOURCE_TAG = "RESOURCE_ITEM"
+_RESOURCE_CHARS = 1200
+_GOAL_KEYS = ("goal", "idea_md_summary")
+_GOAL_CHARS = 400
+_OWN_TAGS = ("RECALL_EVENT", "kind:", "run_id:", "node_id:", "phase:")
+_LEAST_CHARS = 40
+"""A line that would be cut shorter than this is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    id: str | int
+    text: str
+    rank: float
+    """What is dropped first when room is short: the lowest."""
+
+
+class Renderer:
+    """Renders the memory of any branch."""
+
+    def __init__(  # noqa: PLR0913 - a prompt shows every tier
+        self,
+        database: Database,
+        branches: Branches,
+        core: Core,
+        recall: Recall,
+        digests: Digests,
+        search: Search,
+        pressures: Pressures,
+        config: MemoryConfig,
+    ) -> None:
+        self._database = database
+        self._branches = branches
+        self._core = core
+        self._recall = recall
+        self._digests = digests
+        self._search = search
+        self._pressures = pressures
+        self._config = config
+
+    def render(
+        self,
+        branch_id: str,
+        *,
+        task_hint: str | None = None,
+        task: str = "",
+        budget_chars: int | None = None,
+        at: int | None = None,
+    ) -> RenderResult:
+        """Render what a branch sees.
+
+        Args:
+            branch_id: The branch.
+            task_hint: What is being done, such as ``draft``; chooses the default budget.
+            task: The task in words; with the goal and the last error it says which archival
+                records are looked for.
+            budget_chars: Most characters; None takes the configured budget, and a number below
+                1 sets no limit.
+            at: Render the state at this sequence number; None for the present.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+        """
+        budget = self._config.budget(task_hint) if budget_chars is None else budget_chars
+        with self._database.snapshot() as connection:
+            seq = self._database.now_seq(connection) if at is None else at
+            branch = self._branches.find(connection, branch_id)
+            view = self._core.view(connection, branch, at=at)
+            digest = self._digests.newest(connection, branch, RECALL, at=at)
+            most = self._config.consolidation_threshold
+            events = self._recall.window(connection, branch, most, at=at)
+            query = _query(task, view, events)
+            shown = events[: self._config.recall_max_events]
+            records, items = self._records(connection, branch, view, query, at)
+        lines = {
+            "Resource Index": _index_lines(view),
+            "Core Memory": _core_lines(view),
+            "Recall Memory": _recall_lines(digest, shown),
+            "Archival Memory": self._archival_lines(records),
+            "Resource Memory": self._resource_lines(items),
+        }
+        sections = tuple(_fit({name: found for name, found in lines.items() if found}, budget))
+        text = "\n".join(section.text for section in sections)
+        pressure = self._pressures.of(view, sum(event.count for event in events))
+        return RenderResult(text, seq, query, sections, pressure)
+
+    def _records(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        view: dict[str, CoreEntry],
+        query: str,
+        at: int | None,
+    ) -> tuple[list[Record], list[Record]]:
+        """Return the archival records and the resource items that suit a query."""
+        k = self._config.retrieval_k
+        if INDEX_KEY not in view:
+            return self._search.find(connection, branch, query, k, at=at), []
+        found = self._search.find(connection, branch, query, 2 * k, at=at)
+        items = self._search.find(connection, branch, query, k, tags=[RESOURCE_TAG], at=at)
+        return [record for record in found if RESOURCE_TAG not in record.tags][:k], items
+
+    def _archival_lines(self, records: Sequence[Record]) -> list[_Line]:
+        most = self._config.section_budgets["archival_snippet"]
+        return [
+            _Line(
+                record.id,
+                f"- (#{record.id}) {Compressor.cut(record.text, most)}{_tags(record.tags)}"
+                + (" (recent, no match)" if record.match == "recency" else ""),
+                -place,
+            )
+            for place, record in enumerate(records)
+        ]
+
+    def _resource_lines(self, items: Sequence[Record]) -> list[_Line]:
+        return [
+            _Line(
+                item.id, f"--- (#{item.id})\n{Compressor.cut(item.text, _RESOURCE_CHARS)}", -place
+            )
+            for place, item in enumerate(items)
+        ]
+
+
+def _index_lines(view: dict[str, CoreEntry]) -> list[_Line]:
+    return [_Line(INDEX_KEY, view[INDEX_KEY].value, 0)] if INDEX_KEY in view else []
+
+
+def _core_lines(view: dict[str, CoreEntry]) -> list[_Line]:
+    return [
+        _Line(key, f"- {key}: {entry.value}", entry.importance + entry.seq / 2**62)
+        for key, entry in view.items()
+        if key not in RESERVED
+    ]
+
+
+def _recall_lines(digest: Digest | None, events: Iterable[Event]) -> list[_Line]:
+    lines = []
+    if digest is not None:
+        text = f"- [summary of {digest.count} earlier events] {digest.text}"
+        lines.append(_Line(digest.seq, text, float("inf")))
+    for event in events:
+        times = f" x{event.count}" if event.count > 1 else ""
+        said = f"- (#{event.seq}) [{event.kind}{times}] {event.text}{_tags(event.tags)}"
+        lines.append(_Line(event.seq, said, event.seq))
+    return lines
+
+
+def _tags(tags: Iterable[str]) -> str:
+    shown = [tag for tag in tags if not tag.startswith(_OWN_TAGS)]
+    return f" (tags: {', '.join(shown)})" if shown else ""
+
+
+def _query(task: str, view: dict[str, CoreEntry], events: Iterable[Event]) -> str:
+    """Build the archival query: the last error, the task, the goal."""
+    failed = (event.text for event in events if "fail" in event.kind or "error" in event.kind)
+    goals = [view[key].value[:_GOAL_CHARS] for key in _GOAL_KEYS if key in view]
+    return "\n".join(part for part in (next(failed, ""), task, *goals) if part.strip())
+
+
+def _fit(lines: dict[str, list[_Line]], budget: int) -> Iterable[Section]:
+    if budget < 1:
+        for title, found in lines.items():
+            yield _section(title, found, None)
+        return
+    for title, room in _rooms(lines, budget - len(lines) + 1).items():
+        section = _section(title, lines[title], room)
+        if section.text:
+            yield section
+
+
+def _rooms(lines: dict[str, list[_Line]], budget: int) -> dict[str, int]:
+    """Divide a budget: each section its share, and what is left to those that need more."""
+    needs = {title: _size(title, found) for title, found in lines.items()}
+    rooms = {title: min(need, int(budget * _SHARES[title])) for title, need in needs.items()}
+    left = budget - sum(rooms.values())
+    for title, need in needs.items():
+        more = max(0, min(need - rooms[title], left))
+        rooms[title] += more
+        left -= more
+    return rooms
+
+
+def _size(title: str, lines: Iterable[_Line]) -> int:
+    return len(title) + 1 + sum(len(line.text) + 1 for line in lines)
+
+
+def _section(title: str, lines: list[_Line], room: int | None) -> Section:
+    """Take lines by rank while there is room, and show them in their own order."""
+    if room is None:
+        room = _size(title, lines)
+    left = room - len(title) - 1
+    taken: dict[str | int, str] = {}
+    for line in sorted(lines, key=lambda line: -line.rank):
+        text = line.text
+        if len(text) + 1 > left:
+            text = Compressor.cut(text, left - 1) if left > _LEAST_CHARS else ""
+        if not text:
+            continue
+        taken[line.id] = text
+        left -= len(text) + 1
+    shown = tuple(line.id for line in lines if line.id in taken)
+    dropped = tuple(line.id for line in lines if line.id not in taken)
+    text = "\n".join([f"{title}:", *(taken[id_] for id_ in shown)]) if shown else ""
+    return Section(title, text, shown, dropped)

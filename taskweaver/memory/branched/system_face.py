@@ -1,0 +1,120 @@
+"""Prompts, blocks and pressure, as `MemoryManager` offers them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from taskweaver.memory.branched.face import Face
+from taskweaver.memory.branched.pressure import Relief, Score
+from taskweaver.memory.branched.types import Pressure, PressureLevel, RenderResult
+
+
+class SystemFace(Face):
+    """Renders a memory, applies what a model writes to it, and keeps it from overflowing."""
+
+    def apply_llm_memory_updates(
+        self,
+        branch_id: str,
+        updates: Mapping[str, Any],
+        node_id: str | None = None,
+        phase: str | None = None,
+        *,
+        attempt: str | int | None = None,
+    ) -> dict[str, Any]:
+        """Apply a model's block, whole or not at all; see `Updates.apply`."""
+        results = self._parts.updates.apply(
+            branch_id, updates, node_id=node_id, phase=phase, attempt=attempt
+        )
+        marks: dict[str, Any] = {"branch_id": branch_id, "node_id": node_id, "phase": phase}
+        for name, result in results.items():
+            if name != "already_applied":
+                self._log.add(f"llm_{name}", details={"result": result}, **marks)
+        self._log.add("apply_llm_memory_updates", details={"operations": list(results)}, **marks)
+        return results
+
+    def render_for_prompt(
+        self,
+        branch_id: str,
+        task_hint: str | None = None,
+        budget_chars: int | None = None,
+        *,
+        task: str = "",
+        no_limit: bool = False,
+        at: int | None = None,
+    ) -> str:
+        """Return what a branch sees as a prompt shows it; see `Renderer.render`."""
+        return self.render_for_prompt_with_log(
+            branch_id, task_hint, budget_chars, task=task, no_limit=no_limit, at=at
+        ).text
+
+    def render_for_prompt_with_log(
+        self,
+        branch_id: str,
+        task_hint: str | None = None,
+        budget_chars: int | None = None,
+        *,
+        task: str = "",
+        no_limit: bool = False,
+        at: int | None = None,
+    ) -> RenderResult:
+        """Return the rendered memory with what it shows and leaves out, by id."""
+        result = self._parts.renderer.render(
+            branch_id,
+            task_hint=task_hint,
+            task=task,
+            budget_chars=0 if no_limit else budget_chars,
+            at=at,
+        )
+        shown = {section.title: len(section.shown) for section in result.sections}
+        details = {"seq": result.seq, "chars": len(result.text), "shown": shown}
+        self._log.add("render_for_prompt", branch_id=branch_id, details=details, phase=task_hint)
+        return result
+
+    def note_injection(self, branch_id: str, result: RenderResult, task_hint: str | None) -> None:
+        """Record that a rendered memory was put into a prompt; an audit trail, not an event."""
+        self._parts.injections.add(branch_id, result, task_hint)
+
+    def check_memory_pressure(self, branch_id: str | None = None) -> Pressure:
+        """Return how full a branch's memory is."""
+        with self._parts.database.snapshot() as connection:
+            found = self._parts.pressures.measure(connection, self._at_home(branch_id))
+        self._log.add("check_memory_pressure", branch_id=branch_id, details=asdict(found))
+        return found
+
+    def auto_consolidate_memory(
+        self, branch_id: str, pressure_level: PressureLevel, task_hint: str | None = None
+    ) -> Relief:
+        """Do what a pressure level calls for; see `Pressures.relieve`."""
+        relief = self._parts.pressures.relieve(branch_id, pressure_level, task_hint=task_hint)
+        self._log.add("auto_consolidate_memory", branch_id=branch_id, details=asdict(relief))
+        return relief
+
+    def consolidate_if_needed(self, branch_id: str, task_hint: str | None = None) -> Relief | None:
+        """Relieve a branch whose pressure has reached `memory.consolidation_trigger`."""
+        return self._parts.pressures.relieve_if_needed(branch_id, task_hint=task_hint)
+
+    def consolidate_recall_events(self, branch_id: str) -> int:
+        """Sum old events in view up; return how many a new digest covers."""
+        count = self._parts.consolidation.consolidate(branch_id)
+        details = {"events_consolidated": count}
+        self._log.add("consolidate_recall_events", branch_id=branch_id, details=details)
+        return count
+
+    def consolidate_inherited_memory(self, branch_id: str, max_events: int | None = None) -> int:
+        """Sum old inherited events up, for this branch and those below; return how many."""
+        count = self._parts.consolidation.consolidate(
+            branch_id, keep=max_events, inherited_only=True
+        )
+        details = {"events_consolidated": count}
+        self._log.add("consolidate_inherited_memory", branch_id=branch_id, details=details)
+        return count
+
+    def evaluate_importance_with_llm(
+        self, items: Sequence[Mapping[str, Any]], context: str = "", task_hint: str | None = None
+    ) -> list[Score]:
+        """Ask the model how important items are; see `Pressures.evaluate`."""
+        scores = self._parts.pressures.evaluate(items, context, task_hint)
+        self._log.add("evaluate_importance_with_llm", details={"item_count": len(items)})
+        return scores

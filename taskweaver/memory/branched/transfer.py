@@ -1,0 +1,184 @@
+"""Carries branches from one file to another as JSON Lines.
+
+The first line says what the file is, then come the branches, then their rows in order, and the
+last line counts them and has the SHA-256 of all lines before it, so that a file that was cut off or
+changed is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+from typing import Any
+
+from taskweaver.memory.branched.branches import Branches, check_name
+from taskweaver.memory.branched.database import Database, Writer
+from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
+from taskweaver.memory.branched.schema import TIERS
+from taskweaver.memory.branched.types import FOREVER, Segment
+
+FORMAT = "taskweaver-memory"
+FORMAT_VERSION = 1
+_REFERENCES = {"events": "repeats", "exclusions": "event_seq", "digests": "up_to_seq"}
+_BRANCH = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
+
+
+class Transfer:
+    """Exports and imports branches."""
+
+    def __init__(self, database: Database, branches: Branches) -> None:
+        self._database = database
+        self._branches = branches
+
+    def export(self, target: FilePath, branch_id: str | None = None) -> int:
+        """Write a branch with all it sees, or everything, to a file; return the number of rows.
+
+        Args:
+            target: The file; it is replaced when the whole of it is written.
+            branch_id: The branch; None is the whole tree.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+            StoreUnwritable: If the file cannot be written.
+        """
+        partial = target.with_name(target.name + ".partial")
+        digest, count = hashlib.sha256(), 0
+        try:
+            with partial.open("w", encoding="utf-8", newline="\n") as file:
+                for item in self._items(branch_id):
+                    line = json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n"
+                    digest.update(line.encode())
+                    file.write(line)
+                    count += "table" in item
+                end = {"rows": count, "sha256": digest.hexdigest()}
+                file.write(json.dumps(end) + "\n")
+            partial.replace(target)
+        except OSError as error:
+            raise StoreUnwritable(f"{target} cannot be written: {error}") from error
+        return count
+
+    def _items(self, branch_id: str | None) -> Iterator[dict[str, Any]]:
+        with self._database.snapshot() as connection:
+            branches = self._branches.all(connection)
+            if branch_id is None:
+                segments = [Segment(branch.number, FOREVER) for branch in branches]
+            else:
+                chosen = self._branches.find(connection, branch_id)
+                segments = list(self._branches.path(connection, chosen))
+            yield {
+                "format": FORMAT,
+                "version": FORMAT_VERSION,
+                "seq": self._database.now_seq(connection),
+            }
+            numbers = {segment.branch for segment in segments}
+            for row in connection.execute(f"SELECT {', '.join(_BRANCH)} FROM branches ORDER BY id"):
+                if row[0] in numbers:
+                    yield {"branch": dict(zip(_BRANCH, row, strict=True))}
+            ends = {segment.branch: segment.up_to for segment in segments}
+            for table in TIERS:
+                yield from _rows(connection, table, ends)
+
+    def import_(self, source: FilePath) -> list[str]:
+        """Add the branches of a file to this one, all or none; return their ids.
+
+        Rows keep their order and stand after all that is here.
+
+        Raises:
+            InvalidUpdate: If the file is no export, was cut off or changed, or a branch of the
+                same id is here.
+        """
+        items = _read(source)
+
+        def act(writer: Writer) -> list[str]:
+            offset = self._database.now_seq(writer.connection)
+            numbers: dict[int, int] = {}
+            names = [
+                _add_branch(writer, item["branch"], numbers, offset)
+                for item in items
+                if "branch" in item
+            ]
+            for item in items:
+                if "table" in item:
+                    _add_row(writer.connection, item["table"], item["row"], numbers, offset)
+            writer.connection.execute("UPDATE clock SET seq = ?", (offset + items[0]["seq"],))
+            return names
+
+        try:
+            return self._database.write(act)
+        except (sqlite3.Error, KeyError, TypeError, ValueError) as error:
+            raise InvalidUpdate(str(source), f"is malformed: {error}") from error
+
+
+def _rows(
+    connection: sqlite3.Connection, table: str, ends: dict[int, int]
+) -> Iterator[dict[str, Any]]:
+    cursor = connection.execute(f"SELECT * FROM {table} ORDER BY seq")
+    names = [column[0] for column in cursor.description]
+    for values in cursor:
+        row = dict(zip(names, values, strict=True))
+        if row["seq"] <= ends.get(row["branch_id"], -1):
+            yield {"table": table, "row": row}
+
+
+def _read(source: FilePath) -> list[dict[str, Any]]:
+    try:
+        text = source.read_bytes()
+    except OSError as error:
+        raise InvalidUpdate(str(source), f"cannot be read: {error.strerror}") from error
+    body, _, last = text.rstrip(b"\n").rpartition(b"\n")
+    try:
+        end = json.loads(last)
+        items = [json.loads(line) for line in body.split(b"\n")]
+        is_ours = items[0].get("format") == FORMAT and items[0].get("version") == FORMAT_VERSION
+        is_whole = end.get("sha256") == hashlib.sha256(body + b"\n").hexdigest()
+    except (ValueError, AttributeError, IndexError) as error:
+        raise InvalidUpdate(str(source), "is no export of a memory, or was cut off") from error
+    if not is_ours or not is_whole:
+        raise InvalidUpdate(str(source), "is no export of this version, or was changed")
+    return items
+
+
+def _add_branch(writer: Writer, facts: dict[str, Any], numbers: dict[int, int], offset: int) -> str:
+    check_name(facts["name"])
+    parent = facts["parent_id"]
+    values = {
+        "name": facts["name"],
+        "node_uid": facts["node_uid"],
+        "parent_id": None if parent is None else numbers[parent],
+        "fork_seq": facts["fork_seq"] + offset,
+        "live": facts["live"],
+        "state": facts["state"],
+        "created_at": facts["created_at"],
+    }
+    names, marks = ", ".join(values), ", ".join("?" * len(values))
+    try:
+        cursor = writer.connection.execute(
+            f"INSERT INTO branches ({names}) VALUES ({marks})", tuple(values.values())
+        )
+    except sqlite3.IntegrityError as error:
+        raise InvalidUpdate("branch", f"{facts['name']!r} is here already") from error
+    numbers[facts["id"]] = int(cursor.lastrowid or 0)
+    return str(facts["name"])
+
+
+def _add_row(
+    connection: sqlite3.Connection,
+    table: str,
+    row: dict[str, Any],
+    numbers: dict[int, int],
+    offset: int,
+) -> None:
+    if table not in TIERS:
+        raise InvalidUpdate("table", f"{table!r} is no table of a memory")
+    values = {**row, "branch_id": numbers[row["branch_id"]]}
+    for name in ("seq", "record", _REFERENCES.get(table, "seq")):
+        if values.get(name) is not None:
+            values[name] = row[name] + offset
+    columns = {column[1] for column in connection.execute(f"PRAGMA table_info({table})")}
+    if set(values) != columns:
+        raise InvalidUpdate(table, "a row has other columns than ours")
+    names, marks = ", ".join(values), ", ".join("?" * len(values))
+    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))

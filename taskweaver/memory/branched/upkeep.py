@@ -1,0 +1,209 @@
+"""Looks after a file: seals and prunes branches, removes what nobody sees, checks and backs up."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+
+from taskweaver.memory.branched.branches import Branches
+from taskweaver.memory.branched.database import Database, Writer
+from taskweaver.memory.branched.errors import translated
+from taskweaver.memory.branched.schema import TIERS
+from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
+
+_TABLES = (*TIERS, "injections")
+
+
+@dataclass(slots=True)
+class Garbage:
+    """What a collection removes.
+
+    Attributes:
+        branches: Ids of branches.
+        rows: Numbers of rows by table.
+        is_dry: Whether it was only looked for.
+    """
+
+    branches: list[str] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+    is_dry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a check of a file found.
+
+    Attributes:
+        problems: What is wrong, a line each; empty when all is well.
+        branches: How many branches there are.
+        rows: Numbers of rows by table.
+    """
+
+    problems: tuple[str, ...]
+    branches: int
+    rows: dict[str, int]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+class Upkeep:
+    """Looks after a file."""
+
+    def __init__(self, database: Database, branches: Branches) -> None:
+        self._database = database
+        self._branches = branches
+
+    def set_state(self, branch_id: str, state: BranchState, *, subtree: bool = False) -> list[str]:
+        """Seal, prune or open a branch, or all from it on; return the ids.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+        """
+
+        def act(writer: Writer) -> list[str]:
+            top = self._branches.find(writer.connection, branch_id)
+            chosen = _subtree(self._branches.all(writer.connection), top) if subtree else [top]
+            for branch in chosen:
+                self._branches.set_state(writer, branch, state)
+            return [branch.id for branch in chosen]
+
+        return self._database.write(act)
+
+    def collect(self, *, dry_run: bool = False) -> Garbage:
+        """Remove what only pruned branches see. A row a branch in use inherits stays.
+
+        Args:
+            dry_run: Only say what would be removed.
+        """
+
+        def act(writer: Writer) -> Garbage:
+            garbage = Garbage(is_dry=dry_run)
+            needed = _needed(self._branches.all(writer.connection))
+            for branch, end in needed:
+                self._remove(writer.connection, branch, end, garbage)
+            if not dry_run:
+                for branch, end in reversed(needed):
+                    if end < 0:
+                        writer.connection.execute(
+                            "DELETE FROM branches WHERE id = ?", (branch.number,)
+                        )
+            return garbage
+
+        found = self._database.write(act)
+        self._branches.forget()
+        return found
+
+    def _remove(
+        self, connection: sqlite3.Connection, branch: Branch, end: int, garbage: Garbage
+    ) -> None:
+        if end < 0:
+            garbage.branches.append(branch.id)
+        verb = "SELECT 1" if garbage.is_dry else "DELETE"
+        for table in _TABLES:
+            cursor = connection.execute(
+                f"{verb} FROM {table} WHERE branch_id = ? AND seq > ?", (branch.number, end)
+            )
+            count = len(cursor.fetchall()) if garbage.is_dry else cursor.rowcount
+            if count:
+                garbage.rows[table] = garbage.rows.get(table, 0) + count
+
+    def verify(self) -> Health:
+        """Check the file: SQLite's own checks, the index, and what must hold between rows."""
+        with self._database.snapshot() as connection:
+            problems = [*_own_checks(connection), *_invariants(connection)]
+            rows = {
+                table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in _TABLES
+            }
+            count = connection.execute("SELECT count(*) FROM branches").fetchone()[0]
+        if self._database.has_search:
+            problems += self._index_problems()
+        return Health(tuple(problems), count, rows)
+
+    def _index_problems(self) -> list[str]:
+        def act(writer: Writer) -> None:
+            writer.connection.execute(
+                "INSERT INTO archival_fts (archival_fts, rank) VALUES ('integrity-check', 1)"
+            )
+
+        try:
+            with translated(self._database.path):
+                self._database.write(act)
+        except sqlite3.DatabaseError as error:
+            return [f"the full-text index does not fit the records: {error}"]
+        return []
+
+
+def _subtree(branches: list[Branch], top: Branch) -> list[Branch]:
+    """Return a branch and all below it; `branches` has parents before children."""
+    chosen = {top.number: top}
+    for branch in branches:
+        if branch.parent in chosen:
+            chosen[branch.number] = branch
+    return list(chosen.values())
+
+
+def _needed(branches: list[Branch]) -> list[tuple[Branch, int]]:
+    """Return the pruned branches, and the newest row of each that a branch in use sees.
+
+    -1 stands for none, so that the branch itself can go.
+    """
+    by_number = {branch.number: branch for branch in branches}
+    ends: dict[int, int] = {}
+    for branch in branches:
+        if branch.state == "pruned":
+            continue
+        end, parent = branch.fork_seq, branch.parent
+        while parent is not None:
+            above = by_number[parent]
+            seen = FOREVER if above.live else end
+            if ends.get(parent, -1) >= seen:
+                break
+            ends[parent] = seen
+            end, parent = min(end, above.fork_seq), above.parent
+    return [
+        (branch, ends.get(branch.number, -1)) for branch in branches if branch.state == "pruned"
+    ]
+
+
+def _own_checks(connection: sqlite3.Connection) -> list[str]:
+    found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+    problems = [text for text in found if text != "ok"]
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        problems.append(f"{table} row {row} refers to a row of {parent} that is not there")
+    return problems
+
+
+_CHECKS = {
+    "a branch was forked from the future": (
+        "SELECT name FROM branches WHERE fork_seq > (SELECT seq FROM clock)"
+    ),
+    "a branch is older than its parent": "SELECT name FROM branches WHERE parent_id >= id",
+    "an event repeats one that is not there": (
+        "SELECT seq FROM events WHERE repeats IS NOT NULL AND repeats NOT IN"
+        " (SELECT seq FROM events)"
+    ),
+    "a digest covers the future": "SELECT seq FROM digests WHERE up_to_seq >= seq",
+}
+
+
+def _invariants(connection: sqlite3.Connection) -> list[str]:
+    problems = [
+        f"{problem}: {row[0]}"
+        for problem, query in _CHECKS.items()
+        for row in connection.execute(query).fetchmany(5)
+    ]
+    union = " UNION ALL ".join(f"SELECT seq FROM {table}" for table in _TABLES)
+    for (seq,) in connection.execute(
+        f"SELECT seq FROM ({union}) GROUP BY seq HAVING count(*) > 1 LIMIT 5"
+    ):
+        problems.append(f"the sequence number {seq} is used twice")
+    (late,) = connection.execute(
+        f"SELECT count(*) FROM ({union}) WHERE seq > (SELECT seq FROM clock)"
+    ).fetchone()
+    if late:
+        problems.append(f"{late} rows are newer than the clock")
+    return problems

@@ -1,0 +1,148 @@
+"""Checks what comes in, and masks its secrets. A value that is wrong is named by its path."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.utils.redact import redact
+
+MOST_CHARS = 10_000_000
+_TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_DIGITS = re.compile(r"[+-]?\d{1,18}")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Values:
+    """Checks and cleans values on their way into the store."""
+
+    def __init__(self, *, redact_secrets: bool = True) -> None:
+        self._redacts = redact_secrets
+
+    def text(self, path: str, value: object, *, may_be_empty: bool = False) -> str:
+        """Return a text with its secrets masked.
+
+        Raises:
+            InvalidUpdate: If it is no text, empty, longer than `MOST_CHARS`, or has characters
+                that no database keeps (NUL, lone surrogates).
+        """
+        if isinstance(value, bool | int | float):
+            value = str(value)
+        if not isinstance(value, str):
+            raise InvalidUpdate(path, f"must be a text, not {_kind(value)}")
+        if not value.strip() and not may_be_empty:
+            raise InvalidUpdate(path, "must not be empty")
+        if len(value) > MOST_CHARS:
+            raise InvalidUpdate(
+                path, f"is {len(value):,} characters long, more than {MOST_CHARS:,}"
+            )
+        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+            raise InvalidUpdate(path, "has a character that is no text (NUL or a lone surrogate)")
+        return redact(value) if self._redacts else value
+
+    def tags(self, path: str, value: object) -> tuple[str, ...]:
+        """Return tags, each once, in order; None is none, a text is one.
+
+        Raises:
+            InvalidUpdate: If they are not texts.
+        """
+        if value is None:
+            return ()
+        items = [value] if isinstance(value, str) else value
+        if not isinstance(items, list | tuple | set | frozenset):
+            raise InvalidUpdate(path, f"must be a list of texts, not {_kind(value)}")
+        ordered = sorted(items, key=str) if isinstance(items, set | frozenset) else items
+        texts = [self.text(f"{path}[{n}]", item).strip() for n, item in enumerate(ordered)]
+        return tuple(dict.fromkeys(texts))
+
+    def data(self, path: str, value: object) -> dict[str, Any]:
+        """Return an object that JSON can keep.
+
+        Raises:
+            InvalidUpdate: If it is no object, or JSON cannot keep it.
+        """
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise InvalidUpdate(path, f"must be an object, not {_kind(value)}")
+        try:
+            text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidUpdate(path, f"must be data that JSON can keep: {error}") from error
+        cleaned: dict[str, Any] = json.loads(self.text(path, text))
+        return cleaned
+
+
+def name(path: str, value: object) -> str:
+    """Return a name: a key, a kind.
+
+    Raises:
+        InvalidUpdate: If it is not 1 to 200 printable characters.
+    """
+    if not isinstance(value, str) or not 0 < len(value.strip()) <= 200 or not value.isprintable():
+        raise InvalidUpdate(path, f"must be 1 to 200 printable characters, not {value!r:.60}")
+    return value.strip()
+
+
+def importance(path: str, value: object) -> int:
+    """Return an importance from 1 to 5; numbers beyond are brought to the nearer end.
+
+    Raises:
+        InvalidUpdate: If it is no whole number.
+    """
+    return min(5, max(1, whole(path, value, least=None)))
+
+
+def whole(path: str, value: object, *, least: int | None = 0) -> int:
+    """Return a whole number, which may come as a text.
+
+    Raises:
+        InvalidUpdate: If it is none, or below `least`.
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidUpdate(path, f"must be a whole number, not {value!r:.60}")
+    if least is not None and value < least:
+        raise InvalidUpdate(path, f"must be at least {least}, not {value}")
+    return value
+
+
+def ttl(path: str, value: object) -> float | None:
+    """Return how long a value lives in seconds; None is for ever.
+
+    Raises:
+        InvalidUpdate: If it is neither a number of seconds nor like ``30m``, ``2h``, ``7d``.
+    """
+    if value is None or value == "":
+        return None
+    seconds = math.nan
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    elif isinstance(value, str) and (match := _TTL.fullmatch(value.strip().lower())):
+        seconds = float(match[1]) * _SECONDS[match[2]]
+    if not 0 <= seconds < 1e11:
+        raise InvalidUpdate(path, f"must be seconds, or like 30m, 2h, 7d, not {value!r:.60}")
+    return seconds
+
+
+def _kind(value: object) -> str:
+    kinds = {
+        type(None): "null",
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "true or false",
+    }
+    return kinds.get(type(value), type(value).__name__)
+
+
+def dump(value: object) -> str:
+    """Return a value as compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
