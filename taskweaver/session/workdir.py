@@ -72,10 +72,12 @@ def mentioned_files(message: str, folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         return {}
     files = {path.name: path for path in folder.iterdir() if path.is_file()}
+    odd = [name for name in files if not _WORD.fullmatch(name) and name in message]
+    for name in odd:  # part of such a name is not the name of another file
+        message = message.replace(name, " ")
     words = (match.group().rstrip(_TRAILING).lstrip("([{") for match in _WORD.finditer(message))
-    found = {word: files[word] for word in words if word in files}
-    spaced = {name: path for name, path in files.items() if " " in name and name in message}
-    return found | spaced
+    plain = [word for word in words if word in files]
+    return {name: files[name] for name in [*plain, *odd]}
 
 
 class WorkingFiles:

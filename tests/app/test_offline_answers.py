@@ -162,8 +162,82 @@ def test_rows_without_a_group_and_texts_that_are_no_numbers_are_told(
 ) -> None:
     (project / "data" / "gaps.csv").write_text("g,v\nx,1\n,2\nx,3\n")
     assert "NaN" in ask(session, "sum of v by g in gaps.csv").message
-    (project / "data" / "comma.csv").write_text("m;n\na;1,5\nb;2,5\n")
-    assert "are no numbers" in ask(session, "mean of n in comma.csv").message
+    rows = "".join(f"r{n},{n}\n" for n in range(9))
+    (project / "data" / "odd.csv").write_text(f"m,n\n{rows}r9,none given\n")
+    answer = ask(session, "sum of n in odd.csv")
+    assert "36" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "result"),
+    [
+        ("m;n\na;1,5\nb;2,5\n", "mean of n", "2.0"),
+        ("m;n\na;1.000,5\nb;2.000,5\n", "sum of n", "3001.0"),
+        ('m,n\na,"1,200"\nb,"10,000"\n', "sum of n", "11200"),
+        ('m,n\na,"1,200"\nb,900\n', "max of n", "1200"),
+        ("m,n\na,$5.50\nb,$4.50\n", "sum of n", "10.0"),
+        ("m,n\na,40%\nb,60 %\n", "mean of n", "50"),
+    ],
+)
+def test_numbers_written_as_text_are_computed_with(
+    session: Session, project: Path, content: str, question: str, result: str
+) -> None:
+    (project / "data" / "text.csv").write_text(content)
+    assert result in ask(session, f"{question} in text.csv").message
+
+
+@pytest.mark.parametrize("function", ["sum", "mean", "max"])
+def test_a_column_of_text_is_told_to_be_one(session: Session, project: Path, function: str) -> None:
+    (project / "data" / "codes.csv").write_text("code,n\nA1,1\nB2,2\n17,3\n")
+    answer = ask(session, f"{function} of code in codes.csv")
+    assert "`code` holds text" in answer.message
+    assert "`n`" in answer.message
+    assert stop(answer) == "Clarification"
+
+
+def test_an_edited_file_is_read_again(session: Session, project: Path) -> None:
+    assert "29" in ask(session, "sum of Count in s.csv").message
+    (project / "data" / "s.csv").write_text("Region,Count\nNorth,1000\nSouth,5\n")
+    assert "1005" in ask(session, "sum of Count in s.csv").message
+    (project / "data" / "s.csv").write_text("Area,Amount\nNorth,7\nSouth,50\n")
+    assert "57" in ask(session, "sum of Amount in s.csv").message
+
+
+def test_a_wrong_encoding_is_mended_and_utf8_is_tried_first(
+    session: Session, project: Path
+) -> None:
+    (project / "data" / "utf.csv").write_text("Größe|n\n1|2\n3|4\n", "utf-8")
+    assert "Größe" in ask(session, "what columns are in utf.csv").message
+    (project / "data" / "latin.csv").write_bytes("Größe,n\n1,2\n3,4\n".encode("latin-1"))
+    assert "4" in ask(session, "sum of Größe in latin.csv").message
+
+
+def test_words_of_a_file_name_are_no_columns(session: Session, project: Path) -> None:
+    (project / "data" / "price count.csv").write_text("price,count,n\n1,20,3\n2,30,4\n")
+    assert "50" in ask(session, "sum of count in price count.csv").message
+    assert "7" in ask(session, "total n in price count.csv").message
+    (project / "data" / "bob's data.csv").write_text("a,b\n1,20\n2,30\n")
+    assert "50" in ask(session, "sum of b in bob's data.csv").message
+    (project / "data" / "bob's.csv").write_text("a,b\n1,21\n2,30\n")
+    assert "51" in ask(session, "sum of b in bob's.csv").message
+
+
+@pytest.mark.parametrize(
+    ("question", "result"),
+    [
+        ("mean of max", "2.0"),
+        ("max of count", "40"),
+        ("sum of mean", "15"),
+        ("what is the total of the count column", "70"),
+        ("mean of sum by name", "z"),
+    ],
+)
+def test_columns_may_be_named_like_functions(
+    session: Session, project: Path, question: str, result: str
+) -> None:
+    rows = "name,max,count,sum,mean\nz,1,30,7,5\ny,3,40,9,10\n"
+    (project / "data" / "kw.csv").write_text(rows)
+    assert result in ask(session, f"{question} in kw.csv").message
 
 
 def test_a_kernel_that_dies_is_told_as_that(session: Session) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.llm.offline.cells import cell, look
+from taskweaver.llm.offline.cells import cell
 from taskweaver.llm.offline.grammar import Request, parse
+from taskweaver.llm.offline.loading import look, variable
 from taskweaver.llm.offline.reading import (
     Said,
+    changed_files,
     live,
     section,
     table_in,
@@ -181,7 +183,7 @@ def as_code_writer(messages: Sequence[ChatMessage]) -> dict[str, str]:
     if section(newest, "Correction"):
         return _corrected(said)
     words = section(newest, "Task") or newest
-    known = variables(newest)
+    known = variables(newest) - {variable(file) for file in changed_files(newest)}
     if section(newest, "User request"):
         return _code(cell(parse(words), known), parse(words))
     return _own_words(said, words, known)
@@ -213,7 +215,12 @@ def _corrected(said: Sequence[Said]) -> dict[str, str]:
     if not (can_mend and is_first) or any(name in last for name in _FINAL):
         return _words(f"I could not do this. The code failed with: {last}")
     return _code(
-        cell(request, frozenset(), careful=True),
+        cell(
+            request,
+            frozenset(),
+            is_careful=True,
+            encoding="latin-1" if "UnicodeDecodeError" in last else "",
+        ),
         request,
         thought="I load and convert more carefully.",
     )

@@ -30,6 +30,9 @@ GRAMMAR_WORDS = frozenset(
     """.split()
 )
 
+_OF_WHAT = re.compile(r"\s+of\b|\s+(?:the\s+)?⟦")
+"""What stands behind a function: then the word is one, even where a column has its name."""
+
 _AFTER_COLUMN = re.compile(r"(⟦\d+⟧\s*(?:,|and|vs\.?|against)\s+(?:the\s+)?)(\w+)", re.I)
 
 
@@ -94,7 +97,9 @@ def _mark_words(text: str, columns: Sequence[str], note: object) -> str:
         for size in range(min(_LONGEST, len(words) - index), 0, -1):
             span = (words[index].start(), words[index + size - 1].end())
             written = text[span[0] : span[1]]
-            found = _named(written, columns, wanted) if "⟦" not in written else None
+            is_function = written.lower() in GRAMMAR_WORDS and _OF_WHAT.match(text, span[1])
+            is_free = "⟦" not in written and not is_function
+            found = _named(written, columns, wanted) if is_free else None
             if found is not None:
                 pieces += [text[at : span[0]], note(found)]  # type: ignore[operator]
                 at, index = span[1], index + size

@@ -23,8 +23,10 @@ NEEDS_FILE = NEEDS_COLUMNS | {"describe", "columns", "head", "tail", "sample", "
 
 _EXTENSIONS = "csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx|xls|sqlite3|sqlite|db"
 _FILE = re.compile(
-    rf"[`'\"]([^`'\"\n]+\.(?:{_EXTENSIONS})(?:#[^`'\"\n]+)?)[`'\"]"
-    rf"|([^\s`'\"(),;:]+\.(?:{_EXTENSIONS})(?:#\w+)?)\b",
+    rf"`([^`\n]+\.(?:{_EXTENSIONS})(?:#[^`\n]+)?)`"
+    rf"|\"([^\"\n]+\.(?:{_EXTENSIONS})(?:#[^\"\n]+)?)\""
+    rf"|(?<!\w)'([^'\n]+\.(?:{_EXTENSIONS})(?:#[^'\n]+)?)'"
+    rf"|([^\s`\"(),;:]+\.(?:{_EXTENSIONS})(?:#\w+)?)\b",
     re.I,
 )
 _ADDED = re.compile(r"^files (?:added|changed)[^:\n]*: (.+)\.$", re.MULTILINE)
@@ -85,22 +87,31 @@ def file_in(text: str) -> str:
         return spoken[0]
     match = _FILE.search(words)
     if match:
-        return match[1] or match[2]
+        return next(group for group in match.groups() if group)
     return added[1].split(", ")[0] if added else ""
 
 
-def parse(text: str, columns: tuple[str, ...] = ()) -> Request:
+def names_file(name: str) -> str:
+    """Return a pattern that finds a file's name where it is not the end of a longer one."""
+    return rf"(?<!\w)(?<!\w')(?<!\w[.-]){re.escape(name)}(?!\w)"
+
+
+def parse(text: str, columns: tuple[str, ...] = (), files: tuple[str, ...] = ()) -> Request:
     """Read a request.
 
     Args:
         text: The words of the user, or a task with its columns in back quotes.
         columns: Columns of the file, where they are known.
+        files: Files that are known; words of their names are no columns.
     """
     special = _special(text)
     if special is not None:
         return special
     file = file_in(text)
-    bare = _FILE.sub(" ", _ADDED.sub("", text)).strip()
+    words = _ADDED.sub("", text)
+    for name in sorted({file, *files} - {""}, key=len, reverse=True):
+        words = re.sub(rf"([`'\"]?){names_file(name)}\1", " ", words)
+    bare = _FILE.sub(" ", words).strip()
     marked = mark(bare, columns)
     asked = _read(marked)
     return replace(asked, file=file, text=bare)

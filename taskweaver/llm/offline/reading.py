@@ -12,6 +12,7 @@ from taskweaver.llm.types import ChatMessage
 
 _START = "Let's start the new conversation!"
 _INCOMING = re.compile(r"From: (?P<sender>[^\n]+)\nMessage: ?(?P<text>.*)\Z", re.DOTALL)
+_CHANGED = re.compile(r"^files changed, read them again: (.+)\.$", re.MULTILINE)
 _NOTE = "\n\n[Note:"
 _SUMMARY = re.compile(
     r"^## Summary of earlier rounds\n"
@@ -88,11 +89,19 @@ def tables(said: Sequence[Said]) -> dict[str, Table]:
     """Return the tables whose columns a report showed, newest last."""
     found: dict[str, Table] = {}
     for item in said:
+        for file in changed_files(item.text) if item.sender != "me" else ():
+            found = {name: table for name, table in found.items() if name.split("#")[0] != file}
         table = table_in(item.text) if item.sender != "me" else None
         if table is not None:
             found.pop(table.file, None)
             found[table.file] = table
     return found
+
+
+def changed_files(text: str) -> list[str]:
+    """Return the files a message says were changed since they were read."""
+    match = _CHANGED.search(text)
+    return match[1].split(", ") if match else []
 
 
 def table_in(text: str) -> Table | None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from taskweaver.llm.offline.cells import is_database, split_table
 from taskweaver.llm.offline.columns import candidates, plain, singular
 from taskweaver.llm.offline.conditions import Filter
 from taskweaver.llm.offline.grammar import (
@@ -16,12 +15,16 @@ from taskweaver.llm.offline.grammar import (
     Request,
     file_in,
     merge,
+    names_file,
     parse,
 )
+from taskweaver.llm.offline.loading import is_database, split_table
 from taskweaver.llm.offline.reading import Said, Table
 
 _NUMBERS = ("int", "float", "Int", "Float", "uint")
 _DATES = ("datetime",)
+_TEXTS = ("str", "object", "category")
+_NUMERIC = {"mean", "sum", "median", "std", "min", "max"}
 _COMPUTED = {"aggregate", "plot", "top", "filter", "correlate", "distinct", "outliers"}
 
 
@@ -86,10 +89,11 @@ def _completed(text: str, words: str, before: Sequence[Said]) -> str:
 def _read(words: str, previous: Request | None, known: Mapping[str, Table]) -> Request:
     last = next(reversed(list(known)), "")
     before = previous.file if previous else ""
-    named = max((name for name in known if name in words), key=len, default="")
+    spoken = (name for name in known if re.search(names_file(name), words))
+    named = max(spoken, key=len, default="")
     file = named or file_in(words) or (before if before in known else last or before)
     table = _table(file, words, known)
-    request = parse(words, tuple(table.columns) if table else ())
+    request = parse(words, tuple(table.columns) if table else (), files=tuple(known))
     if request.kind == "sql":
         return replace(request, file=split_table(file)[0])
     if request.kind in NEEDS_FILE | {"unknown"}:
@@ -148,7 +152,7 @@ def _with_columns(request: Request, words: str, table: Table) -> Understanding:
         if len(found) != 1:
             return _which(word, found, table)
         again = re.sub(rf"\b{re.escape(word)}\b", _verbatim(f"`{found[0]}`"), words, count=1)
-        fresh = parse(again, tuple(table.columns))
+        fresh = parse(again, tuple(table.columns), files=(table.file,))
         if word in fresh.unknown:
             return _which(word, [], table)
         merged = replace(fresh, file=request.file)
@@ -163,7 +167,28 @@ def _with_columns(request: Request, words: str, table: Table) -> Understanding:
         if first is None and len(dates) != 1:
             return _which("date", dates, table)
         request = _dated(request, first or dates[0])
+    texts = _texts_to_compute(request, table)
+    if texts:
+        return _no_numbers(texts, request, table)
     return _with_values(request, table)
+
+
+def _texts_to_compute(request: Request, table: Table) -> list[str]:
+    """Return the columns that hold text where numbers are computed with."""
+    is_drawn = request.kind == "plot" and request.chart in {"hist", "box", "scatter"}
+    is_numeric = request.kind in {"correlate", "outliers"} or is_drawn
+    if not is_numeric and not set(request.functions) & _NUMERIC:
+        return []
+    values = request.columns[-1:] if request.kind == "top" else request.columns
+    return [name for name in values if table.columns.get(name, "int").startswith(_TEXTS)]
+
+
+def _no_numbers(texts: list[str], request: Request, table: Table) -> Ask:
+    numbers = [name for name in table.of_type(*_NUMBERS) if name not in texts]
+    others = f"Numbers are in {_listed(numbers)}." if numbers else "No column holds numbers."
+    what = "hold text" if len(texts) > 1 else "holds text"
+    functions = ", ".join(request.functions) or "computing"
+    return Ask(f"{_listed(texts)} {what}, not numbers, so there is no {functions}. {others}")
 
 
 def _verbatim(text: str) -> Callable[[re.Match[str]], str]:

@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from taskweaver.memory.branched.archival import Archival
-from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.compression import Compressor
-from taskweaver.memory.branched.core import RESERVED, Core
-from taskweaver.memory.branched.database import Database, Writer
+from taskweaver.memory.branched.core import RESERVED
+from taskweaver.memory.branched.database import Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
-from taskweaver.memory.branched.recall import Recall
+from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, CoreEntry, MergeReport, Record
 
 Policy = Literal["ours", "theirs", "newest", "importance", "manual"]
@@ -65,19 +63,12 @@ class Difference:
 class Comparison:
     """Compares and joins branches."""
 
-    def __init__(
-        self,
-        database: Database,
-        branches: Branches,
-        core: Core,
-        recall: Recall,
-        archival: Archival,
-    ) -> None:
-        self._database = database
-        self._branches = branches
-        self._core = core
-        self._recall = recall
-        self._archival = archival
+    def __init__(self, tiers: Tiers) -> None:
+        self._database = tiers.database
+        self._branches = tiers.branches
+        self._core = tiers.core
+        self._recall = tiers.recall
+        self._archival = tiers.archival
 
     def history(self, branch_id: str, *, limit: int = 100) -> list[Step]:
         """Return what was written to a branch itself, newest first."""

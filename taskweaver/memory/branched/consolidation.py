@@ -11,12 +11,9 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.compression import Compressor, Prompts, unfenced
-from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.database import Database
-from taskweaver.memory.branched.digests import RECALL, Digests
-from taskweaver.memory.branched.recall import Recall
+from taskweaver.memory.branched.digests import RECALL
+from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, Digest, Event, TextModel
 
 DIGEST_CHARS = 1200
@@ -26,21 +23,12 @@ _log = logging.getLogger(__name__)
 class Consolidation:
     """Keeps the events in view within their window."""
 
-    def __init__(  # noqa: PLR0913 - what it brings together
-        self,
-        database: Database,
-        branches: Branches,
-        recall: Recall,
-        digests: Digests,
-        config: MemoryConfig,
-        prompts: Prompts,
-        llm: TextModel | None,
-    ) -> None:
-        self._database = database
-        self._branches = branches
-        self._recall = recall
-        self._digests = digests
-        self._config = config
+    def __init__(self, tiers: Tiers, prompts: Prompts, llm: TextModel | None) -> None:
+        self._database = tiers.database
+        self._branches = tiers.branches
+        self._recall = tiers.recall
+        self._digests = tiers.digests
+        self._config = tiers.config
         self._prompts = prompts
         self._llm = llm
 

@@ -10,13 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.memory.branched.branches import Branches
-from taskweaver.memory.branched.compression import Compressor, Prompts, unfenced
-from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.compression import Prompts, unfenced
 from taskweaver.memory.branched.consolidation import Consolidation
-from taskweaver.memory.branched.core import DIGEST_KEY, RESERVED, Core
-from taskweaver.memory.branched.database import Database
-from taskweaver.memory.branched.recall import Recall
+from taskweaver.memory.branched.core import DIGEST_KEY, RESERVED
+from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import CoreEntry, Pressure, PressureLevel, TextModel
 
 LEVELS: tuple[PressureLevel, ...] = ("low", "medium", "high", "critical")
@@ -55,26 +52,21 @@ class Relief:
 class Pressures:
     """Measures and relieves the pressure on branches."""
 
-    def __init__(  # noqa: PLR0913 - what it brings together
+    def __init__(
         self,
-        database: Database,
-        branches: Branches,
-        core: Core,
-        recall: Recall,
+        tiers: Tiers,
         consolidation: Consolidation,
-        compressor: Compressor,
         prompts: Prompts,
-        config: MemoryConfig,
         llm: TextModel | None,
     ) -> None:
-        self._database = database
-        self._branches = branches
-        self._core = core
-        self._recall = recall
+        self._database = tiers.database
+        self._branches = tiers.branches
+        self._core = tiers.core
+        self._recall = tiers.recall
         self._consolidation = consolidation
-        self._compressor = compressor
+        self._compressor = tiers.compressor
         self._prompts = prompts
-        self._config = config
+        self._config = tiers.config
         self._llm = llm
 
     def measure(

@@ -10,15 +10,11 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.compression import Compressor
-from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.core import INDEX_KEY, RESERVED, Core
-from taskweaver.memory.branched.database import Database
-from taskweaver.memory.branched.digests import RECALL, Digests
+from taskweaver.memory.branched.core import INDEX_KEY, RESERVED
+from taskweaver.memory.branched.digests import RECALL
 from taskweaver.memory.branched.pressure import Pressures
-from taskweaver.memory.branched.recall import Recall
-from taskweaver.memory.branched.search import Search
+from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import (
     Branch,
     CoreEntry,
@@ -56,25 +52,15 @@ class _Line:
 class Renderer:
     """Renders the memory of any branch."""
 
-    def __init__(  # noqa: PLR0913 - a prompt shows every tier
-        self,
-        database: Database,
-        branches: Branches,
-        core: Core,
-        recall: Recall,
-        digests: Digests,
-        search: Search,
-        pressures: Pressures,
-        config: MemoryConfig,
-    ) -> None:
-        self._database = database
-        self._branches = branches
-        self._core = core
-        self._recall = recall
-        self._digests = digests
-        self._search = search
+    def __init__(self, tiers: Tiers, pressures: Pressures) -> None:
+        self._database = tiers.database
+        self._branches = tiers.branches
+        self._core = tiers.core
+        self._recall = tiers.recall
+        self._digests = tiers.digests
+        self._search = tiers.search
         self._pressures = pressures
-        self._config = config
+        self._config = tiers.config
 
     def render(
         self,

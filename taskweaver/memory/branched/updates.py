@@ -9,16 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from taskweaver.memory.branched.archival import Archival
-from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.compression import Compressor
 from taskweaver.memory.branched.consolidation import Consolidation
-from taskweaver.memory.branched.core import Core
-from taskweaver.memory.branched.database import Database, Writer
+from taskweaver.memory.branched.database import Writer
 from taskweaver.memory.branched.pressure import Pressures
 from taskweaver.memory.branched.protocol import check_updates
-from taskweaver.memory.branched.recall import Recall
-from taskweaver.memory.branched.search import Search
+from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import Branch
 from taskweaver.memory.branched.values import dump
 
@@ -32,23 +28,13 @@ _EVENT_CHARS = 200
 class Updates:
     """Applies what models write to their memory."""
 
-    def __init__(  # noqa: PLR0913 - a block may touch every tier
-        self,
-        database: Database,
-        branches: Branches,
-        core: Core,
-        recall: Recall,
-        archival: Archival,
-        search: Search,
-        consolidation: Consolidation,
-        pressures: Pressures,
-    ) -> None:
-        self._database = database
-        self._branches = branches
-        self._core = core
-        self._recall = recall
-        self._archival = archival
-        self._search = search
+    def __init__(self, tiers: Tiers, consolidation: Consolidation, pressures: Pressures) -> None:
+        self._database = tiers.database
+        self._branches = tiers.branches
+        self._core = tiers.core
+        self._recall = tiers.recall
+        self._archival = tiers.archival
+        self._search = tiers.search
         self._consolidation = consolidation
         self._pressures = pressures
 
