@@ -17,7 +17,12 @@ from taskweaver.memory.branched.errors import (
     MissingMemoryUpdateError,
 )
 
-_OPEN = re.compile(r"<memory_update\b[^>{]*>", re.IGNORECASE)
+_OPEN = re.compile(
+    r"^[ \t]*<memory_update\b[^>{]*>|<memory_update\b[^>{]*>(?=\s*(?:[{\[`]|<\\?/))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""An opening tag begins a line, or an object follows it; elsewhere the word is only mentioned."""
+
 _CLOSE = re.compile(r"<\\?/memory_update\s*>", re.IGNORECASE)
 _RESULTS = re.compile(r"<memory_results>.*?</memory_results>\s*", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)

@@ -92,11 +92,12 @@ class Recall:
     ) -> int | None:
         """Find a recent event of the branch itself that says the same and is not hidden."""
         rows = connection.execute(
-            "SELECT seq, kind, text, tags, repeats FROM events WHERE branch_id = ?"
-            " ORDER BY seq DESC LIMIT ?",
+            "SELECT o.seq, o.kind, o.text, o.tags FROM events e"
+            " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
+            " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?",
             (branch.number, _LOOK_BACK),
-        ).fetchall()
-        found = next((row[0] for row in rows if row[1:4] == said and row[4] is None), None)
+        )
+        found = next((row[0] for row in rows if row[1:] == said), None)
         if found is None or found in self._hidden(connection, branch, 0, None):
             return None
         return int(found)

@@ -189,7 +189,12 @@ def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> None:
     for step in _MIGRATIONS[version if application == APPLICATION_ID else 0 :]:
         step(connection)
     if is_foreign:
-        original.copy_rows(connection, now=now)
+        try:
+            original.copy_rows(connection, now=now)
+        except (ValueError, TypeError) as error:
+            raise StoreCorrupt(
+                f"{path} is in the schema of the original, and a row of it cannot be read: {error}"
+            ) from error
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
 

@@ -1,0 +1,55 @@
+"""A small memory to try things on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+
+Open = Callable[..., MemoryManager]
+
+
+class Clock:
+    """A time that only moves when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def open_memory(tmp_path: Path, clock: Clock) -> Iterator[Open]:
+    """Open a memory in a folder of its own; `llm`, `rerank` and configuration by name."""
+    opened: list[MemoryManager] = []
+
+    def open_(name: str = "m.sqlite", *, llm: Any = None, rerank: Any = None, **keys: Any) -> Any:
+        config = MemoryConfig(**{"memory_log_enabled": False, **keys})
+        memory = MemoryManager(tmp_path / name, config, llm=llm, rerank=rerank, clock=clock)
+        opened.append(memory)
+        return memory
+
+    yield open_
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture
+def memory(open_memory: Open) -> MemoryManager:
+    """A root with two children, `a` and `b`."""
+    made = open_memory()
+    made.create_branch(None, branch_id="root")
+    made.mem_core_set("goal", "a faster solver", branch_id="root")
+    made.fork("root", "a")
+    made.fork("root", "b")
+    return made

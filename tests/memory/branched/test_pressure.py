@@ -1,0 +1,224 @@
+"""Consolidation, pressure and compression: with a model, without one, with a bad one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Open
+
+from taskweaver.memory.branched import MemoryManager
+
+
+class Model:
+    """A model that answers by what it is asked for, and keeps the prompts."""
+
+    def __init__(self, **answers: str | Callable[[str], str]) -> None:
+        self.answers = answers
+        self.prompts: list[str] = []
+
+    def __call__(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        kinds = {"Shorten": "compress", "Below are events": "digest", "You decide": "weigh"}
+        kind = next(kind for start, kind in kinds.items() if prompt.startswith(start))
+        answer = self.answers.get(kind)
+        if answer is None:
+            raise RuntimeError("the model is down")
+        return answer if isinstance(answer, str) else answer(prompt)
+
+
+def events(memory: MemoryManager, branch: str, count: int, start: int = 0) -> None:
+    for n in range(start, start + count):
+        memory.write_event(branch, "run_failed" if n % 3 == 0 else "step", f"event {n}")
+
+
+def test_old_events_become_a_digest_that_descendants_inherit(open_memory: Open) -> None:
+    model = Model(digest=lambda prompt: f"digest of {prompt.count('event ')}")
+    memory = open_memory(recall_max_events=4, llm=model)
+    memory.create_branch(None, branch_id="root")
+    events(memory, "root", 7)
+    digest = memory.digest("root")
+    assert digest is not None
+    assert digest.count == 3
+    assert len(model.prompts) == 1
+    memory.fork("root", "a")
+    memory.fork("root", "b")
+    memory.fork("a", "a2")
+    assert memory.digest("a2") == digest
+    rendered = memory.render_for_prompt("a2")
+    assert "- [summary of 3 earlier events]" in rendered
+    assert "event 2" not in rendered
+    assert "event 3" in rendered
+    events(memory, "a2", 3, start=10)
+    assert len(model.prompts) == 2
+    assert "digest of" in model.prompts[1]
+    assert "event 1" not in model.prompts[1].replace("event 10", "").replace("event 12", "")
+    assert memory.digest("b") == digest
+    assert len(memory.events("a2")) == 10
+    assert [found["summary"] for found in memory.mem_recall_search("event 0", branch_id="a2", k=99)]
+
+
+def test_a_fork_before_the_digest_sees_the_events(open_memory: Open) -> None:
+    memory = open_memory(recall_max_events=3)
+    memory.create_branch(None, branch_id="root")
+    events(memory, "root", 3)
+    then = memory.seq
+    events(memory, "root", 4, start=3)
+    memory.fork("root", "past", at=then)
+    assert memory.digest("root") is not None
+    assert memory.digest("past") is None
+    assert "event 0" in memory.render_for_prompt("past")
+
+
+def test_without_a_model_the_digest_counts_and_quotes(open_memory: Open) -> None:
+    memory = open_memory(recall_max_events=3)
+    memory.create_branch(None, branch_id="root")
+    events(memory, "root", 30)
+    digest = memory.digest("root")
+    assert digest is not None
+    seen = sum(event.count for event in memory.events("root"))
+    assert digest.text.startswith(f"{digest.count} events: run_failed ")
+    assert digest.count + 3 <= seen <= digest.count + 4
+    assert len(digest.text) <= 1200
+
+
+def test_a_model_that_fails_leaves_no_gap(open_memory: Open) -> None:
+    memory = open_memory(recall_max_events=3, llm=Model())
+    memory.create_branch(None, branch_id="root")
+    events(memory, "root", 6)
+    digest = memory.digest("root")
+    assert digest is not None
+    assert "event 1" in digest.text
+
+
+def test_only_inherited_events_can_be_summed_up(open_memory: Open) -> None:
+    memory = open_memory(auto_consolidate=False, recall_max_events=2)
+    memory.create_branch(None, branch_id="root")
+    events(memory, "root", 5)
+    memory.fork("root", "a")
+    events(memory, "a", 4, start=5)
+    assert memory.consolidate_inherited_memory("a") == 3
+    rendered = memory.render_for_prompt("a")
+    assert memory.check_memory_pressure("a").events == 6
+    assert "summary of 3 earlier" in rendered
+    assert memory.consolidate_inherited_memory("a") == 0
+    assert memory.consolidate_recall_events("a") == 4
+    assert memory.digest("root") is None
+
+
+def test_an_endless_repetition_stays_bounded(open_memory: Open) -> None:
+    memory = open_memory(recall_max_events=3)
+    memory.create_branch(None, branch_id="root")
+    for _ in range(50):
+        memory.write_event("root", "retry", "the same again")
+    assert memory.check_memory_pressure("root").events <= 4
+    (event,) = memory.events("root")
+    assert event.count == 50
+
+
+@pytest.mark.parametrize(
+    ("share", "level"), [(0.5, "low"), (0.75, "medium"), (0.9, "high"), (0.97, "critical")]
+)
+def test_the_level_follows_the_fuller_part(open_memory: Open, share: float, level: str) -> None:
+    memory = open_memory(core_max_chars=1000)
+    memory.create_branch(None, branch_id="root")
+    memory.set_core("root", "k", "x" * int(1000 * share))
+    pressure = memory.check_memory_pressure("root")
+    assert pressure.level == level
+    assert ("evict_core" in pressure.recommendations) == (level in {"high", "critical"})
+
+
+def test_the_recall_side_counts_when_nothing_consolidates(open_memory: Open) -> None:
+    memory = open_memory(auto_consolidate=False, recall_max_events=2)
+    memory.create_branch(None, branch_id="root")
+    events(memory, "root", 7)
+    pressure = memory.check_memory_pressure("root")
+    assert pressure.level == "critical"
+    assert "consolidate_recall" in pressure.recommendations
+    assert memory.consolidate_if_needed("root") is None
+
+
+def weights(prompt: str) -> str:
+    items = json.loads(prompt[prompt.index("[") : prompt.index("]\n") + 1])
+    scored = [
+        {"key": item["key"], "score": 1 if "junk" in item["key"] else 4, "reason": "r"}
+        for item in items
+    ]
+    return f"Sure:\n```json\n{json.dumps(scored)}\n```"
+
+
+def test_high_pressure_archives_what_the_model_finds_unimportant(open_memory: Open) -> None:
+    memory = open_memory(core_max_chars=1000, llm=Model(weigh=weights))
+    memory.create_branch(None, branch_id="root")
+    memory.set_core("root", "pinned_junk", "p" * 200, importance=5)
+    memory.set_core("root", "junk", "j" * 300)
+    memory.set_core("root", "useful", "u" * 370)
+    relief = memory.consolidate_if_needed("root", "improve")
+    assert relief is not None
+    assert (relief.level, relief.new_level, relief.evicted) == ("high", "low", 1)
+    assert set(memory.core("root")) == {"pinned_junk", "useful"}
+    assert memory.core("root")["pinned_junk"].importance == 5
+    assert memory.core("root")["useful"].importance == 4
+    assert "reason" in memory.archival("root", tags=["CORE_EVICT"])[0].meta
+
+
+@pytest.mark.parametrize("llm", [None, Model(), Model(weigh="no list")])
+def test_importances_stay_without_a_usable_model(open_memory: Open, llm: Model | None) -> None:
+    memory = open_memory(core_max_chars=1000, llm=llm)
+    memory.create_branch(None, branch_id="root")
+    memory.set_core("root", "k", "x" * 900, importance=4)
+    memory.auto_consolidate_memory("root", "medium")
+    assert memory.core("root")["k"].importance == 4
+    assert memory.evaluate_importance_with_llm([{"key": "k"}]) == [("k", 3, "")]
+
+
+def test_critical_pressure_folds_the_core_into_a_digest(open_memory: Open) -> None:
+    memory = open_memory(core_max_chars=1000)
+    memory.create_branch(None, branch_id="root")
+    memory.set_core("root", "pinned", "p" * 100, importance=5)
+    memory.set_core("root", "one", "1" * 420)
+    memory.set_core("root", "two", "2" * 440)
+    relief = memory.auto_consolidate_memory("root", "critical")
+    assert set(memory.core("root")) == {"pinned", "CoreDigest"}
+    assert relief.new_level == "low"
+    (snapshot,) = memory.archival("root", tags=["CORE_SNAPSHOT"])
+    assert "two: " + "2" * 440 in snapshot.text
+    assert f"(ref: {snapshot.id})" in memory.core("root")["CoreDigest"].value
+
+
+def test_a_long_record_is_shortened_by_the_model_once(open_memory: Open) -> None:
+    model = Model(compress=lambda _prompt: f"```\n{'short ' * (20 - len(model.prompts) * 5)}\n```")
+    memory = open_memory(archival_max_chars=100, llm=model)
+    memory.create_branch(None, branch_id="root")
+    memory.write_archival("root", "long " * 100)
+    assert len(model.prompts) == 1
+    text = memory.archival("root")[0].text
+    assert text.startswith("short")
+    assert len(text) <= 100
+    memory.fork("root", "a")
+    memory.write_archival("a", "long " * 100)
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize("llm", [None, Model(), Model(compress="x" * 9999), Model(compress=" ")])
+def test_what_no_model_shortens_is_cut(open_memory: Open, llm: Model | None) -> None:
+    memory = open_memory(archival_max_chars=100, llm=llm)
+    memory.create_branch(None, branch_id="root")
+    memory.write_archival("root", "long " * 100)
+    text = memory.archival("root")[0].text
+    assert text.startswith("long")
+    assert text.endswith("...")
+    assert len(text) <= 100
+
+
+def test_a_project_may_have_its_own_prompts(open_memory: Open, tmp_path: Path) -> None:
+    (tmp_path / "compression.txt").write_text('Shorten {text} to {max_chars}: {"keep": "{x}"}')
+    model = Model(compress="brief")
+    memory = open_memory(archival_max_chars=100, llm=model, prompt_dir=tmp_path)
+    memory.create_branch(None, branch_id="root")
+    memory.write_archival("root", "long {text} " * 20)
+    assert model.prompts[0].endswith('to 100: {"keep": "{x}"}')
+    assert "long {text} long" in model.prompts[0]
+    assert memory.archival("root")[0].text == "brief"

@@ -1,0 +1,215 @@
+"""The block a model writes: found, checked, applied whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from conftest import Open
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taskweaver.memory.branched import (
+    BranchedMemoryError,
+    ForbiddenMemoryUpdateError,
+    InvalidUpdate,
+    MalformedMemoryUpdateError,
+    MemoryManager,
+    MemoryUpdateError,
+    MissingMemoryUpdateError,
+    instructions,
+    read_reply,
+)
+from taskweaver.memory.branched.protocol import OPERATIONS, check_updates, has_reads
+from taskweaver.memory.branched.updates import format_results
+
+BLOCK = '<memory_update>\n{"core": {"a": "1"}}\n</memory_update>'
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        (f'{BLOCK}\n{{"plan": 1}}', '{"plan": 1}'),
+        (f"Here you are.\n{BLOCK}", "Here you are."),
+        (f"before\n{BLOCK}\nafter", "before\nafter"),
+        (BLOCK.replace("memory_update", "MEMORY_UPDATE"), ""),
+        (BLOCK.replace("<memory_update>", '<memory_update version="1">'), ""),
+        (BLOCK.replace("</", "<\\/"), ""),
+        (f"```xml\n{BLOCK}\n```\nrest", "rest"),
+        ('<memory_update>\n```json\n{"core": {"a": "1"}}\n```\n</memory_update>', ""),
+        (f"<memory_results>\nold\n</memory_results>\n{BLOCK}", ""),
+    ],
+)
+def test_a_block_is_found_and_taken_out(text: str, body: str) -> None:
+    reply = read_reply(text, "required")
+    assert reply.updates == {"core": {"a": "1"}}
+    assert reply.body == body
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps({"file": f"x\n{BLOCK}\ny"}),
+        json.dumps({"a": [f"{BLOCK}"]}, indent=2),
+        f"```python\ntext = '''\n{BLOCK}\n'''\n```",
+        f"~~~\nsome\n{BLOCK}\nmore\n~~~",
+    ],
+)
+def test_a_block_inside_content_is_content(content: str) -> None:
+    reply = read_reply(f"{BLOCK}\n{content}")
+    assert reply.updates == {"core": {"a": "1"}}
+    assert reply.body == content
+    assert read_reply(content).updates is None
+    with pytest.raises(MissingMemoryUpdateError):
+        read_reply(content, "required")
+
+
+def test_the_three_errors_say_what_to_do() -> None:
+    assert read_reply("no block").body == "no block"
+    assert read_reply("<memory_update> \n</memory_update>", "required").updates == {}
+    with pytest.raises(MissingMemoryUpdateError, match="Begin with one"):
+        read_reply("no block", "required")
+    with pytest.raises(ForbiddenMemoryUpdateError, match="may not"):
+        read_reply(BLOCK, "forbidden")
+    for inner, said in (
+        ("[1]", "one JSON object"),
+        ('{"a": 1,}', "trailing commas"),
+        ("{'a': 1}", "no JSON"),
+        ('"core":{"a":1}}', "no JSON"),
+        ("Sure! {}", "no JSON"),
+    ):
+        with pytest.raises(MalformedMemoryUpdateError, match=said):
+            read_reply(f"<memory_update>{inner}</memory_update>")
+    with pytest.raises(MalformedMemoryUpdateError, match="not closed"):
+        read_reply('<memory_update>{"core": {}}')
+    with pytest.raises(MalformedMemoryUpdateError, match="two"):
+        read_reply(f"{BLOCK}\n{BLOCK}")
+
+
+@given(st.text(), st.text(), st.booleans())
+def test_any_reply_is_read_or_refused(before: str, inside: str, closes: bool) -> None:
+    end = "</memory_update>" if closes else ""
+    with contextlib.suppress(MemoryUpdateError):
+        reply = read_reply(f"{before}\n<memory_update>{inside}{end}\n")
+        assert reply.updates is None or isinstance(reply.updates, dict)
+
+
+def test_the_instructions_name_every_operation_with_an_example_that_is_accepted() -> None:
+    text = instructions()
+    for operation in OPERATIONS:
+        assert f'"{operation.name}": {operation.example}' in text
+        for name in (operation.name, *operation.aliases):
+            assert check_updates({name: json.loads(operation.example)})
+    assert "Begin your reply" in instructions(is_required=True)
+    assert read_reply(text).updates is not None
+
+
+def test_writes_come_before_reads_and_ids_come_back(memory: MemoryManager) -> None:
+    results = memory.apply_llm_memory_updates(
+        "a",
+        {
+            "core_get": ["threads", "goal", "nothing"],
+            "archival_search": {"query": "twice as fast", "k": "3"},
+            "recall_search": "tuning",
+            "mem_core_set": {"threads": 8, "conf": {"value": {"x": 1}, "importance": 9}},
+            "mem_archival_write": {"text": "8 threads are twice as fast", "tags": "PERF"},
+            "recall": {"kind": "tuning", "content": "tried threads"},
+        },
+        node_id="n1",
+        phase="improve",
+    )
+    assert results["core_get"] == {"threads": "8", "goal": "a faster solver", "nothing": None}
+    (found,) = results["archival_search"]
+    assert [found["id"]] == results["archival"]
+    assert found["tags"] == ["LLM_INSIGHT", "PERF"]
+    (event,) = results["recall_search"]
+    assert [event["id"]] == results["recall"]
+    assert memory.core("a")["threads"].importance == 4
+    assert memory.core("a")["conf"].importance == 5
+    assert "phase:improve" in memory.events("a")[0].tags
+    shown = format_results(results, max_chars=4000)
+    assert f"[#{found['id']}] 8 threads are twice as fast" in shown
+    assert "- nothing: (not found)" in shown
+    assert "Tags: LLM_INSIGHT, PERF" in shown
+    assert len(format_results(results, max_chars=100)) < 150
+    assert format_results({"core": ["x"]}, max_chars=100) == ""
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ({"core": []}, "core: must be an object"),
+        ({"core": {"k": None}}, "core.k: must not be null"),
+        ({"core": {"k": {"value": "v", "ttl": "soon"}}}, "core.k.ttl"),
+        ({"core": {"": "v"}}, "printable"),
+        ({"core_get": ["a", "b", 5]}, "core_get[2]"),
+        ({"core_delete": {"a": 1}}, "core_delete: must be a list"),
+        ({"archival": "text"}, "archival: must be a list"),
+        ({"archival": [{"tags": ["T"]}]}, "archival[0].text"),
+        ({"archival": [{"text": "x", "tag": "T"}]}, "no field tag"),
+        ({"archival_update": [{"id": 1}]}, "changes nothing"),
+        ({"archival_update": [{"text": "x"}]}, "archival_update[0].id"),
+        ({"archival_search": ["x"]}, "archival_search: must be an object"),
+        ({"archival_search": {"query": "x", "k": -1}}, "archival_search.k"),
+        ({"archival_search": {"query": ["x"]}}, "archival_search.query"),
+        ({"recall": {"kind": "k"}}, "recall[0].content"),
+        ({"recall_evict": {"oldest": "all"}}, "recall_evict.oldest"),
+        ({"recall_evict": {"ids": 3}}, "recall_evict.ids"),
+        ({"recall_summarize": "yes"}, "recall_summarize: must be true"),
+        ({"core_set": {}}, "no such operation"),
+        ({"core": {}, "mem_core_set": {}}, "given twice"),
+        ([], "must be an object"),
+    ],
+)
+def test_a_wrong_block_names_what_is_wrong_and_applies_nothing(
+    memory: MemoryManager, block: Any, said: str
+) -> None:
+    before = memory.seq
+    good = {"recall": {"content": "x"}} if isinstance(block, dict) and "recall" not in block else {}
+    with pytest.raises(InvalidUpdate) as caught:
+        memory.apply_llm_memory_updates("a", {**good, **block} if good else block)
+    assert said in str(caught.value)
+    assert memory.seq == before
+
+
+def test_a_block_that_fails_half_way_leaves_nothing(memory: MemoryManager) -> None:
+    before = memory.seq
+    with pytest.raises(BranchedMemoryError):
+        memory.apply_llm_memory_updates(
+            "a", {"core": {"x": "1"}, "archival_update": [{"id": 999, "text": "y"}]}
+        )
+    with pytest.raises(InvalidUpdate):
+        memory.apply_llm_memory_updates("a", {"core": {"x": "1", "y": "\0"}})
+    assert memory.seq == before
+
+
+def test_every_problem_of_a_block_is_named_at_once(memory: MemoryManager) -> None:
+    with pytest.raises(InvalidUpdate) as caught:
+        memory.apply_llm_memory_updates("a", {"core": 1, "bogus": 2, "core_get": 3})
+    assert len(str(caught.value).splitlines()) == 4
+
+
+def test_a_block_is_applied_once_for_an_attempt(memory: MemoryManager) -> None:
+    block = {"archival": [{"text": "n"}], "recall": {"content": "once"}}
+    first = memory.apply_llm_memory_updates("a", block, node_id="n", attempt=1)
+    again = memory.apply_llm_memory_updates("a", block, node_id="n", attempt=1)
+    assert again == {**first, "already_applied": True}
+    assert memory.events("a")[0].count == 1
+    memory.apply_llm_memory_updates("a", block, node_id="n", attempt=2)
+    memory.apply_llm_memory_updates("a", block, node_id="n")
+    assert memory.events("a")[0].count == 3
+
+
+def test_maintenance_follows_the_writes(open_memory: Open) -> None:
+    memory = open_memory(recall_max_events=2, auto_consolidate=False)
+    memory.create_branch(None, branch_id="root")
+    for n in range(5):
+        memory.write_event("root", "k", f"event {n}")
+    block = {"recall": {"content": "the last"}, "recall_summarize": True, "consolidate": True}
+    results = memory.apply_llm_memory_updates("root", block)
+    assert results["recall_summarize"] == {"status": "success", "events_consolidated": 4}
+    assert results["consolidate"]["status"] == "success"
+    assert has_reads(check_updates({"core_get": ["a"]}))
+    assert not has_reads(check_updates({"core": {"a": "b"}}))

@@ -1,0 +1,100 @@
+"""What a prompt shows: order, budgets, provenance; a pure read."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Open
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+
+
+def fill(memory: MemoryManager, branch: str = "root") -> None:
+    memory.set_core(branch, "RESOURCE_INDEX", "index of resources", importance=5)
+    memory.set_core(branch, "resource_digest", "abc", importance=5)
+    for n in range(6):
+        memory.set_core(branch, f"key{n}", "v" * 60, importance=1 + n % 4)
+        memory.write_event(branch, "step", f"event {n} " + "e" * 60, ["OWN"])
+        memory.write_archival(branch, f"record {n} about threads " + "r" * 60, ["T"])
+    memory.write_archival(branch, "class: dataset, name: words", ["RESOURCE_ITEM"])
+
+
+@pytest.fixture
+def full(open_memory: Open) -> MemoryManager:
+    memory = open_memory(retrieval_k=4)
+    memory.create_branch(None, branch_id="root")
+    fill(memory)
+    return memory
+
+
+def test_sections_stand_in_their_order_with_ids(full: MemoryManager) -> None:
+    result = full.render_for_prompt_with_log("root", task="threads")
+    titles = [section.title for section in result.sections]
+    assert titles == [
+        "Resource Index", "Core Memory", "Recall Memory", "Archival Memory", "Resource Memory"
+    ]  # fmt: skip
+    assert "index of resources" in result.text
+    assert "resource_digest" not in result.text
+    assert "(tags: OWN)" in result.text
+    archival = result.sections[3]
+    assert len(archival.shown) == 4
+    assert all(f"(#{id_}) record" in archival.text for id_ in archival.shown)
+    assert "words" not in archival.text
+    assert "words" in result.sections[4].text
+
+
+def test_rendering_writes_nothing_and_can_be_done_again(full: MemoryManager) -> None:
+    first = full.render_for_prompt_with_log("root", "draft", task="threads")
+    assert full.seq == first.seq
+    full.set_core("root", "key0", "changed")
+    full.write_event("root", "step", "later")
+    again = full.render_for_prompt_with_log("root", "draft", task="threads", at=first.seq)
+    assert again.text == first.text
+    assert full.render_for_prompt("root", "draft", task="threads") != first.text
+
+
+def test_what_is_least_important_is_left_out_first_and_named(full: MemoryManager) -> None:
+    result = full.render_for_prompt_with_log("root", budget_chars=700)
+    assert len(result.text) <= 700
+    core = next(section for section in result.sections if section.title == "Core Memory")
+    left_out = {full.core("root")[str(key)].importance for key in core.dropped}
+    shown = {full.core("root")[str(key)].importance for key in core.shown}
+    assert max(left_out) <= min(shown)
+    recall = next(section for section in result.sections if section.title == "Recall Memory")
+    assert max(int(id_) for id_ in recall.dropped) < min(int(id_) for id_ in recall.shown)
+
+
+def test_no_limit_and_task_budgets(full: MemoryManager) -> None:
+    assert len(full.render_for_prompt("root", "node_summary")) <= 4000
+    everything = full.render_for_prompt_with_log("root", budget_chars=10, no_limit=True)
+    assert not any(section.dropped for section in everything.sections)
+    assert MemoryConfig().budget("draft") == MemoryConfig().memory_budget_chars
+
+
+def test_an_empty_memory_renders_nothing(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.create_branch(None, branch_id="root")
+    assert memory.render_for_prompt("root") == ""
+
+
+def test_archival_is_looked_up_by_task_goal_and_last_error(open_memory: Open) -> None:
+    memory = open_memory(retrieval_k=1)
+    memory.create_branch(None, branch_id="root")
+    memory.write_archival("root", "segfault in the quux solver: align the buffer")
+    for n in range(10):
+        memory.write_archival("root", f"unrelated {n}")
+    assert "(recent, no match)" in memory.render_for_prompt("root", "draft", task="zebra")
+    memory.write_event("root", "run_failed", "quux died with a segfault")
+    assert "align the buffer" in memory.render_for_prompt("root", "draft")
+
+
+@settings(max_examples=30)
+@given(budget=st.integers(1, 4000))
+def test_a_budget_is_kept(tmp_path_factory: pytest.TempPathFactory, budget: int) -> None:
+    path = tmp_path_factory.getbasetemp() / "budget.sqlite"
+    with MemoryManager(path) as memory:
+        if memory.root_branch_id is None:
+            memory.create_branch(None, branch_id="root")
+            fill(memory)
+        assert len(memory.render_for_prompt("root", budget_chars=budget, task="threads")) <= budget

@@ -1,0 +1,115 @@
+"""Search in archival memory, with and without the index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from conftest import Open
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from taskweaver.memory.branched import InvalidUpdate, MemoryManager
+
+
+@pytest.fixture(params=["on", "off"])
+def memory(request: pytest.FixtureRequest, open_memory: Open) -> MemoryManager:
+    made = open_memory(use_fts=request.param)
+    made.create_branch(None, branch_id="root")
+    for text, tags in (
+        ("linker error: undefined reference to cblas_dgemm", ["ERROR", "COMPILE"]),
+        ("eight threads give twice the speed of four", ["PERFORMANCE"]),
+        ("the phase1_iterative step installs numpy", ["PHASE1_INSTALL"]),
+        ("error in the error handler, error again", ["ERROR"]),
+    ):
+        made.mem_archival_write(text, tags=tags)
+    return made
+
+
+def texts(memory: MemoryManager, query: str, branch: str = "root", **options: object) -> list[str]:
+    found = memory.mem_archival_search(query, branch_id=branch, **options)  # type: ignore[arg-type]
+    return [item["text"] for item in found if item["match"] == "query"]
+
+
+def test_the_best_match_comes_first(memory: MemoryManager) -> None:
+    assert texts(memory, "undefined reference error")[0].startswith("linker")
+    assert texts(memory, "threads speed") == ["eight threads give twice the speed of four"]
+
+
+def test_tags_are_searched_and_filtered_before_the_limit(memory: MemoryManager) -> None:
+    assert texts(memory, "PERFORMANCE") == ["eight threads give twice the speed of four"]
+    for n in range(30):
+        memory.mem_archival_write(f"error number {n}", tags=["OTHER"])
+    found = texts(memory, "error", tags=["ERROR", "COMPILE"], k=1)
+    assert found == ["linker error: undefined reference to cblas_dgemm"]
+
+
+def test_underscores_stay_inside_words(memory: MemoryManager) -> None:
+    assert len(texts(memory, "phase1_iterative")) == 1
+    assert texts(memory, "iterative") == []
+
+
+def test_without_a_hit_the_newest_are_given_and_marked(memory: MemoryManager) -> None:
+    found = memory.mem_archival_search("zebra", k=2)
+    assert [item["match"] for item in found] == ["recency", "recency"]
+    assert found[0]["text"].startswith("error in the error handler")
+    assert len(memory.mem_archival_search("", k=3)) == 3
+    assert memory.mem_archival_search("error", k=0) == []
+    assert memory.mem_archival_search("zebra", tags=["NONE"]) == []
+
+
+def test_only_what_is_in_view_is_found_and_once(memory: MemoryManager) -> None:
+    memory.fork("root", "a")
+    memory.fork("root", "b")
+    memory.mem_archival_write("quicksilver found by a", branch_id="a")
+    memory.mem_archival_write("quicksilver found later", branch_id="root")
+    assert texts(memory, "quicksilver", "a") == ["quicksilver found by a"]
+    assert texts(memory, "quicksilver", "b") == []
+    record = memory.mem_archival_search("threads", branch_id="b")[0]["id"]
+    memory.mem_archival_update(record, text="sixteen threads are slower", branch_id="b")
+    assert texts(memory, "threads", "b") == ["sixteen threads are slower"]
+    assert texts(memory, "threads", "a") == ["eight threads give twice the speed of four"]
+
+
+def test_a_word_in_nearly_every_record_only_fills_up(memory: MemoryManager) -> None:
+    for n in range(450):
+        memory.mem_archival_write(f"run {n} of the sweep")
+    memory.mem_archival_write("run that found the leak in the sweep")
+    memory.fork("root", "a")
+    for n in range(450):
+        memory.mem_archival_write(f"later run {n} of the sweep")
+    found = texts(memory, "leak run sweep", "a", k=3)
+    assert found[0] == "run that found the leak in the sweep"
+    assert found[1:] == ["run 449 of the sweep", "run 448 of the sweep"]
+
+
+@pytest.mark.parametrize("k", [-1, "many", None, 1.5])
+def test_a_number_of_results_that_is_none_is_refused(memory: MemoryManager, k: object) -> None:
+    with pytest.raises(InvalidUpdate):
+        memory.mem_archival_search("x", k=k)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "a AND", "NEAR(", "x*", "-x", "col:x", "'); --", "(", "OR", "^a", "☃ ß", "\\"]
+)
+def test_no_query_is_a_syntax_error(memory: MemoryManager, query: str) -> None:
+    assert isinstance(memory.mem_archival_search(query), list)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=st.text(max_size=60))
+def test_any_query_is_answered(memory: MemoryManager, query: str) -> None:
+    assert len(memory.mem_archival_search(query, k=3)) == 3
+    assert isinstance(memory.mem_recall_search(query.replace("\0", "")), list)
+
+
+def test_another_ranking_can_be_mixed_in(open_memory: Open) -> None:
+    def likes_short(query: str, texts: Sequence[str]) -> list[float]:
+        assert query == "error"
+        return [1.0 if len(text) < 8 else 0.0 for text in texts]
+
+    memory = open_memory("r.sqlite", rerank=likes_short)
+    memory.create_branch(None, branch_id="root")
+    memory.mem_archival_write("error error error and much more of it")
+    memory.mem_archival_write("error")
+    assert memory.mem_archival_search("error", k=1)[0]["text"] == "error"

@@ -1,0 +1,308 @@
+"""The file: many writers, sudden deaths, bad files, other versions."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from conftest import Open
+
+from taskweaver.memory.branched import (
+    InvalidUpdate,
+    MemoryConfig,
+    MemoryManager,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreTooNew,
+    StoreUnwritable,
+)
+from taskweaver.memory.branched import database as database_module
+from taskweaver.memory.branched.schema import APPLICATION_ID, VERSION
+
+QUIET = MemoryConfig(memory_log_enabled=False)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+with MemoryManager(Path(sys.argv[1]), MemoryConfig(memory_log_enabled=False)) as memory:
+    for n in range(25):
+        print(memory.write_archival(sys.argv[2], f"{sys.argv[2]} {n}"))
+"""
+
+
+def test_eight_threads_lose_nothing(memory: MemoryManager) -> None:
+    names = [memory.fork("root", f"t{n}") for n in range(8)]
+
+    def work(name: str) -> list[int]:
+        seqs = []
+        for n in range(40):
+            seqs.append(memory.write_event(name, "k", f"event {n}"))
+            memory.mem_core_set("n", str(n), branch_id=name)
+            assert memory.get_core(name, "n") == str(n)
+            memory.render_for_prompt(name)
+        return seqs
+
+    with ThreadPoolExecutor(8) as pool:
+        written = [seq for seqs in pool.map(work, names) for seq in seqs]
+    assert len(set(written)) == 320
+    for name in names:
+        assert sum(event.count for event in memory.events(name)) == 40
+    assert memory.verify().is_sound
+
+
+def test_eight_processes_lose_nothing(memory: MemoryManager) -> None:
+    names = [memory.fork("root", f"p{n}") for n in range(8)]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(memory.path), name],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in names
+    ]
+    ids = [id_ for process in processes for id_ in process.communicate()[0].split()]
+    assert len(set(ids)) == 200
+    for name in names:
+        assert len(memory.archival(name)) == 25
+        assert memory.mem_archival_search(name, branch_id=name)[0]["match"] == "query"
+    assert memory.verify().is_sound
+
+
+KILLED = """
+import sys
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+with MemoryManager(sys.argv[1], MemoryConfig(memory_log_enabled=False)) as memory:
+    branch = sys.argv[2]
+    memory.fork("root", branch)
+    for n in range(1_000_000):
+        id_ = memory.write_archival(branch, f"record {n} of {branch}", ["T"])
+        memory.write_event(branch, "k", f"event {n}")
+        print(n, id_, flush=True)
+"""
+
+
+def test_a_killed_writer_keeps_every_acknowledged_write(memory: MemoryManager) -> None:
+    for round_ in range(4):
+        name = f"killed{round_}"
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(memory.path), name],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        for _ in range(3 + 7 * round_):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        told = [line.split() for line in process.stdout.read().splitlines() if line.count(" ") == 1]
+        process.wait()
+        process.stdout.close()
+        kept = {record.id: record.text for record in memory.archival(name)}
+        for n, id_ in told:
+            assert kept[int(id_)] == f"record {n} of {name}"
+        assert sum(event.count for event in memory.events(name)) >= len(told)
+        assert memory.verify().is_sound
+        memory.write_event(name, "k", "life goes on")
+
+
+def test_one_failing_command_of_a_group_takes_nothing_of_the_others(memory: MemoryManager) -> None:
+    """Writers that wait together are committed together, and fail alone."""
+    database = memory._parts.database
+    results: list[object] = []
+
+    def write(n: int) -> None:
+        try:
+            text = "\0" if n % 3 == 0 else f"text {n}"
+            results.append(memory.write_archival("a", text))
+        except InvalidUpdate as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(12)]
+    with database._lock:  # nobody can commit until all are waiting
+        for thread in threads:
+            thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sum(isinstance(result, str) for result in results) == 8
+    assert len(memory.archival("a")) == 8
+
+
+def test_a_file_held_by_another_process_is_said_to_be_busy(
+    memory: MemoryManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "_BUSY_TIMEOUT_S", 0.05)
+    holder = sqlite3.connect(memory.path, isolation_level=None)
+    with MemoryManager(memory.path, QUIET) as second:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusy, match="another process"):
+            second.mem_core_set("x", "1")
+        assert second.get_core("root", "goal") == "a faster solver"
+        holder.execute("ROLLBACK")
+        second.mem_core_set("x", "1")
+    holder.close()
+
+
+def test_a_full_disk_fails_the_write_and_leaves_the_file_whole(memory: MemoryManager) -> None:
+    connection = memory._parts.database._writing
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+
+    def fill() -> None:
+        for n in range(1000):
+            memory.write_archival("a", f"{n} " * 500)
+
+    with pytest.raises(StoreUnwritable, match="full"):
+        fill()
+    kept = len(memory.archival("a"))
+    connection.execute("PRAGMA max_page_count = 1000000")
+    memory.write_archival("a", "room again")
+    assert len(memory.archival("a")) == kept + 1
+    assert memory.verify().is_sound
+
+
+def test_files_that_are_no_memory_are_refused_and_stay_as_they_are(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    noise = tmp_path / "noise.db"
+    noise.write_bytes(b"no database at all" * 100)
+    for path in (other, noise):
+        before = path.read_bytes()
+        with pytest.raises(StoreCorrupt):
+            MemoryManager(path, QUIET)
+        assert path.read_bytes() == before
+
+
+def test_a_truncated_file_is_told_and_not_made_worse(memory: MemoryManager, tmp_path: Path) -> None:
+    for n in range(200):
+        memory.write_archival("a", f"text {n} " * 50)
+    memory.close()
+    data = memory.path.read_bytes()
+    broken = tmp_path / "broken.sqlite"
+    broken.write_bytes(data[: len(data) // 2])
+    try:
+        with MemoryManager(broken, QUIET) as opened:
+            problems = opened.verify().problems
+    except StoreCorrupt as error:
+        problems = (str(error),)
+    assert problems
+
+
+def test_a_newer_file_is_refused(memory: MemoryManager) -> None:
+    memory.close()
+    with sqlite3.connect(memory.path) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+    with pytest.raises(StoreTooNew, match="Update the program"):
+        MemoryManager(memory.path, QUIET)
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreUnwritable):
+        MemoryManager(tmp_path / "file" / "m.sqlite", QUIET)
+    (tmp_path / "folder.sqlite").mkdir()
+    with pytest.raises(StoreUnwritable):
+        MemoryManager(tmp_path / "folder.sqlite", QUIET)
+
+
+def test_a_closed_memory_says_so(memory: MemoryManager) -> None:
+    memory.close()
+    memory.close()
+    for call in (lambda: memory.core("a"), lambda: memory.mem_core_set("x", "1")):
+        with pytest.raises(StoreClosed):
+            call()
+
+
+def test_a_backup_is_a_memory_too(memory: MemoryManager, tmp_path: Path) -> None:
+    memory.backup(tmp_path / "copy.sqlite")
+    memory.mem_core_set("late", "1")
+    with MemoryManager(tmp_path / "copy.sqlite", QUIET) as copy:
+        assert set(copy.core("a")) == {"goal"}
+        assert copy.verify().is_sound
+    with pytest.raises(StoreUnwritable):
+        memory.backup(tmp_path / "no" / "folder.sqlite")
+
+
+def test_the_file_is_marked_as_ours(memory: MemoryManager) -> None:
+    reading = memory._parts.database.reading
+    assert reading.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    assert reading.execute("PRAGMA user_version").fetchone()[0] == VERSION
+    assert memory._parts.database._writing.execute("PRAGMA synchronous").fetchone()[0] == 2
+
+
+def test_damage_between_rows_is_found(memory: MemoryManager) -> None:
+    memory.write_archival("a", "x")
+    memory._parts.database.write(
+        lambda writer: writer.connection.execute("UPDATE clock SET seq = 0")
+    )
+    problems = memory.verify().problems
+    assert any("newer than the clock" in problem for problem in problems)
+
+
+def test_branches_travel_between_files(memory: MemoryManager, open_memory: Open) -> None:
+    memory.write_event("a", "k", "said")
+    memory.write_event("a", "k", "said")
+    record = memory.write_archival("root", "text", ["T"])
+    memory.fork("root", "c")
+    memory.mem_archival_update(record, text="overlaid", branch_id="c")
+    memory.mem_core_del("goal", branch_id="c")
+    file = memory.path.with_name("out.jsonl")
+    assert memory.export(file) == 6
+    other = open_memory("other.sqlite")
+    other.create_branch(None, branch_id="own")
+    other.set_core("own", "here", "before")
+    assert other.import_(file) == ["root", "a", "b", "c"]
+    for branch in ("root", "a", "b", "c"):
+        assert other.render_for_prompt(branch).replace("#", "") != ""
+        assert [item.text for item in other.archival(branch)] == [
+            item.text for item in memory.archival(branch)
+        ]
+        assert other.mem_core_get(branch_id=branch) == memory.mem_core_get(branch_id=branch)
+    assert other.events("a")[0].count == 2
+    assert other.verify().is_sound
+    with pytest.raises(InvalidUpdate, match="here already"):
+        other.import_(file)
+
+
+def test_one_branch_travels_with_what_it_sees(memory: MemoryManager, open_memory: Open) -> None:
+    memory.write_archival("b", "of b")
+    memory.set_core("root", "late", "1")
+    file = memory.path.with_name("a.jsonl")
+    memory.export(file, "a")
+    other = open_memory("other.sqlite")
+    assert other.import_(file) == ["root", "a"]
+    assert set(other.core("root")) == {"goal"}
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "foreign", "missing"])
+def test_a_damaged_export_is_refused_whole(
+    memory: MemoryManager, open_memory: Open, damage: str
+) -> None:
+    file = memory.path.with_name("out.jsonl")
+    memory.export(file)
+    lines = file.read_text().splitlines()
+    texts = {
+        "cut": "\n".join(lines[:-1]),
+        "changed": file.read_text().replace("a faster solver", "a slower solver"),
+        "empty": "",
+        "foreign": json.dumps({"x": 1}) + "\n" + json.dumps({"y": 2}),
+    }
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_text(texts[damage])
+    other = open_memory("other.sqlite")
+    with pytest.raises(InvalidUpdate):
+        other.import_(file)
+    assert other.branches() == []
