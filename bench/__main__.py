@@ -7,7 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("startup", "cell", "stdout", "turn", "http_turn", "memory_view", "reply_stream")
+NAMES = (
+    "startup",
+    "cell",
+    "stdout",
+    "turn",
+    "http_turn",
+    "memory_view",
+    "branched_memory",
+    "reply_stream",
+)
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from taskweaver import __version__
+from taskweaver.cli.memory import memory
 from taskweaver.errors import TaskWeaverError
 
 USAGE, INTERRUPTED = 2, 130
@@ -22,6 +23,7 @@ Examples:
   taskweaver --file my.csv -m "plot Count per month" --json
   echo "how many rows has my.csv?" | taskweaver
   taskweaver -p sales doctor              say what works here
+  taskweaver memory tree memory.sqlite    look into a branched memory
 
 \b
 Exit status: 0 answered, 1 not answered, 2 wrong usage or configuration,
@@ -158,6 +160,9 @@ def doctor(project: Path | None, *, as_json: bool) -> None:
     from taskweaver.cli.doctor import examine
 
     sys.exit(examine(project, as_json=as_json))
+
+
+commands.add_command(memory)
 
 
 def _require_folder(project: Path | None) -> None:

@@ -34,6 +34,10 @@ class BranchFace(Face):
         with self._parts.database.snapshot() as connection:
             return self._parts.branches.find(connection, branch_id)
 
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return how much each branch wrote itself: core rows, events, archival rows."""
+        return self._parts.upkeep.counts()
+
     def create_branch(
         self,
         parent_branch_id: str | None,

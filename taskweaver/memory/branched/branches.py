@@ -230,20 +230,14 @@ class Branches:
         self, connection: sqlite3.Connection, branch: Branch, tier: Tier, above: Path
     ) -> Path:
         """Derive a path from the parent's: its own segment ends at the fork, the rest stays."""
-        fork, parent = branch.fork_seq, branch.parent
-        rest = [
-            segment
-            if segment.up_to == FOREVER
-            else Segment(segment.branch, min(segment.up_to, fork))
-            for segment in above
-            if segment.branch != parent
-        ]
-        own = next((segment for segment in above if segment.branch == parent), None)
-        if own is not None:
-            is_live = tier not in _NEVER_LIVE and _is_live(connection, own.branch)
-            end = FOREVER if is_live else fork
-            if end == FOREVER or _has_rows(connection, tier, Segment(own.branch, end)):
-                rest.insert(0, Segment(own.branch, end))
+        fork, (own, *rest) = branch.fork_seq, above
+        if any(fork < segment.up_to < FOREVER for segment in rest):  # forked from the past
+            rest = [Segment(number, min(end, fork)) if end < FOREVER else Segment(number, end)
+                    for number, end in rest]  # fmt: skip
+        is_live = tier not in _NEVER_LIVE and _is_live(connection, own.branch)
+        parent = Segment(own.branch, FOREVER if is_live else fork)
+        if is_live or _has_rows(connection, tier, parent):
+            rest.insert(0, parent)
         return (Segment(branch.number, FOREVER), *rest)
 
     def forget(self) -> None:

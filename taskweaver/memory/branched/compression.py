@@ -6,7 +6,6 @@ Prompts are files; one of the same name in the project's folder replaces ours.
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 from collections.abc import Mapping
 from importlib.resources import files
@@ -14,9 +13,9 @@ from importlib.resources import files
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Database
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.oplog import OperationLog
 from taskweaver.memory.branched.types import TextModel
 
-_log = logging.getLogger(__name__)
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 
@@ -52,12 +51,18 @@ class Compressor:
     """Makes texts fit. What a model made of a text is kept in the file, by the text's hash."""
 
     def __init__(
-        self, database: Database, config: MemoryConfig, prompts: Prompts, llm: TextModel | None
+        self,
+        database: Database,
+        config: MemoryConfig,
+        prompts: Prompts,
+        llm: TextModel | None,
+        log: OperationLog,
     ) -> None:
         self._database = database
         self._config = config
         self._prompts = prompts
         self._llm = llm if config.use_llm_compression else None
+        self._log = log
 
     @staticmethod
     def cut(text: str, max_chars: int) -> str:
@@ -90,7 +95,7 @@ class Compressor:
         try:
             short = self._ask(self._llm, text, max_chars, hint, context)
         except Exception as error:  # noqa: BLE001 - a model may raise anything; cutting always works
-            _log.warning("a text was cut, the model did not shorten it: %s", error)
+            self._log.problem("a text was cut, the model did not shorten it", error)
             return self.cut(text, max_chars)
         self._database.write(
             lambda writer: writer.connection.execute(

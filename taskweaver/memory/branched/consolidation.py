@@ -7,7 +7,6 @@ as before. A descendant starts from the digest it inherits, so nothing is summar
 from __future__ import annotations
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Sequence
 
@@ -17,7 +16,6 @@ from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, Digest, Event, TextModel
 
 DIGEST_CHARS = 1200
-_log = logging.getLogger(__name__)
 
 
 class Consolidation:
@@ -29,6 +27,7 @@ class Consolidation:
         self._recall = tiers.recall
         self._digests = tiers.digests
         self._config = tiers.config
+        self._log = tiers.log
         self._prompts = prompts
         self._llm = llm
 
@@ -85,7 +84,7 @@ class Consolidation:
             try:
                 return self._ask(self._llm, branch, before, old)
             except Exception as error:  # noqa: BLE001 - a model may raise anything; ours never fails
-                _log.warning("events were summed up without the model: %s", error)
+                self._log.problem("events were summed up without the model", error)
         return extract(before, old, kinds)
 
     def _ask(

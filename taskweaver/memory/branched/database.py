@@ -141,6 +141,8 @@ class Database:
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
         if not schema.is_current(connection, self.path):
+            if schema.is_original(connection):
+                self._keep_original(connection)
             connection.execute("PRAGMA journal_mode = WAL")
             with self._transaction(connection):
                 schema.migrate(connection, self.path, now=self.clock())
@@ -153,6 +155,13 @@ class Database:
         if use_fts == "on" and not has_search:
             raise StoreUnwritable("memory.use_fts is `on`, and this SQLite has no FTS5.")
         return has_search
+
+    def _keep_original(self, connection: sqlite3.Connection) -> None:
+        """Keep a file of the system this descends from, as it is, before it is migrated."""
+        kept = self.path.with_name(self.path.name + ".original")
+        if not kept.exists():
+            with closing(sqlite3.connect(kept)) as copy:
+                connection.backup(copy)
 
     @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:

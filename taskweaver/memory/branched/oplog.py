@@ -39,6 +39,7 @@ _KINDS: dict[str, tuple[Layer, str]] = {
     "render_for_prompt": ("system", "prompt"),
     "apply_llm_memory_updates": ("system", "llm_update"),
     "generate_final_memory_for_paper": ("system", "paper"),
+    "model_failed": ("internal", "model"),
 }
 _PARTS = ("core", "recall", "archival", "node", "resources")
 _MOST_WAITING = 200
@@ -104,6 +105,11 @@ class OperationLog:
             is_due = len(self._waiting) >= _MOST_WAITING or now - self._flushed_at > _MOST_WAIT_S
             waiting = self._take() if is_due else []
         self._write(waiting)
+
+    def problem(self, what: str, error: Exception) -> None:
+        """Note that something was done without the model, and why."""
+        details = {"what": what, "error": f"{type(error).__name__}: {error}"}
+        self.add("model_failed", details=details)
 
     def flush(self) -> None:
         """Write what waits."""

@@ -38,13 +38,14 @@ class Parts(Tiers):
         database = Database(
             path, synchronous=config.synchronous, use_fts=config.use_fts, clock=clock
         )
-        super().__init__(database, config, Compressor(database, config, prompts, llm), rerank)
         folder = config.log_dir or path.parent / "logs"
-        self.log = OperationLog(
+        log = OperationLog(
             folder if config.memory_log_enabled else None,
             max_chars=config.memory_log_max_chars,
             run_id=path.resolve().parent.name,
         )
+        compressor = Compressor(database, config, prompts, llm, log)
+        super().__init__(database, config, log, compressor, rerank)
         self.consolidation = Consolidation(self, prompts, llm)
         self.pressures = Pressures(self, self.consolidation, prompts, llm)
         self.updates = Updates(self, self.consolidation, self.pressures)

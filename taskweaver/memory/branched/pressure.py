@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,6 @@ from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import CoreEntry, Pressure, PressureLevel, TextModel
 
 LEVELS: tuple[PressureLevel, ...] = ("low", "medium", "high", "critical")
-_log = logging.getLogger(__name__)
 _LIST = re.compile(r"\[.*\]", re.DOTALL)
 _PREVIEW_CHARS = 200
 _REASON_CHARS = 100
@@ -67,6 +65,7 @@ class Pressures:
         self._compressor = tiers.compressor
         self._prompts = prompts
         self._config = tiers.config
+        self._log = tiers.log
         self._llm = llm
 
     def measure(
@@ -219,7 +218,7 @@ class Pressures:
             try:
                 given = self._scores(self._llm, items, context, task_hint)
             except Exception as error:  # noqa: BLE001 - a model may raise anything
-                _log.warning("importances stay as they are: %s", error)
+                self._log.problem("importances stay as they are", error)
         return [(str(item["key"]), *given.get(str(item["key"]), (3, ""))) for item in items]
 
     def _scores(

@@ -262,8 +262,8 @@ class Recall:
         for segment in self._branches.path(connection, branch, "exclusions", at):
             if segment.up_to > since:
                 for event, seq in connection.execute(
-                    "SELECT event_seq, max(seq) FROM exclusions"
-                    " WHERE branch_id = ? AND seq <= ? AND seq > ? GROUP BY event_seq",
+                    "SELECT event_seq, seq FROM exclusions"
+                    " WHERE branch_id = ? AND seq <= ? AND seq > ?",
                     (*segment, since),
                 ):
                     hidden[event] = max(seq, hidden.get(event, 0))

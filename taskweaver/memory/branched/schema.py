@@ -173,6 +173,12 @@ def is_current(connection: sqlite3.Connection, path: Path) -> bool:
     return False
 
 
+def is_original(connection: sqlite3.Connection) -> bool:
+    """Return whether a file that is not current has the tables of the original."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    return _marks(connection)[1] != APPLICATION_ID and original.is_original(tables)
+
+
 def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> None:
     """Bring a file to today's tables, inside the transaction that is open.
 

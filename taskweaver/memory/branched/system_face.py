@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from taskweaver.memory.branched.face import Face
+from taskweaver.memory.branched.injections import Injection
 from taskweaver.memory.branched.pressure import Relief, Score
 from taskweaver.memory.branched.types import Pressure, PressureLevel, RenderResult
 
@@ -75,6 +76,10 @@ class SystemFace(Face):
     def note_injection(self, branch_id: str, result: RenderResult, task_hint: str | None) -> None:
         """Record that a rendered memory was put into a prompt; an audit trail, not an event."""
         self._parts.injections.add(branch_id, result, task_hint)
+
+    def injections(self, branch_id: str) -> list[Injection]:
+        """Return what was shown to a branch's own prompts, newest first."""
+        return self._parts.injections.of(branch_id)
 
     def check_memory_pressure(self, branch_id: str | None = None) -> Pressure:
         """Return how full a branch's memory is."""

@@ -9,6 +9,7 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.core import Core
 from taskweaver.memory.branched.database import Database
 from taskweaver.memory.branched.digests import Digests
+from taskweaver.memory.branched.oplog import OperationLog
 from taskweaver.memory.branched.recall import Recall
 from taskweaver.memory.branched.search import Reranker, Search
 from taskweaver.memory.branched.values import Values
@@ -21,12 +22,14 @@ class Tiers:
         self,
         database: Database,
         config: MemoryConfig,
+        log: OperationLog,
         compressor: Compressor,
         rerank: Reranker | None,
     ) -> None:
         checks = Values(redact_secrets=config.redact_secrets)
         self.database = database
         self.config = config
+        self.log = log
         self.compressor = compressor
         self.branches = Branches(database)
         self.digests = Digests(self.branches)

@@ -12,6 +12,7 @@ from taskweaver.memory.branched.schema import TIERS
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
 
 _TABLES = (*TIERS, "injections")
+_COUNTED = {"core_kv": "core", "events": "events", "archival": "archival"}
 
 
 @dataclass(slots=True)
@@ -109,6 +110,17 @@ class Upkeep:
             count = len(cursor.fetchall()) if garbage.is_dry else cursor.rowcount
             if count:
                 garbage.rows[table] = garbage.rows.get(table, 0) + count
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return how much each branch wrote itself, by branch id and part of memory."""
+        with self._database.snapshot() as connection:
+            ids = {branch.number: branch.id for branch in self._branches.all(connection)}
+            found = {id_: dict.fromkeys(_COUNTED.values(), 0) for id_ in ids.values()}
+            for table, name in _COUNTED.items():
+                query = f"SELECT branch_id, count(*) FROM {table} GROUP BY branch_id"
+                for number, count in connection.execute(query):
+                    found[ids[number]][name] = count
+        return found
 
     def verify(self) -> Health:
         """Check the file: SQLite's own checks, the index, and what must hold between rows."""

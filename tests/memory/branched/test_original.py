@@ -73,6 +73,9 @@ def test_it_opens_and_shows_what_it_showed(original: Path, columns: str) -> None
             assert [item.text for item in memory.archival("b")] == ["of b", "root record"]
             assert memory.mem_archival_search("root", branch_id="a")[0]["tags"] == ["T"]
             assert memory.verify().is_sound
+    with sqlite3.connect(f"{original}.original") as kept:
+        assert kept.execute("SELECT count(*) FROM core_meta").fetchone() == (1,)
+    kept.close()
     with MemoryManager(original, MemoryConfig(memory_log_enabled=False)) as memory:
         memory.fork("a", "a2")
         memory.set_core("a2", "x", "1")

@@ -99,7 +99,7 @@ def test_no_query_is_a_syntax_error(memory: MemoryManager, query: str) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=60))
 def test_any_query_is_answered(memory: MemoryManager, query: str) -> None:
-    assert len(memory.mem_archival_search(query, k=3)) == 3
+    assert 1 <= len(memory.mem_archival_search(query, k=3)) <= 3
     assert isinstance(memory.mem_recall_search(query.replace("\0", "")), list)
 
 

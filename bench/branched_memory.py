@@ -1,0 +1,204 @@
+"""The branched memory beside bare SQLite: forks, appends, chains, rendering, search, opening.
+
+Baselines of the same run: an INSERT and COMMIT with the same durability through `sqlite3`
+alone, and for search a plain FTS5 query over the same texts. Run with
+``python -m bench.branched_memory``.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import statistics
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+
+QUIET = MemoryConfig(memory_log_enabled=False)
+REPEATS = 200
+WORDS = "solver matrix thread cache buffer kernel compile linker error metric loss batch".split()
+
+
+def run() -> dict[str, float]:
+    """Return medians in seconds and ratios to the baselines; goals stand in docs/memory.md."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        return {
+            **_bare(place),
+            **_depths(place),
+            **_chain(place),
+            **_full(place),
+            **_search(place),
+            **_opening(place),
+        }
+
+
+def _median(action: Callable[[], object], repeats: int = REPEATS) -> float:
+    times = []
+    for _ in range(repeats):
+        since = perf_counter()
+        action()
+        times.append(perf_counter() - since)
+    return statistics.median(times)
+
+
+def _bare_commit(place: Path) -> float:
+    """Return what one INSERT and COMMIT costs at the same durability."""
+    connection = sqlite3.connect(place / f"bare{random.random()}.sqlite", isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT)")
+
+    def insert() -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO t (text) VALUES ('a text of some length')")
+        connection.execute("COMMIT")
+
+    taken = _median(insert)
+    connection.close()
+    return taken
+
+
+def _bare(place: Path) -> dict[str, float]:
+    return {"bare_commit": _bare_commit(place)}
+
+
+def _depths(place: Path) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    with MemoryManager(place / "depth.sqlite", QUIET) as memory:
+        name = memory.create_branch(None, branch_id="d0")
+        for depth in range(1, 1001):
+            name = memory.fork(name, f"d{depth}")
+            if depth not in {10, 1000}:
+                continue
+            base, branch = _bare_commit(place), name
+            numbers = iter(range(1_000_000))
+            fork = _median(lambda: memory.fork(branch, f"{branch}-{next(numbers)}"))  # noqa: B023
+            append = _median(lambda: memory.write_event(branch, "k", f"said {next(numbers)}"))  # noqa: B023
+            figures[f"fork_{depth}"] = fork
+            figures[f"fork_{depth}_ratio"] = fork / base
+            figures[f"append_{depth}"] = append
+            name = memory.fork(branch, f"{branch}-fresh")
+        figures["append_ratio_1000_to_10"] = figures["append_1000"] / figures["append_10"]
+    with MemoryManager(place / "empty.sqlite", QUIET) as memory:
+        name = memory.create_branch(None, branch_id="d0")
+        for depth in range(1, 1001):
+            name = memory.fork(name, f"d{depth}")
+        figures["render_empty_depth_1000"] = _median(lambda: memory.render_for_prompt(name))
+    return figures
+
+
+def _chain(place: Path) -> dict[str, float]:
+    path = place / "chain.sqlite"
+    since = perf_counter()
+    with MemoryManager(path, QUIET) as memory:
+        name = memory.create_branch(None, branch_id="c0")
+        for level in range(1000):
+            name = memory.fork(name, f"c{level + 1}")
+            for n in range(3):
+                memory.write_event(name, "step", f"event {n} of level {level}")
+    taken = perf_counter() - since
+    bare = sqlite3.connect(place / "bare_chain.sqlite", isolation_level=None)
+    bare.execute("PRAGMA journal_mode = WAL")
+    bare.execute("PRAGMA synchronous = FULL")
+    bare.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT)")
+    since = perf_counter()
+    for n in range(4000):
+        bare.execute("INSERT INTO t (text) VALUES (?)", (f"event {n} of a level",))
+    base = perf_counter() - since
+    bare.close()
+    return {
+        "chain_1000": taken,
+        "chain_1000_ratio": taken / base,
+        "chain_1000_bytes": float(path.stat().st_size),
+    }
+
+
+def _text(rng: random.Random, n: int) -> str:
+    return f"record {n}: " + " ".join(rng.choices(WORDS, k=20)) + f" id{n % 977}"
+
+
+def _full(place: Path) -> dict[str, float]:
+    rng = random.Random(0)
+    config = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL")
+    with MemoryManager(place / "full.sqlite", config) as memory:
+        name = memory.create_branch(None, branch_id="f0")
+        for n in range(10_000):
+            if n % 1000 == 999:
+                name = memory.fork(name, f"f{n}")
+            memory.write_event(name, "step", f"event {n}")
+            memory.write_archival(name, _text(rng, n))
+            if n < 20:
+                memory.set_core(name, f"key{n}", "a value")
+        task = "the linker error in the solver kernel"
+        return {
+            "render_10k": _median(lambda: memory.render_for_prompt(name, "draft", task=task)),
+            "pressure_10k": _median(lambda: memory.check_memory_pressure(name)),
+        }
+
+
+def _search(place: Path) -> dict[str, float]:
+    rng = random.Random(1)
+    path = place / "search.sqlite"
+    config = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL")
+    with MemoryManager(path, config) as memory:
+        memory.create_branch(None, branch_id="s0")
+        names = [memory.fork("s0", f"s{n}") for n in range(1, 6)]
+        database = memory._parts.database  # noqa: SLF001 - 100,000 commits are not what is measured
+        archival = memory._parts.archival  # noqa: SLF001
+        for start in range(0, 100_000, 5000):
+
+            def fill(writer: object, start: int = start) -> None:
+                for n in range(start, start + 5000):
+                    archival.add(writer, names[n % 5], _text(rng, n))  # type: ignore[arg-type]
+
+            database.write(fill)
+        queries = {
+            "rare": "id421",
+            "common": "solver matrix thread",
+            "mixed": "the id421 error in the solver",
+            "hostile": 'it\'s "quoted" AND (NEAR',
+            "empty": "",
+            "none": "zebra",
+        }
+        figures = {
+            f"search_100k_{name}": _median(
+                partial(memory.mem_archival_search, query, k=10, branch_id="s1"), 30
+            )
+            for name, query in queries.items()
+        }
+        plain = database.reading
+        base = _median(
+            lambda: plain.execute(
+                "SELECT rowid FROM archival_fts WHERE archival_fts MATCH 'solver OR matrix'"
+                " ORDER BY bm25(archival_fts) LIMIT 10"
+            ).fetchall(),
+            5,
+        )
+    slowest = max(figures.values())
+    return {**figures, "plain_bm25_100k": base, "search_slowest_ratio": slowest / base}
+
+
+def _opening(place: Path) -> dict[str, float]:
+    path = place / "chain.sqlite"
+
+    def open_and_render() -> None:
+        with MemoryManager(path, QUIET) as memory:
+            memory.render_for_prompt("c1000")
+
+    return {"open_and_render_1000": _median(open_and_render, 20)}
+
+
+def main() -> None:
+    """Print the figures."""
+    for name, value in run().items():
+        is_time = not name.endswith(("ratio", "bytes", "10"))
+        print(f"{name:<28} {value * 1000:10.3f} ms" if is_time else f"{name:<28} {value:12.2f}")
+
+
+if __name__ == "__main__":
+    main()

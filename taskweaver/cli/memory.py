@@ -1,0 +1,261 @@
+"""``taskweaver memory``: look into a memory file, compare its branches, keep it sound."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MOST_INDENTED = 16
+_PREVIEW_CHARS = 400
+
+_EXAMPLES = """\b
+Examples:
+  taskweaver memory tree run/memory.sqlite
+  taskweaver memory show run/memory.sqlite idea-3
+  taskweaver memory show run/memory.sqlite idea-3 --prompt
+  taskweaver memory search run/memory.sqlite "linker error" -b idea-3
+  taskweaver memory diff run/memory.sqlite idea-3 idea-4
+  taskweaver memory export run/memory.sqlite idea-3.jsonl -b idea-3"""
+
+_FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_BRANCH = click.option("-b", "--branch", metavar="ID", help="A branch; by default the root.")
+
+
+@click.group(epilog=_EXAMPLES)
+def memory() -> None:
+    """Look into a memory file: branches, what they see, and how they differ."""
+
+
+def _open(file: Path) -> Any:
+    from taskweaver.memory.branched import MemoryConfig, MemoryManager
+
+    return MemoryManager(file, MemoryConfig(memory_log_enabled=False))
+
+
+@memory.command()
+@_FILE
+@_JSON
+def tree(file: Path, *, as_json: bool) -> None:
+    """Show the branches, and how much each wrote."""
+    with _open(file) as opened:
+        branches = opened.branches()
+        counts = opened.counts()
+    if as_json:
+        _print_json([{**asdict(branch), "wrote": counts[branch.id]} for branch in branches])
+        return
+    ids = {branch.number: branch.id for branch in branches}
+    children: dict[int | None, list[Any]] = {}
+    for branch in branches:
+        children.setdefault(branch.parent, []).append(branch)
+    waiting = [(0, branch) for branch in reversed(children.get(None, []))]
+    while waiting:
+        depth, branch = waiting.pop()
+        waiting += [(depth + 1, child) for child in reversed(children.get(branch.number, []))]
+        marks = [mark for mark in (branch.live and "live", branch.state) if mark and mark != "open"]
+        wrote = ", ".join(f"{count} {what}" for what, count in counts[branch.id].items() if count)
+        deep = f"({depth} deep, of {_safe(ids[branch.parent])}) " if depth > _MOST_INDENTED else ""
+        line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{_safe(branch.id)}"
+        click.echo("  ".join(filter(None, [line, " ".join(marks), wrote])))
+
+
+@memory.command()
+@_FILE
+@click.argument("branch", required=False)
+@click.option("--at", type=int, metavar="SEQ", help="As it was at this row; see `history`.")
+@click.option("--prompt", "as_prompt", is_flag=True, help="As a prompt shows it.")
+@click.option("-n", "limit", type=click.IntRange(1), default=20, help="Most rows of a kind.")
+@_JSON
+def show(
+    file: Path, branch: str | None, *, at: int | None, as_prompt: bool, limit: int, as_json: bool
+) -> None:
+    """Show what a branch sees: core, digest, events, records."""
+    with _open(file) as opened:
+        if as_prompt:
+            click.echo(_safe(opened.render_for_prompt(branch or opened.root_branch_id, at=at)))
+            return
+        names = {item.number: item.id for item in opened.branches()}
+        core = list(opened.core(branch, at=at).values())
+        digest = opened.digest(branch, at=at)
+        events = opened.events(branch, limit=limit, at=at)
+        records = opened.archival(branch, limit=limit, at=at)
+    if not (core or digest or events or records):
+        click.echo("This branch sees nothing yet.", err=True)
+    if as_json:
+        found = {"core": core, "events": events, "archival": records}
+        data = {name: [asdict(item) for item in items] for name, items in found.items()}
+        _print_json({**data, "digest": digest and asdict(digest)})
+        return
+    _table("core", ("key", "value", "importance", "of"), (
+        (entry.key, entry.value, entry.importance, names[entry.branch]) for entry in core
+    ))  # fmt: skip
+    if digest is not None:
+        click.echo(f"summary of {digest.count} earlier events, by {names[digest.branch]}")
+        click.echo(f"{_safe(digest.text)}\n")
+    _table("events", ("seq", "kind", "text", "times", "of"), (
+        (event.seq, event.kind, event.text, event.count, names[event.branch]) for event in events
+    ))  # fmt: skip
+    _table("archival", ("id", "text", "tags", "of"), (
+        (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in records
+    ))  # fmt: skip
+
+
+@memory.command()
+@_FILE
+@click.argument("query")
+@_BRANCH
+@click.option("-k", type=click.IntRange(1), default=10, help="Most records.")
+@click.option("-t", "--tag", "tags", multiple=True, help="Only records with this tag.")
+@_JSON
+def search(
+    file: Path, query: str, *, branch: str | None, k: int, tags: Sequence[str], as_json: bool
+) -> None:
+    """Search the archival records a branch sees, best first."""
+    with _open(file) as opened:
+        found = opened.mem_archival_search(query, k=k, tags=tags, branch_id=branch)
+    if as_json:
+        _print_json(found)
+        return
+    if not found:
+        click.echo("This branch sees no such record.")
+    elif found[0]["match"] == "recency":
+        click.echo("Nothing matches; these are the newest.")
+    _table("records", ("id", "text", "tags", "of"), (
+        (item["id"], item["text"], ", ".join(item["tags"]), item["branch_id"]) for item in found
+    ))  # fmt: skip
+
+
+@memory.command()
+@_FILE
+@click.argument("first")
+@click.argument("second")
+@_JSON
+def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
+    """Show how the views of two branches differ."""
+    with _open(file) as opened:
+        found = opened.diff(first, second)
+        texts = {
+            item.id: item.text for branch in (second, first) for item in opened.archival(branch)
+        }
+    if as_json:
+        _print_json(asdict(found))
+        return
+    _table("core", ("key", first, second), (
+        (key, *("-" if value is None else value for value in pair))
+        for key, pair in found.core.items()
+    ))  # fmt: skip
+    for name, events, ids in zip((first, second), found.events, found.archival, strict=True):
+        _table(f"only {name}", ("what", "text"), [
+            *(("event", text) for text in events),
+            *((f"record {id_}", texts[id_]) for id_ in ids),
+        ])  # fmt: skip
+    if not (found.core or any(found.events) or any(found.archival)):
+        click.echo(f"{_safe(first)} and {_safe(second)} see the same.")
+
+
+@memory.command()
+@_FILE
+@click.argument("branch", required=False)
+@click.option("-n", "limit", type=click.IntRange(1), default=50, help="Most rows.")
+@_JSON
+def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> None:
+    """Show what a branch itself wrote, newest first."""
+    with _open(file) as opened:
+        steps = opened.history(branch, limit=limit)
+    if as_json:
+        _print_json([asdict(step) for step in steps])
+        return
+    _table("history", ("seq", "tier", "text"), ((step.seq, step.tier, step.text) for step in steps))
+
+
+@memory.command()
+@_FILE
+@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@_BRANCH
+def export(file: Path, target: Path, *, branch: str | None) -> None:
+    """Write a branch with all it sees, or everything, as JSON Lines."""
+    with _open(file) as opened:
+        rows = opened.export(target, branch)
+    click.echo(f"{rows} rows written to {target}")
+
+
+@memory.command("import")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def import_(file: Path, source: Path) -> None:
+    """Add the branches of an export to a memory file; it is made when it is not there."""
+    with _open(file) as opened:
+        names = opened.import_(source)
+    click.echo(f"{len(names)} branches added: {_safe(', '.join(names))}")
+
+
+@memory.command()
+@_FILE
+@_JSON
+def verify(file: Path, *, as_json: bool) -> None:
+    """Check a file; the exit status is 1 when something is wrong."""
+    with _open(file) as opened:
+        health = opened.verify()
+    if as_json:
+        _print_json(asdict(health))
+    else:
+        for problem in health.problems:
+            click.echo(f"problem: {_safe(problem)}")
+        rows = ", ".join(f"{count} {table}" for table, count in health.rows.items() if count)
+        state = "sound" if health.is_sound else "damaged"
+        click.echo(f"{state}: {health.branches} branches, {rows or 'no rows'}")
+    sys.exit(0 if health.is_sound else 1)
+
+
+@memory.command()
+@_FILE
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@_JSON
+def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
+    """Remove what only pruned branches see."""
+    with _open(file) as opened:
+        garbage = opened.collect_garbage(dry_run=dry_run)
+    if as_json:
+        _print_json(asdict(garbage))
+        return
+    rows = ", ".join(f"{count} of {table}" for table, count in garbage.rows.items())
+    verb = "would be removed" if dry_run else "removed"
+    click.echo(f"{len(garbage.branches)} branches and {rows or 'no rows'} {verb}")
+
+
+def _safe(text: str) -> str:
+    from taskweaver.console.text import safe
+
+    return safe(text)
+
+
+def _print_json(data: object) -> None:
+    click.echo(json.dumps(data, ensure_ascii=False, indent=2))
+
+
+def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows in columns that fit the terminal; nothing when there are none."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = [[_safe(str(value))[:_PREVIEW_CHARS] for value in row] for row in rows]
+    if not shown:
+        return
+    table = Table(box=None, pad_edge=False, title=_safe(title), title_justify="left")
+    for name in names:
+        table.add_column(
+            _safe(name), overflow="fold", ratio=3 if name in {"text", "value"} else None
+        )
+    for row in shown:
+        table.add_row(*(Text(value) for value in row))
+    console = Console(highlight=False, soft_wrap=False)
+    console.print(table)
+    console.print()

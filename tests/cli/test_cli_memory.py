@@ -1,0 +1,115 @@
+"""``taskweaver memory`` on real files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from taskweaver.cli.main import commands
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+
+QUIET = MemoryConfig(memory_log_enabled=False)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "m.sqlite"
+    with MemoryManager(path, QUIET) as memory:
+        memory.create_branch(None, branch_id="run", live=True)
+        memory.set_core("run", "goal", "twice as fast")
+        memory.write_event("run", "start", "began \x1b[31mred")
+        memory.write_archival("run", "linker error: install openblas", ["ERROR"])
+        memory.fork("run", "a")
+        memory.fork("a", "b")
+        memory.set_core("b", "flags", "-O3")
+        memory.write_event("b", "run_failed", "segfault")
+        memory.write_archival("b", "align the buffer")
+        memory.seal("a")
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(commands, ["memory", *map(str, arguments)])
+
+
+def test_the_tree_shows_who_wrote_what(file: Path) -> None:
+    lines = run("tree", file).output.splitlines()
+    assert lines == [
+        "run  live  1 core, 1 events, 1 archival",
+        "  a  sealed",
+        "    b  1 core, 1 events, 1 archival",
+    ]
+    data = json.loads(run("tree", file, "--json").output)
+    assert [(item["id"], item["wrote"]["events"]) for item in data] == [
+        ("run", 1),
+        ("a", 0),
+        ("b", 1),
+    ]
+
+
+def test_a_thousand_branches_in_a_line_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "deep.sqlite"
+    config = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL")
+    with MemoryManager(path, config) as memory:
+        name = memory.create_branch(None, branch_id="d0")
+        for depth in range(1, 1000):
+            name = memory.fork(name, f"d{depth}")
+    lines = run("tree", path).output.splitlines()
+    assert len(lines) == 1000
+    assert max(map(len, lines)) < 80
+    assert lines[-1].strip() == "(999 deep, of d998) d999"
+
+
+def test_a_branch_is_shown_with_where_things_come_from(file: Path) -> None:
+    shown = run("show", file, "b").output
+    for part in ("twice as fast", "-O3", "segfault", "linker error", "align the buffer"):
+        assert part in shown
+    assert "\x1b" not in shown
+    assert "goal" in run("show", file).output
+    assert "- goal: twice as fast" in run("show", file, "b", "--prompt").output
+    past = json.loads(run("show", file, "b", "--at", 3, "--json").output)
+    assert [entry["key"] for entry in past["core"]] == ["goal"]
+    assert past["digest"] is None
+
+
+def test_search_diff_and_history(file: Path) -> None:
+    assert "linker error" in run("search", file, "linker", "-b", "b", "-t", "ERROR").output
+    assert "Nothing matches" in run("search", file, "zebra").output
+    assert "no such record" in run("search", file, "x", "-t", "NONE").output
+    difference = run("diff", file, "b", "a").output
+    assert "-O3" in difference
+    assert "segfault" in difference
+    assert "align the buffer" in difference
+    assert "see the same" in run("diff", file, "a", "run").output
+    assert "segfault" in run("history", file, "b").output
+    assert json.loads(run("search", file, "linker", "--json").output)[0]["tags"] == ["ERROR"]
+
+
+def test_export_import_verify_and_collection(file: Path, tmp_path: Path) -> None:
+    assert "rows written" in run("export", file, tmp_path / "out.jsonl", "-b", "b").output
+    copy = tmp_path / "copy.sqlite"
+    assert "3 branches added" in run("import", copy, tmp_path / "out.jsonl").output
+    assert run("verify", copy).output.startswith("sound: 3 branches")
+    with MemoryManager(copy, QUIET) as memory:
+        memory.prune("b")
+    assert "1 branches" in run("gc", copy, "--dry-run").output
+    assert json.loads(run("gc", copy, "--json").output)["branches"] == ["b"]
+    assert run("tree", copy).output.count("\n") == 2
+
+
+def test_what_is_wrong_is_one_line(file: Path, tmp_path: Path) -> None:
+    noise = tmp_path / "noise"
+    noise.write_bytes(b"nothing" * 1000)
+    for arguments, said in (
+        (("show", file, "nobody"), "'nobody' is no branch"),
+        (("tree", noise), "damaged or no memory"),
+        (("tree", tmp_path / "none"), "does not exist"),
+        (("import", tmp_path / "new.sqlite", noise), "no export"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert said in result.output
+        assert "Traceback" not in result.output

@@ -1,0 +1,121 @@
+"""The operation logs, the prompt logs, and the plans of the hot queries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Open
+
+from taskweaver.memory.branched import MemoryManager
+from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.memory.branched.oplog import display_phase
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_each_public_call_is_one_line_in_all_and_in_its_layer(
+    open_memory: Open, tmp_path: Path
+) -> None:
+    memory = open_memory(
+        memory_log_enabled=True, log_dir=tmp_path / "logs", memory_log_max_chars=50
+    )
+    memory.create_branch(None, branch_id="root")
+    memory.mem_core_set("k", "token=abcdefghijkl " + "x" * 100)
+    memory.mem_recall_append({"kind": "k", "content": "said", "phase": "draft", "node_id": "root"})
+    memory.apply_llm_memory_updates("root", {"core": {"a": "b"}, "core_get": ["a"]}, "n", "debug")
+    memory.render_for_prompt("root", "draft")
+    memory.check_memory_pressure("root")
+    memory.close()
+    everything = lines(tmp_path / "logs" / "memory_calls.jsonl")
+    ops = [line["op"] for line in everything]
+    assert ops == [
+        "create_branch", "mem_core_set", "mem_recall_append", "llm_core", "llm_core_get",
+        "apply_llm_memory_updates", "render_for_prompt", "check_memory_pressure",
+    ]  # fmt: skip
+    keys = {"ts", "op", "layer", "memory_type", "branch_id", "node_id", "phase", "run_id"}
+    assert all(keys <= set(line) for line in everything)
+    layers = {line["op"]: (line["layer"], line["memory_type"]) for line in everything}
+    assert layers["mem_core_set"] == ("public_api", "core")
+    assert layers["llm_core_get"] == ("llm", "llm_read")
+    assert layers["render_for_prompt"] == ("system", "prompt")
+    assert everything[2]["phase"] == "Phase 2: Draft Implementation"
+    preview = everything[1]["details"]["value_preview"]
+    assert "abcdefghijkl" not in preview
+    assert len(preview) == 50
+    by_layer = [
+        line
+        for name in ("primitive", "public_api", "system", "internal", "llm")
+        if (tmp_path / "logs" / f"memory_{name}.jsonl").exists()
+        for line in lines(tmp_path / "logs" / f"memory_{name}.jsonl")
+    ]
+    assert sorted(map(str, by_layer)) == sorted(map(str, everything))
+
+
+@pytest.mark.parametrize(
+    ("hint", "shown"),
+    [
+        ("phase0", "Phase 0: Setup"),
+        ("2_baseline_tuning", "stage_execution_2"),
+        ("stage_x_summary", "stage_summary"),
+        ("something else", "something else"),
+        (None, None),
+    ],
+)
+def test_phases_have_names(hint: str | None, shown: str | None) -> None:
+    assert display_phase(hint) == shown
+
+
+def test_what_a_prompt_was_shown_and_did_is_kept(memory: MemoryManager, tmp_path: Path) -> None:
+    result = memory.render_for_prompt_with_log("a", "draft")
+    memory.note_injection("a", result, "draft")
+    (kept,) = memory.injections("a")
+    assert (kept.task_hint, kept.chars) == ("draft", len(result.text))
+    assert kept.shown["Core Memory"] == ["goal"]
+    assert memory.events("a") == []
+    log = PromptLog(tmp_path / "prompt")
+    log.injection(result, task_hint="draft", stage="s1")
+    updates = {"core": {"k": "password: abcdefghijkl"}, "core_get": ["goal"]}
+    log.operations(updates, memory.apply_llm_memory_updates("a", updates), label="coding")
+    (injected,) = lines(tmp_path / "prompt" / "memory_injections.jsonl")
+    assert injected["shown"]["Core Memory"] == ["goal"]
+    (done,) = lines(tmp_path / "prompt" / "memory_operations.jsonl")
+    assert done["has_read_results"]
+    assert "abcdefghijkl" not in json.dumps(done)
+
+
+def test_hot_queries_use_their_indexes(memory: MemoryManager) -> None:
+    """No table is looked through whole, and nothing that is visible is sorted."""
+    for n in range(50):
+        memory.write_event("a", "k", f"event {n}")
+        memory.write_archival("a", f"record {n} of threads", ["T"])
+        memory.set_core("a", f"k{n}", "v")
+    connection = memory._parts.database.reading
+    seen: list[str] = []
+    connection.set_trace_callback(seen.append)
+    memory.render_for_prompt("a", "draft", task="threads")
+    memory.mem_archival_search("record threads", branch_id="a")
+    memory.mem_recall_search("event", branch_id="a")
+    memory.mem_core_get(["k1"], branch_id="a")
+    connection.set_trace_callback(None)
+    ours = (query for query in seen if "archival_fts_" not in query)  # not the index's own
+    queries = {query for query in ours if query.lstrip().startswith(("SELECT", "WITH"))}
+    assert len(queries) > 5
+    for query in queries:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
+        whole = [
+            step
+            for step in plan
+            if step.startswith("SCAN")
+            and not any(
+                word in step
+                for word in ("VIRTUAL TABLE", "line", "(subquery", "json_each", "clock")
+            )
+        ]
+        assert not whole, f"{query}\n{plan}"
+        sorts = [step for step in plan if "TEMP B-TREE" in step and "line" not in query]
+        assert not sorts, f"{query}\n{plan}"
