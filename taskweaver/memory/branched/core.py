@@ -16,7 +16,15 @@ from taskweaver.memory.branched.values import Values
 
 PINNED = 5
 INDEX_KEY = "RESOURCE_INDEX"
-RESERVED = (INDEX_KEY, "resource_index_json", "resource_digest", "resource_used", "idea_md_hash")
+RESERVED = (
+    INDEX_KEY,
+    "resource_index_json",
+    "resource_digest",
+    "resource_used",
+    "idea_md_hash",
+    "phase0_hash",
+    "environment_hash",
+)
 """Keys with sections or meanings of their own: not shown in the core section, never evicted."""
 
 DIGEST_KEY = "CoreDigest"

@@ -1,0 +1,153 @@
+"""What machine this is: asked of the system, never read out of prose."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from taskweaver.memory.branched.ingest import keep_record
+from taskweaver.memory.branched.operations import MemoryOperations
+
+Fact = str | int | list[str]
+ENVIRONMENT_TAG = "ENVIRONMENT"
+_HASH = "environment_hash"
+_COMPILERS = ("gcc", "g++", "gfortran", "clang", "nvcc", "icx", "rustc")
+_TOOLS = ("make", "cmake", "ninja", "git", "mpirun", "perf", "docker", "singularity", "python3")
+_VARIABLES = ("OMP_", "KMP_", "GOMP_", "MKL_NUM", "OPENBLAS_NUM", "CUDA_VISIBLE", "SLURM_")
+_VERSION_TIMEOUT_S = 5.0
+
+
+def collect_environment() -> dict[str, Fact]:
+    """Return facts about this machine; what cannot be found out is left out.
+
+    Keys: ``os``, ``kernel``, ``machine``, ``cpu``, ``cpus`` (usable by this process),
+    ``memory_mib``, ``numa_nodes``, ``gpus``, ``compilers``, ``tools``, ``variables``,
+    ``container``, ``python``.
+    """
+    found: dict[str, Fact | None] = {
+        "os": _os_name(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu": _field(Path("/proc/cpuinfo"), "model name") or platform.processor(),
+        "cpus": _usable_cpus(),
+        "memory_mib": _memory_mib(),
+        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))),
+        "gpus": _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
+        "compilers": _versions(_COMPILERS),
+        "tools": _versions(_TOOLS),
+        "variables": sorted(
+            f"{name}={value}" for name, value in os.environ.items() if name.startswith(_VARIABLES)
+        ),
+        "container": "yes" if _is_container() else "",
+        "python": platform.python_version(),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def ingest_environment(
+    memory: MemoryOperations, facts: Mapping[str, Fact], *, branch_id: str | None = None
+) -> bool:
+    """Keep facts about the machine: the main ones in core memory, all of them as a record.
+
+    Args:
+        memory: The memory.
+        facts: As `collect_environment` returns them.
+        branch_id: The branch; None is the root.
+
+    Returns:
+        Whether anything was new.
+
+    Raises:
+        UnknownBranch, BranchSealed: If the branch takes no writes.
+    """
+    text = json.dumps(dict(facts), ensure_ascii=False, indent=2, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    if memory.mem_core_get([_HASH], branch_id=branch_id).get(_HASH) == digest:
+        return False
+    keep_record(memory, text, [ENVIRONMENT_TAG], branch_id, {})
+    cpu = [str(facts.get("cpu", "")), f"{facts['cpus']} usable" if "cpus" in facts else ""]
+    memory_gib = facts.get("memory_mib")
+    if isinstance(memory_gib, int):
+        cpu.append(f"{memory_gib / 1024:.0f} GiB")
+    core = {
+        "hardware_cpu": ", ".join(filter(None, cpu)),
+        "hardware_gpu": _joined(facts.get("gpus")),
+        "hardware_os": " ".join(str(facts[key]) for key in ("os", "kernel") if key in facts),
+        "hardware_compiler": _joined(facts.get("compilers")),
+        "hardware_tools": _joined(facts.get("tools")),
+    }
+    for key, value in core.items():
+        if value:
+            memory.mem_core_set(key, value, importance=4, branch_id=branch_id)
+    memory.mem_core_set(_HASH, digest, importance=5, branch_id=branch_id)
+    return True
+
+
+def _joined(value: Fact | None) -> str:
+    return "; ".join(value) if isinstance(value, list) else str(value or "")
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.system()
+
+
+def _field(path: Path, name: str) -> str:
+    """Return the first value of ``name : value`` in a file of the system."""
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    pairs = (line.partition(":") for line in lines)
+    return next((value.strip() for key, _, value in pairs if key.strip() == name), "")
+
+
+def _usable_cpus() -> int | None:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def _memory_mib() -> int | None:
+    size = _field(Path("/proc/meminfo"), "MemTotal").removesuffix("kB").strip()
+    return int(size) // 1024 if size.isdigit() else None
+
+
+def _versions(names: tuple[str, ...]) -> list[str]:
+    found = []
+    for name in names:
+        if shutil.which(name):
+            lines = _output(name, "--version")
+            found.append(f"{name}: {lines[0]}" if lines else name)
+    return found
+
+
+def _output(*command: str) -> list[str]:
+    """Return the lines a program prints; none when it is not there, fails or takes too long."""
+    if shutil.which(command[0]) is None:
+        return []
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_VERSION_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _is_container() -> bool:
+    return Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()

@@ -1,0 +1,147 @@
+"""One question to a model that has a memory: shown, updated, asked again with what it read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from taskweaver.memory.branched.blocks import Presence, read_reply
+from taskweaver.memory.branched.errors import (
+    InvalidUpdate,
+    MemoryUpdateError,
+    RecordNotVisible,
+)
+from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.protocol import check_updates, has_reads, instructions
+from taskweaver.memory.branched.types import RenderResult
+from taskweaver.memory.branched.updates import format_results
+
+_ATTEMPTS = 3
+_ECHO_CHARS = 2000
+_FINAL = "These are the results of your reads. Write your final reply now, with no further reads."
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came of a question.
+
+    Attributes:
+        body: The final reply without its block.
+        results: Results of every block that was applied, in order.
+        calls: How often the model was asked.
+        shown: The memory its prompt showed.
+    """
+
+    body: str
+    results: list[dict[str, Any]] = field(default_factory=list)
+    calls: int = 0
+    shown: RenderResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and where.
+
+    Attributes:
+        prompt: The prompt; the memory and its instructions are added to it.
+        branch_id: The branch whose memory is shown and written.
+        task_hint: What is being done, such as ``draft``.
+        task: The task in words, for the archival search.
+        node_id: Node the events are noted for.
+        presence: Whether a block must, may or must not be in the reply.
+    """
+
+    prompt: str
+    branch_id: str
+    task_hint: str | None = None
+    task: str = ""
+    node_id: str | None = None
+    presence: Presence = "optional"
+
+
+def ask_with_memory(
+    memory: MemoryManager,
+    ask: Callable[[str], str],
+    question: Question,
+    *,
+    log: PromptLog | None = None,
+) -> Answer:
+    """Ask a model, apply what it writes, and ask again while it reads or errs.
+
+    A reply that reads is answered with the results, `memory.max_memory_read_rounds` times; its
+    reads after that are done and not shown, and its body is taken. A reply whose block is
+    missing, malformed or refused is sent back with the reason, three replies in all.
+
+    Args:
+        memory: The memory.
+        ask: The model: a prompt in, its reply out.
+        question: What is asked.
+        log: Where to note what was shown and done.
+
+    Raises:
+        MemoryUpdateError, InvalidUpdate, RecordNotVisible: If the last reply was still unusable.
+        UnknownBranch, BranchSealed: If the branch takes no writes.
+    """
+    shown = _shown(memory, question)
+    if log is not None:
+        log.injection(shown, task_hint=question.task_hint, node_id=question.node_id)
+    memory.note_injection(question.branch_id, shown, question.task_hint)
+    answer, feedback, failures = Answer("", shown=shown), "", 0
+    rounds = memory.config.max_memory_read_rounds
+    while True:
+        text = ask(_prompt(question, shown, feedback))
+        answer.calls += 1
+        try:
+            reply = read_reply(text, question.presence)
+            updates = check_updates(reply.updates or {})
+            results = _apply(memory, question, reply.updates)
+        except (MemoryUpdateError, InvalidUpdate, RecordNotVisible) as error:
+            failures += 1
+            if failures >= _ATTEMPTS:
+                raise
+            feedback = f"Your last reply could not be used.\n{error}\nIt was:\n{text[:_ECHO_CHARS]}"
+            continue
+        if reply.updates:
+            answer.results.append(results)
+            if log is not None:
+                log.operations(updates, results, label=question.task_hint, counter=answer.calls)
+        if not has_reads(updates) or rounds <= 0:
+            answer.body = reply.body
+            return answer
+        rounds -= 1
+        most = memory.config.section_budgets["results"]
+        feedback = f"{format_results(results, max_chars=most)}\n{_FINAL}"
+
+
+def _shown(memory: MemoryManager, question: Question) -> RenderResult:
+    """Render the memory; where it overflows, relieve it first."""
+    memory.consolidate_if_needed(question.branch_id, question.task_hint)
+    return memory.render_for_prompt_with_log(
+        question.branch_id, question.task_hint, task=question.task
+    )
+
+
+def _apply(
+    memory: MemoryManager, question: Question, updates: dict[str, Any] | None
+) -> dict[str, Any]:
+    if not updates:
+        return {}
+    return memory.apply_llm_memory_updates(
+        question.branch_id,
+        updates,
+        question.node_id,
+        question.task_hint,
+    )
+
+
+def _prompt(question: Question, shown: RenderResult, feedback: str) -> str:
+    parts = [question.prompt]
+    if shown.text:
+        parts.append(f"# Memory\n{shown.text}")
+    if question.presence != "forbidden":
+        parts.append(f"# {instructions(is_required=question.presence == 'required')}")
+    if feedback:
+        parts.append(f"# Feedback\n{feedback}")
+    return "\n\n".join(parts)

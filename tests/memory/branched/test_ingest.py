@@ -1,0 +1,138 @@
+"""Ideas, Phase 0 and the machine, taken in once and without a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Open
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taskweaver.memory.branched import InvalidUpdate, MemoryManager
+from taskweaver.memory.branched.environment import collect_environment, ingest_environment
+from taskweaver.memory.branched.ingest import (
+    NOT_PROVIDED,
+    ingest_idea_md,
+    ingest_phase0_internal_info,
+    summarize_idea,
+)
+
+IDEA = """# A faster solver
+
+## Abstract
+Make the heat solver
+twice as fast.
+
+## Short Hypothesis
+Cache blocking helps ☃.
+
+## Experiments
+Vary the block size.
+
+## Risk Factors And Limitations
+Small caches.
+"""
+
+
+def test_an_idea_is_taken_in_once_on_the_root_and_inherited(
+    memory: MemoryManager, tmp_path: Path
+) -> None:
+    path = tmp_path / "idea.md"
+    path.write_text(IDEA, "utf-8")
+    assert ingest_idea_md(memory, path)
+    then = memory.seq
+    assert not ingest_idea_md(memory, path)
+    assert memory.seq == then
+    summary = memory.get_core("root", "idea_md_summary") or ""
+    assert summary.splitlines() == [
+        "- Purpose: Make the heat solver twice as fast.",
+        "- Hypothesis: Cache blocking helps ☃.",
+        "- Method/Variables: Vary the block size.",
+        f"- Evaluation: {NOT_PROVIDED}",
+        "- Known failures/mitigations: Small caches.",
+    ]
+    (record,) = memory.archival(tags=["IDEA_MD", "ROOT_IDEA"])
+    assert record.text == f"{summary}\n\n{IDEA}"
+    memory.fork("root", "node")
+    assert "Cache blocking" in memory.render_for_prompt("node")
+    assert "idea_md_hash" not in memory.render_for_prompt("node")
+
+
+def test_a_changed_idea_updates_what_is_there(memory: MemoryManager, tmp_path: Path) -> None:
+    path = tmp_path / "idea.md"
+    path.write_text(IDEA)
+    ingest_idea_md(memory, path)
+    path.write_text(IDEA.replace("twice", "three times"))
+    assert ingest_idea_md(memory, path)
+    (record,) = memory.archival(tags=["IDEA_MD"])
+    assert "three times" in record.text
+    assert "three times" in (memory.get_core("root", "idea_md_summary") or "")
+
+
+def test_a_node_may_have_an_idea_of_its_own(memory: MemoryManager, tmp_path: Path) -> None:
+    (tmp_path / "idea.md").write_text(IDEA)
+    ingest_idea_md(memory, tmp_path / "idea.md", branch_id="a", node_uid="n7")
+    (record,) = memory.archival("a", tags=["IDEA_MD"])
+    assert "node_uid:n7" in record.tags
+    assert memory.archival("b", tags=["IDEA_MD"]) == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b"  \n", b"\xff\xfe", b"a\0b", "folder"])
+def test_an_idea_that_is_no_text_is_refused(
+    memory: MemoryManager, tmp_path: Path, content: Any
+) -> None:
+    path = tmp_path / "idea.md"
+    if content == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    before = memory.seq
+    with pytest.raises(InvalidUpdate, match=r"idea\.md"):
+        ingest_idea_md(memory, path)
+    assert memory.seq == before
+
+
+@given(st.text(), st.integers(50, 400))
+def test_any_summary_keeps_its_budget(content: str, budget: int) -> None:
+    budgets = {"idea_summary": budget, "idea_section_limit": 40}
+    assert len(summarize_idea(content, budgets)) <= budget
+
+
+def test_phase0_is_taken_in_once_with_its_files(memory: MemoryManager, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("long " * 3000)
+    payload = {"plan": {"goal_summary": "fast", "deps": ["numpy", "blas"]}, "cpu": {"cores": 8}}
+    files = [tmp_path / "plan.json"]
+    assert ingest_phase0_internal_info(memory, payload, artifact_paths=files, command="lscpu")
+    assert not ingest_phase0_internal_info(memory, payload, artifact_paths=files, command="lscpu")
+    summary = memory.get_core("root", "phase0_summary")
+    assert summary == "plan.goal_summary=fast | plan.deps=numpy, blas | cpu.cores=8 | command=lscpu"
+    (record,) = memory.archival(tags=["PHASE0_INTERNAL"])
+    assert '"cores": 8' in record.text
+    assert "## plan.json\nlong" in record.text
+    assert len(record.text) < 6000
+    payload["cpu"] = {"cores": 16}
+    assert ingest_phase0_internal_info(memory, payload)
+    assert len(memory.archival(tags=["PHASE0_INTERNAL"])) == 1
+    with pytest.raises(InvalidUpdate, match="payload"):
+        ingest_phase0_internal_info(memory, {"x": object()})
+    with pytest.raises(InvalidUpdate, match=r"gone\.txt"):
+        ingest_phase0_internal_info(memory, {"x": 1}, artifact_paths=[tmp_path / "gone.txt"])
+
+
+def test_the_machine_is_described_by_what_it_says(open_memory: Open) -> None:
+    facts = collect_environment()
+    assert facts["python"].__class__ is str
+    assert isinstance(facts["cpus"], int)
+    assert facts["cpus"] >= 1
+    assert all(":" in tool or tool.isalnum() for tool in facts.get("tools", []))  # type: ignore[union-attr]
+    memory = open_memory()
+    memory.create_branch(None, branch_id="root")
+    assert ingest_environment(memory, facts)
+    assert not ingest_environment(memory, facts)
+    assert f"{facts['cpus']} usable" in memory.mem_core_get()["hardware_cpu"]
+    assert memory.archival(tags=["ENVIRONMENT"])
+    assert ingest_environment(memory, {"cpu": "another", "gpus": ["A", "B"]})
+    assert memory.mem_core_get()["hardware_gpu"] == "A; B"
+    assert len(memory.archival(tags=["ENVIRONMENT"])) == 1
