@@ -41,6 +41,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             _end(ctx, "interrupted", INTERRUPTED)
+        except BrokenPipeError:  # whoever read has left; click ends quietly then
+            raise
         except (TaskWeaverError, OSError) as error:
             _end(ctx, str(error), USAGE)
 

@@ -186,6 +186,22 @@ def export(file: Path, target: Path, *, branch: str | None) -> None:
     click.echo(f"{rows} rows written to {target}")
 
 
+@memory.command()
+@_FILE
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The page; by default memory_database.html beside the file.",
+)
+def page(file: Path, *, output: Path | None) -> None:
+    """Write the whole memory as one HTML page, to look at in a browser."""
+    target = output or file.with_name("memory_database.html")
+    with _open(file) as opened:
+        opened.write_page(target, title=f"Memory: {file.name}")
+    click.echo(f"{target} written; open it in a browser")
+
+
 @memory.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))

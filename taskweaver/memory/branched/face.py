@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.parts import Parts
@@ -14,6 +16,11 @@ class Face:
         self.config = config
         self._parts = parts
         self._log = parts.log
+
+    @property
+    def folder(self) -> Path:
+        """Folder the file is in."""
+        return self._parts.database.path.parent
 
     @property
     def root_branch_id(self) -> str | None:

@@ -75,7 +75,7 @@ def summarize_idea(content: str, budgets: Mapping[str, int]) -> str:
         content: The idea, Markdown with ``## `` headings.
         budgets: Characters, by ``idea_section_limit`` (a bullet) and ``idea_summary`` (the whole).
     """
-    sections = _sections(content)
+    sections = idea_sections(content)
     lines = []
     for title, names in _BULLETS.items():
         text = next((sections[name] for name in names if sections.get(name)), NOT_PROVIDED)
@@ -89,7 +89,7 @@ def summarize_idea(content: str, budgets: Mapping[str, int]) -> str:
     return Compressor.cut("\n".join(lines), budgets["idea_summary"])
 
 
-def _sections(content: str) -> dict[str, str]:
+def idea_sections(content: str) -> dict[str, str]:
     """Return the text below each ``## `` heading, by its title in lower case."""
     headings = list(_HEADING.finditer(content))
     ends = [heading.start() for heading in headings[1:]] + [len(content)]

@@ -8,16 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from taskweaver.memory.branched.branch_face import BranchFace
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.parts import Parts
+from taskweaver.memory.branched.run_face import RunFace
 from taskweaver.memory.branched.search import Reranker
 from taskweaver.memory.branched.system_face import SystemFace
-from taskweaver.memory.branched.tier_face import TierFace
 from taskweaver.memory.branched.types import TextModel
 
 
-class MemoryManager(BranchFace, TierFace, SystemFace):
+class MemoryManager(RunFace, SystemFace):
     """The memory in one file. Use it as a context manager, or call `close`.
 
     A branch is named by its id or its node uid; where none is given the root is meant. Every

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.types import CoreEntry, Digest, Event, Record
+from taskweaver.memory.branched.types import Branch, CoreEntry, Event, Record
 
 
 class MemoryOperations(Protocol):
@@ -16,6 +16,14 @@ class MemoryOperations(Protocol):
     """
 
     config: MemoryConfig
+
+    def branches(self) -> list[Branch]:
+        """Return every branch, parents before children."""
+        ...
+
+    def branch(self, branch_id: str) -> Branch:
+        """Return a branch by id or node uid."""
+        ...
 
     def mem_core_get(
         self, keys: Sequence[str] | None = None, *, branch_id: str | None = None
@@ -78,8 +86,4 @@ class MemoryOperations(Protocol):
         limit: int | None = None,
     ) -> list[Record]:
         """Return the records the branch sees that have all tags, newest first."""
-        ...
-
-    def digest(self, branch_id: str | None = None) -> Digest | None:
-        """Return the newest summary of old events the branch sees."""
         ...

@@ -1,0 +1,149 @@
+"""The page of a memory file: inert, linear, and right in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Clock, Open
+
+from taskweaver.memory.branched import MemoryManager, StoreUnwritable
+
+HOSTILE = (
+    "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> \u2028 & ☃ \""
+)
+
+
+class Scripts(HTMLParser):
+    """Collects scripts and tags as a browser would find them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self._is_inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "script":
+            self._is_inside = True
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_inside = self._is_inside and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self._is_inside:
+            self.scripts[-1] += data
+
+
+def page_of(memory: MemoryManager, **options: Any) -> tuple[Path, Scripts]:
+    target = memory.path.with_name("page.html")
+    memory.write_page(target, **options)
+    found = Scripts()
+    found.feed(target.read_text("utf-8"))
+    return target, found
+
+
+def test_hostile_text_stays_text(memory: MemoryManager) -> None:
+    memory.write_archival("a", HOSTILE, [HOSTILE])
+    memory.set_core("a", "k", HOSTILE)
+    memory.write_event("a", "k", HOSTILE)
+    target, found = page_of(memory, title=HOSTILE)
+    assert len(found.scripts) == 2
+    assert not [tag for tag, _ in found.tags if tag == "img"]
+    data = json.loads(found.scripts[0])
+    assert data["archival"][0][3] == HOSTILE
+    assert data["core"][-1][3] == HOSTILE
+    assert "\u2028" not in target.read_text("utf-8").split('id="data">')[1].split("</script>")[0]
+
+
+def test_the_page_needs_nothing_from_elsewhere(memory: MemoryManager) -> None:
+    target, found = page_of(memory)
+    assert not re.findall(r"https?://|@import|url\(", target.read_text("utf-8"))
+    assert not [a for _, a in found.tags if "src" in a or a.get("rel") == "stylesheet"]
+    assert "innerHTML" not in target.read_text("utf-8")
+
+
+def test_the_page_grows_with_the_file_and_not_with_the_depth(open_memory: Open) -> None:
+    sizes = []
+    for depth in (100, 200):
+        memory = open_memory(f"d{depth}.sqlite", synchronous="NORMAL", auto_consolidate=False)
+        name = memory.create_branch(None, branch_id="d0")
+        for level in range(depth):
+            name = memory.fork(name, f"d{level + 1}")
+            memory.write_event(name, "k", "x" * 200)
+        sizes.append(page_of(memory)[0].stat().st_size)
+    template = 17_000
+    assert (sizes[1] - template) / (sizes[0] - template) < 2.3
+
+
+def test_a_page_that_cannot_be_written_is_said(memory: MemoryManager, tmp_path: Path) -> None:
+    with pytest.raises(StoreUnwritable):
+        memory.write_page(tmp_path / "none" / "page.html")
+
+
+@pytest.fixture
+def browser() -> str:
+    for name in ("chromium", "google-chrome", "chromium-browser"):
+        found = shutil.which(name)
+        if found:
+            return found
+    if os.environ.get("BROWSER_REQUIRED"):
+        pytest.fail("no Chromium here: apt-get install chromium")
+    pytest.skip("no Chromium here")
+
+
+def shown(browser: str, page: Path, branch: str, profile: Path) -> str:
+    """Return the page's elements after its scripts ran."""
+    done = subprocess.run(
+        [browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+         "--virtual-time-budget=5000", "--dump-dom", f"{page.as_uri()}#branch={branch}"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120, check=True,
+    )  # fmt: skip
+    dom = done.stdout.decode()
+    return dom[dom.index("<main") : dom.index("</main>")] + dom[: dom.index("</head>")]
+
+
+def test_a_browser_shows_what_the_branch_sees(
+    memory: MemoryManager, clock: Clock, browser: str, tmp_path: Path
+) -> None:
+    memory.set_core("a", "goal", "an even faster solver")
+    memory.set_core("a", "soon", "gone", ttl=10)
+    memory.set_core("b", "secret", "of b")
+    memory.write_event("a", "tried", HOSTILE)
+    memory.fork("a", "child")
+    memory.mem_core_del("goal", branch_id="a")
+    memory.write_event("a", "tried", "after the fork")
+    clock.now += 20
+    page, _ = page_of(memory)
+    child = shown(browser, page, "child", tmp_path / "profile")
+    assert "an even faster solver" in child
+    assert "a faster solver" not in child
+    assert "onerror=alert(1)&gt;" in child
+    assert "after the fork" not in child
+    assert "of b" not in child
+    assert "gone" not in child
+    assert "owned" not in child.split("<title>")[1].split("</title>")[0]
+    parent = shown(browser, page, "a", tmp_path / "profile")
+    assert "faster solver" not in parent
+    assert "after the fork" in parent
+
+
+def test_a_browser_copes_with_a_thousand_levels(
+    open_memory: Open, browser: str, tmp_path: Path
+) -> None:
+    memory = open_memory(synchronous="NORMAL")
+    name = memory.create_branch(None, branch_id="d0")
+    memory.set_core("d0", "goal", "seen from far below")
+    for level in range(1, 1000):
+        name = memory.fork(name, f"d{level}")
+    page, _ = page_of(memory)
+    assert "seen from far below" in shown(browser, page, "d999", tmp_path / "profile")
