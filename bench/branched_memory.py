@@ -34,6 +34,7 @@ def run() -> dict[str, float]:
             **_full(place),
             **_search(place),
             **_opening(place),
+            **_logging(place),
         }
 
 
@@ -193,10 +194,29 @@ def _opening(place: Path) -> dict[str, float]:
     return {"open_and_render_1000": _median(open_and_render, 20)}
 
 
+def _logging(place: Path) -> dict[str, float]:
+    """Return what a log line costs beside the cheapest operation there is, a core read."""
+    means = {}
+    for is_on in (False, True):
+        config = MemoryConfig(memory_log_enabled=is_on, log_dir=place / "logs")
+        with MemoryManager(place / f"log{is_on}.sqlite", config) as memory:
+            memory.create_branch(None, branch_id="r")
+            memory.set_core("r", "k", "v")
+            since = perf_counter()
+            for _ in range(3000):
+                memory.get_core("r", "k")
+            means[is_on] = (perf_counter() - since) / 3000
+    return {
+        "core_get": means[False],
+        "log_line": means[True] - means[False],
+        "log_line_ratio": (means[True] - means[False]) / means[False],
+    }
+
+
 def main() -> None:
     """Print the figures."""
     for name, value in run().items():
-        is_time = not name.endswith(("ratio", "bytes", "10"))
+        is_time = "ratio" not in name and "bytes" not in name
         print(f"{name:<28} {value * 1000:10.3f} ms" if is_time else f"{name:<28} {value:12.2f}")
 
 

@@ -127,7 +127,9 @@ class OperationLog:
             return
         texts: dict[str, list[str]] = {}
         for layer, line in waiting:
-            text = json.dumps(self._clean(line), ensure_ascii=True, default=str)
+            if "details" in line:
+                line = {**line, "details": self._clean(line["details"])}
+            text = json.dumps(line, ensure_ascii=True, default=str)
             texts.setdefault(_ALL, []).append(text)
             texts.setdefault(_FILES[layer], []).append(text)
         self._folder.mkdir(parents=True, exist_ok=True)
