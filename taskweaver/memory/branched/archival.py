@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from taskweaver.memory.branched.branches import Branches, newest_first
@@ -36,14 +36,21 @@ class Archival:
         self._values = checks
         self._compressor = compressor
 
-    def prepare(self, text: object, path: str = "archival.text") -> str:
+    def prepare(self, text: object, context: Callable[[], str]) -> str:
         """Check a text and bring it to the allowed length, before a transaction is open.
+
+        Args:
+            text: The text.
+            context: Says what the work is about; asked only when the text is too long.
 
         Raises:
             InvalidUpdate: If it is no text, or empty.
         """
-        checked = self._values.text(path, text)
-        return self._compressor.compress(checked, self._config.archival_max_chars, "archival entry")
+        checked = self._values.text("archival.text", text)
+        most = self._config.archival_max_chars
+        if len(checked) <= most:
+            return checked
+        return self._compressor.compress(checked, most, "archival entry", context=context())
 
     def add(
         self,

@@ -28,6 +28,12 @@ RESERVED = (
 """Keys with sections or meanings of their own: not shown in the core section, never evicted."""
 
 DIGEST_KEY = "CoreDigest"
+_CONTEXT = {
+    "Goal": "goal",
+    "Research goal": "idea_md_summary",
+    "Experiment config": "phase0_summary",
+}
+_CONTEXT_CHARS = 400
 _NEWEST = """
 SELECT seq, branch_id, key, value, importance, expires_at, created_at, max(seq) FROM core_kv
 WHERE branch_id = ? AND seq <= ? GROUP BY key
@@ -69,6 +75,16 @@ class Core:
                 is_gone = value is None or (expires_at is not None and expires_at <= now)
                 found.setdefault(key, None if is_gone else CoreEntry(*entry[:7]))
         return {key: entry for key, entry in sorted(found.items()) if entry is not None}
+
+    def context(self, branch_id: str) -> str:
+        """Return what a branch's work is about, for a model that shortens its texts."""
+        with self._database.snapshot() as connection:
+            view = self.view(connection, self._branches.find(connection, branch_id))
+        return "\n".join(
+            f"{title}: {view[key].value[:_CONTEXT_CHARS]}"
+            for title, key in _CONTEXT.items()
+            if key in view
+        )
 
     def put(
         self,

@@ -24,6 +24,7 @@ from taskweaver.memory.branched.types import (
     RenderResult,
     Section,
 )
+from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens
 
 _SHARES = {
     "Resource Index": 0.15,
@@ -69,6 +70,7 @@ class Renderer:
         task_hint: str | None = None,
         task: str = "",
         budget_chars: int | None = None,
+        budget_tokens: int | None = None,
         at: int | None = None,
     ) -> RenderResult:
         """Render what a branch sees.
@@ -80,6 +82,7 @@ class Renderer:
                 records are looked for.
             budget_chars: Most characters; None takes the configured budget, and a number below
                 1 sets no limit.
+            budget_tokens: Most tokens, by an estimate; counts in place of characters.
             at: Render the state at this sequence number; None for the present.
 
         Raises:
@@ -103,8 +106,11 @@ class Renderer:
             "Archival Memory": self._archival_lines(records),
             "Resource Memory": self._resource_lines(items),
         }
-        sections = tuple(_fit({name: found for name, found in lines.items() if found}, budget))
-        text = "\n".join(section.text for section in sections)
+        given = {name: found for name, found in lines.items() if found}
+        sections = (
+            _fit(given, budget) if budget_tokens is None else _fit_tokens(given, budget_tokens)
+        )
+        text = _joined(sections)
         pressure = self._pressures.of(view, sum(event.count for event in events))
         return RenderResult(text, seq, query, sections, pressure)
 
@@ -181,15 +187,26 @@ def _query(task: str, view: dict[str, CoreEntry], events: Iterable[Event]) -> st
     return "\n".join(part for part in (next(failed, ""), task, *goals) if part.strip())
 
 
-def _fit(lines: dict[str, list[_Line]], budget: int) -> Iterable[Section]:
+def _joined(sections: Iterable[Section]) -> str:
+    return "\n".join(section.text for section in sections)
+
+
+def _fit_tokens(lines: dict[str, list[_Line]], budget: int) -> tuple[Section, ...]:
+    """Fit sections into a number of tokens: into fewer characters until the estimate agrees."""
+    chars = int(budget * BYTES_PER_TOKEN)
+    sections = _fit(lines, max(1, chars))
+    while chars > 1 and (tokens := estimate_tokens(_joined(sections))) > budget:
+        chars = min(chars - 1, int(chars * budget / tokens))
+        sections = _fit(lines, max(1, chars))
+    return sections
+
+
+def _fit(lines: dict[str, list[_Line]], budget: int) -> tuple[Section, ...]:
     if budget < 1:
-        for title, found in lines.items():
-            yield _section(title, found, None)
-        return
-    for title, room in _rooms(lines, budget - len(lines) + 1).items():
-        section = _section(title, lines[title], room)
-        if section.text:
-            yield section
+        return tuple(_section(title, found, None) for title, found in lines.items())
+    rooms = _rooms(lines, budget - len(lines) + 1)
+    sections = (_section(title, lines[title], room) for title, room in rooms.items())
+    return tuple(section for section in sections if section.text)
 
 
 def _rooms(lines: dict[str, list[_Line]], budget: int) -> dict[str, int]:

@@ -50,7 +50,7 @@ class SystemFace(Face):
             branch_id, task_hint, budget_chars, task=task, no_limit=no_limit, at=at
         ).text
 
-    def render_for_prompt_with_log(
+    def render_for_prompt_with_log(  # noqa: PLR0913 - each limit is a name of its own
         self,
         branch_id: str,
         task_hint: str | None = None,
@@ -58,6 +58,7 @@ class SystemFace(Face):
         *,
         task: str = "",
         no_limit: bool = False,
+        budget_tokens: int | None = None,
         at: int | None = None,
     ) -> RenderResult:
         """Return the rendered memory with what it shows and leaves out, by id."""
@@ -66,6 +67,7 @@ class SystemFace(Face):
             task_hint=task_hint,
             task=task,
             budget_chars=0 if no_limit else budget_chars,
+            budget_tokens=budget_tokens,
             at=at,
         )
         shown = {section.title: len(section.shown) for section in result.sections}

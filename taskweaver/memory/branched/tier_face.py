@@ -157,13 +157,16 @@ class TierFace(Face):
         """Add a record and return its id; a long text is shortened first."""
         given = meta or {}
         home = self._at_home(branch_id or given.get("branch_id") or given.get("node_id"))
-        short = self._parts.archival.prepare(text)
+        short = self._shortened(text, home)
         id_ = self._parts.database.write(
             lambda writer: self._parts.archival.add(writer, home, short, tags=tags, meta=meta)
         )
         details = {"record_id": id_, "tags": list(tags), "text_preview": short}
         self._log.add("mem_archival_write", branch_id=home, details=details)
         return str(id_)
+
+    def _shortened(self, text: str, home: str) -> str:
+        return self._parts.archival.prepare(text, lambda: self._parts.core.context(home))
 
     def write_archival(self, branch_id: str, text: str, tags: Sequence[str] | None = None) -> str:
         """As `mem_archival_write`, the branch first."""
@@ -183,7 +186,7 @@ class TierFace(Face):
         What is None stays. Raises as `Archival.update`.
         """
         home = self._at_home(branch_id)
-        short = None if text is None else self._parts.archival.prepare(text)
+        short = None if text is None else self._shortened(text, home)
         self._parts.database.write(
             lambda writer: self._parts.archival.update(
                 writer, home, record_id, text=short, tags=tags, meta=meta

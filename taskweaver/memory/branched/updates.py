@@ -66,8 +66,7 @@ class Updates:
             InvalidUpdate: If anything in the block is wrong.
         """
         checked = check_updates(updates)
-        for item in checked.get("archival", []):
-            item["text"] = self._archival.prepare(item["text"])
+        self._shorten(checked, branch_id)
         given = {"node_id": node_id, "phase": phase}
         marks = {name: value for name, value in given.items() if value}
         identity = _identity(branch_id, node_id, attempt, checked)
@@ -104,13 +103,20 @@ class Updates:
         ):
             is_weighed = isinstance(given, Mapping) and given.get("importance") is not None
             entry["importance"] = entry["importance"] if is_weighed else _PROGRAMS_IMPORTANCE
-        for item in checked.get("archival", []):
-            item["text"] = self._archival.prepare(item["text"])
+        self._shorten(checked, branch_id)
         self._database.write(
             lambda writer: self._write(writer, branch_id, checked, {}, author_tags=())
         )
         if "recall" in checked:
             self._consolidation.after_append(branch_id)
+
+    def _shorten(self, checked: Mapping[str, Any], branch_id: str) -> None:
+        """Bring new texts to the allowed length, before the transaction is open."""
+        for item in (*checked.get("archival", []), *checked.get("archival_update", [])):
+            if item.get("text") is not None:
+                item["text"] = self._archival.prepare(
+                    item["text"], lambda: self._core.context(branch_id)
+                )
 
     def _write(
         self,

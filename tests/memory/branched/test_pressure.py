@@ -202,6 +202,19 @@ def test_a_long_record_is_shortened_by_the_model_once(open_memory: Open) -> None
     assert len(model.prompts) == 1
 
 
+def test_what_the_work_is_about_helps_to_shorten(open_memory: Open) -> None:
+    model = Model(compress="brief")
+    memory = open_memory(archival_max_chars=100, llm=model)
+    memory.create_branch(None, branch_id="root")
+    memory.set_core("root", "idea_md_summary", "cache blocking")
+    memory.write_archival("root", "long " * 100)
+    assert "Research goal: cache blocking" in model.prompts[0]
+    record = memory.write_archival("root", "short")
+    block = {"archival_update": [{"id": int(record), "text": "longer " * 100}]}
+    memory.apply_llm_memory_updates("root", block)
+    assert memory.mem_archival_get(record)["text"] == "brief"
+
+
 @pytest.mark.parametrize("llm", [None, Model(), Model(compress="x" * 9999), Model(compress=" ")])
 def test_what_no_model_shortens_is_cut(open_memory: Open, llm: Model | None) -> None:
     memory = open_memory(archival_max_chars=100, llm=llm)

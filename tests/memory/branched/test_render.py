@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
+from taskweaver.utils.text import estimate_tokens
 
 
 def fill(memory: MemoryManager, branch: str = "root") -> None:
@@ -87,6 +88,19 @@ def test_archival_is_looked_up_by_task_goal_and_last_error(open_memory: Open) ->
     assert "(recent, no match)" in memory.render_for_prompt("root", "draft", task="zebra")
     memory.write_event("root", "run_failed", "quux died with a segfault")
     assert "align the buffer" in memory.render_for_prompt("root", "draft")
+
+
+@pytest.mark.parametrize("words", ["plain words ", "全部都是汉字"])
+@pytest.mark.parametrize("tokens", [30, 200, 2000])
+def test_a_budget_may_be_in_tokens(open_memory: Open, words: str, tokens: int) -> None:
+    memory = open_memory()
+    memory.create_branch(None, branch_id="root")
+    for n in range(20):
+        memory.set_core("root", f"key{n}", words * 20)
+    text = memory.render_for_prompt_with_log("root", budget_tokens=tokens).text
+    assert estimate_tokens(text) <= tokens
+    if tokens > 100:
+        assert estimate_tokens(text) > tokens / 2
 
 
 @settings(max_examples=30)
