@@ -13,7 +13,7 @@ from taskweaver.memory.branched.compression import Compressor
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
-from taskweaver.memory.branched.types import Branch, Path, Record, Segment
+from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
 from taskweaver.memory.branched.values import Values, dump
 
 COLUMNS = "seq, branch_id, record, text, tags, meta, created_at"
@@ -231,6 +231,9 @@ def _fetch(connection: sqlite3.Connection, segment: Segment) -> Iterator[tuple[A
 
 def _number(record_id: object) -> int:
     try:
-        return int(str(record_id).strip())
+        number = int(str(record_id).strip())
     except ValueError:
         raise RecordNotVisible(f"{record_id!r:.60} is no record id; ids are numbers.") from None
+    if not 0 <= number < FOREVER:
+        raise RecordNotVisible(f"There is no archival record {number:.60g}.")
+    return number

@@ -19,6 +19,7 @@ from uuid import uuid4
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState, Path, Segment, Tier
+from taskweaver.memory.branched.values import whole
 
 _COLUMNS = "id, name, node_uid, parent_id, fork_seq, live, state, created_at"
 _KEPT_PATHS = 4096
@@ -74,12 +75,14 @@ class Branches:
         """
         name = name or uuid4().hex
         check_name(name)
+        if node_uid is not None:
+            check_name(node_uid)
         connection = writer.connection
         above = None if parent is None else self.find(connection, parent)
         if above is not None and above.state == "pruned":
             raise BranchSealed(f"Branch {above.id!r} was pruned; fork another one.")
         now = self._database.now_seq(connection)
-        if at is not None and not 0 <= at <= now:
+        if at is not None and not 0 <= whole("at", at) <= now:
             raise InvalidUpdate("at", f"must lie between 0 and {now}, not {at}")
         values = (
             name,
@@ -100,12 +103,14 @@ class Branches:
         number = int(cursor.lastrowid or 0)
         return Branch(number, name, node_uid, values[2], values[3], live, "open", writer.now)
 
-    def find(self, connection: sqlite3.Connection, branch_id: str) -> Branch:
+    def find(self, connection: sqlite3.Connection, branch_id: object) -> Branch:
         """Return the branch with an id, or with a node uid.
 
         Raises:
             UnknownBranch: If there is none, or the uid is that of several.
         """
+        if not isinstance(branch_id, str) or not branch_id.isprintable():
+            raise UnknownBranch(f"{branch_id!r:.80} is no branch here.")
         row = connection.execute(
             f"SELECT {_COLUMNS} FROM branches WHERE name = ?", (branch_id,)
         ).fetchone()
@@ -179,6 +184,7 @@ class Branches:
         )
         if at is None:
             return path
+        whole("at", at)
         return tuple(Segment(number, min(up_to, at)) for number, up_to in path)
 
     def _line(self, connection: sqlite3.Connection, branch: Branch) -> Path:

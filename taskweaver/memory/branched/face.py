@@ -35,7 +35,7 @@ class Face:
         Raises:
             UnknownBranch: If there is no branch at all.
         """
-        home = branch_id or self.root_branch_id
+        home = self.root_branch_id if branch_id is None else branch_id
         if home is None:
             raise UnknownBranch("The memory is empty: make a branch with create_branch(None).")
         return home

@@ -12,6 +12,7 @@ from typing import Any
 from taskweaver.memory.branched.compression import Prompts, unfenced
 from taskweaver.memory.branched.consolidation import Consolidation
 from taskweaver.memory.branched.core import DIGEST_KEY, RESERVED
+from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import CoreEntry, Pressure, PressureLevel, TextModel
 
@@ -122,7 +123,10 @@ class Pressures:
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
+            InvalidUpdate: If there is no such level.
         """
+        if level not in LEVELS:
+            raise InvalidUpdate("pressure_level", f"must be one of {', '.join(LEVELS)}")
         relief = Relief(level)
         rank = LEVELS.index(level)
         with self._database.snapshot() as connection:

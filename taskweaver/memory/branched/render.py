@@ -24,6 +24,7 @@ from taskweaver.memory.branched.types import (
     RenderResult,
     Section,
 )
+from taskweaver.memory.branched.values import whole
 from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens
 
 _SHARES = {
@@ -88,7 +89,9 @@ class Renderer:
         Raises:
             UnknownBranch: If there is no such branch.
         """
-        budget = self._config.budget(task_hint) if budget_chars is None else budget_chars
+        budget = self._config.budget(task_hint)
+        if budget_chars is not None:
+            budget = whole("budget_chars", budget_chars, least=None)
         with self._database.snapshot() as connection:
             seq = self._database.now_seq(connection) if at is None else at
             branch = self._branches.find(connection, branch_id)

@@ -18,7 +18,9 @@ from itertools import islice
 from taskweaver.memory.branched.archival import COLUMNS, Archival, record
 from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.database import Database
+from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.types import Branch, Path, Record
+from taskweaver.memory.branched.values import tag_filter
 
 Reranker = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores texts for a query, from 0 to 1; an embedding model, for instance. None is needed."""
@@ -63,7 +65,13 @@ class Search:
 
         Records that do not answer the query are returned when none does, the newest ones, with
         `match` ``recency``. An empty query returns the newest.
+
+        Raises:
+            InvalidUpdate: If the query is no text, or the tags are none.
         """
+        if not isinstance(query, str):
+            raise InvalidUpdate("query", "must be a text")
+        tags = tag_filter(tags)
         if k <= 0:
             return []
         words = list(dict.fromkeys(_WORD.findall(query.lower())))[:_MOST_WORDS]

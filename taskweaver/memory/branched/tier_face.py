@@ -11,7 +11,7 @@ from taskweaver.memory.branched.digests import RECALL
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.face import Face
 from taskweaver.memory.branched.types import CoreEntry, Digest, Event, Record
-from taskweaver.memory.branched.values import whole
+from taskweaver.memory.branched.values import tag_filter, whole
 
 Scope = Literal["all", "core", "recall", "archival"]
 
@@ -30,8 +30,9 @@ class TierFace(Face):
     ) -> dict[str, str]:
         """Return the values of keys in view (None: of all); missing keys are left out."""
         view = self.core(branch_id)
-        chosen = view if keys is None else {key: view[key] for key in keys if key in view}
-        details = {"keys": None if keys is None else list(keys), "count": len(chosen)}
+        wanted = [keys] if isinstance(keys, str) else keys
+        chosen = view if wanted is None else {key: view[key] for key in wanted if key in view}
+        details = {"keys": None if wanted is None else list(wanted), "count": len(chosen)}
         self._log.add("mem_core_get", branch_id=branch_id, details=details)
         return {key: entry.value for key, entry in chosen.items()}
 
@@ -75,7 +76,8 @@ class TierFace(Face):
         """Return the events a branch sees, newest first, those a digest covers too."""
         with self._parts.database.snapshot() as connection:
             branch = self._parts.branches.find(connection, self._at_home(branch_id))
-            return self._parts.recall.visible(connection, branch, limit, at=at)
+            most = None if limit is None else whole("limit", limit)
+            return self._parts.recall.visible(connection, branch, most, at=at)
 
     def digest(self, branch_id: str | None = None, *, at: int | None = None) -> Digest | None:
         """Return the newest summary of old events a branch sees."""
@@ -88,6 +90,8 @@ class TierFace(Face):
 
         The branch is `branch_id`, else the event's `branch_id` or `node_id`, else the root.
         """
+        if not isinstance(event, Mapping):
+            raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
         home = self._at_home(branch_id or event.get("branch_id") or event.get("node_id"))
         seq = self._parts.database.write(
             lambda writer: self._parts.recall.append(writer, home, event)
@@ -143,8 +147,8 @@ class TierFace(Face):
         """Return the records a branch sees that have all tags, newest first."""
         with self._parts.database.snapshot() as connection:
             branch = self._parts.branches.find(connection, self._at_home(branch_id))
-            found = self._parts.archival.visible(connection, branch, tags=tags, at=at)
-            return list(islice(found, limit))
+            found = self._parts.archival.visible(connection, branch, tags=tag_filter(tags), at=at)
+            return list(islice(found, None if limit is None else whole("limit", limit)))
 
     def mem_archival_write(
         self,
@@ -208,7 +212,7 @@ class TierFace(Face):
             branch = self._parts.branches.find(connection, self._at_home(branch_id))
             found = self._parts.search.find(connection, branch, query, most, tags=tags or ())
             names = self._parts.branches.names(connection, (item.branch for item in found))
-        details = {"query": query, "k": k, "results": len(found), "tags": list(tags or ())}
+        details = {"query": query, "k": k, "results": len(found), "tags": list(tag_filter(tags))}
         self._log.add("mem_archival_search", branch_id=branch.id, details=details)
         return [public(item, names) for item in found]
 

@@ -14,6 +14,7 @@ from taskweaver.utils.redact import redact
 MOST_CHARS = 10_000_000
 _TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _DIGITS = re.compile(r"[+-]?\d{1,18}")
+_LONGEST_S = 1e11
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -88,6 +89,20 @@ def name(path: str, value: object) -> str:
     return value.strip()
 
 
+def tag_filter(value: object) -> tuple[str, ...]:
+    """Return the tags a record must have; None is none, a text is one.
+
+    Raises:
+        InvalidUpdate: If they are not texts.
+    """
+    items = [value] if isinstance(value, str) else () if value is None else value
+    if not isinstance(items, list | tuple | set | frozenset):
+        raise InvalidUpdate("tags", f"must be a list of texts, not {_kind(value)}")
+    if not all(isinstance(item, str) for item in items):
+        raise InvalidUpdate("tags", "must be texts")
+    return tuple(items)
+
+
 def importance(path: str, value: object) -> int:
     """Return an importance from 1 to 5; numbers beyond are brought to the nearer end.
 
@@ -124,10 +139,10 @@ def ttl(path: str, value: object) -> float | None:
         return None
     seconds = math.nan
     if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = float(value)
+        seconds = float(value) if abs(value) < _LONGEST_S else math.inf
     elif isinstance(value, str) and (match := _TTL.fullmatch(value.strip().lower())):
         seconds = float(match[1]) * _SECONDS[match[2]]
-    if not 0 <= seconds < 1e11:
+    if not 0 <= seconds < _LONGEST_S:
         raise InvalidUpdate(path, f"must be seconds, or like 30m, 2h, 7d, not {value!r:.60}")
     return seconds
 

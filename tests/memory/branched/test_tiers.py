@@ -214,3 +214,41 @@ def test_any_text_is_kept_as_it_is_or_refused(
             kept = memory.mem_archival_get(id_)["text"]
             assert kept == text or "***" in kept
             memory.mem_archival_search(text)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.mem_core_set(None, "v"),
+        lambda m: m.mem_core_set("k", {"a": 1}),
+        lambda m: m.mem_core_set("k", "v", importance="high"),
+        lambda m: m.mem_core_set("k", "v", ttl=10**400),
+        lambda m: m.mem_recall_append(None),
+        lambda m: m.mem_archival_search(None),
+        lambda m: m.mem_archival_search("x", tags=5),
+        lambda m: m.mem_archival_search("x", tags=[5]),
+        lambda m: m.archival(limit=-1),
+        lambda m: m.events(limit="all"),
+        lambda m: m.core(at="then"),
+        lambda m: m.fork("root", at="then"),
+        lambda m: m.render_for_prompt("root", budget_chars="much"),
+        lambda m: m.auto_consolidate_memory("root", "extreme"),
+        lambda m: m.create_branch("root", node_uid="\ud800"),
+        lambda m: m.mem_node_write("root", core_updates=5),
+        lambda m: m.core(5),
+        lambda m: m.core(["root"]),
+        lambda m: m.mem_archival_get(10**30),
+        lambda m: m.mem_archival_get(None),
+    ],
+)
+def test_a_value_of_the_wrong_sort_is_an_error_of_ours(memory: MemoryManager, call: Any) -> None:
+    before = memory.seq
+    with pytest.raises((InvalidUpdate, UnknownBranch, RecordNotVisible)):
+        call(memory)
+    assert memory.seq == before
+
+
+def test_one_key_or_tag_may_stand_alone(memory: MemoryManager) -> None:
+    memory.mem_archival_write("x", tags=["T"], branch_id="a")
+    assert memory.mem_core_get("goal", branch_id="a") == {"goal": "a faster solver"}
+    assert len(memory.mem_archival_search("x", tags="T", branch_id="a")) == 1
