@@ -15,6 +15,7 @@ from pathlib import Path
 from taskweaver.memory.compacted import CompactedMessage, CompactionProvider
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.experience import save_raw_experience
+from taskweaver.memory.log import ConversationLog, NoLog
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
@@ -30,9 +31,22 @@ class Memory:
         conversation: What was said so far.
     """
 
-    def __init__(self, session_id: str) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        log: ConversationLog | None = None,
+        conversation: Conversation | None = None,
+    ) -> None:
+        """Begin a conversation, or go on with one.
+
+        Args:
+            session_id: Names the session.
+            log: Where it is written while it happens; None keeps it in memory alone.
+            conversation: What was said before; the log has that already.
+        """
         self.session_id = session_id
-        self.conversation = Conversation.init()
+        self.conversation = conversation or Conversation.init()
+        self._log: ConversationLog = log or NoLog()
         self._lock = threading.Lock()
         self._views: dict[RoleName, RoleView] = {}
         self._shared = SharedEntries()
@@ -42,6 +56,7 @@ class Memory:
         """Begin a round with what the user asked."""
         round_ = Round.create(user_query)
         with self._lock:
+            self._log.round_started(round_)
             self.conversation.add_round(round_)
         self._notify()
         return round_
@@ -49,6 +64,7 @@ class Memory:
     def add_post(self, round_: Round, post: Post) -> None:
         """Append a complete post; it is not changed from now on, since views share it."""
         with self._lock:
+            self._log.post_added(round_, post)
             round_.add_post(post)
 
     def end_round(self, round_: Round, state: RoundState) -> None:
@@ -59,6 +75,7 @@ class Memory:
         """
         with self._lock:
             round_.change_round_state(state)
+            self._log.round_ended(round_)
         self._notify()
 
     def get_role_rounds(

@@ -10,10 +10,16 @@ from taskweaver.memory.branched.parts import Parts
 
 
 class Face:
-    """The parts of a memory, its configuration and its logs."""
+    """The parts of a memory, its configuration and its logs.
+
+    Attributes:
+        config: Limits and switches.
+        turns: What was said on its branches.
+    """
 
     def __init__(self, parts: Parts, config: MemoryConfig) -> None:
         self.config = config
+        self.turns = parts.turns
         self._parts = parts
         self._log = parts.log
 

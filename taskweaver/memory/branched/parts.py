@@ -17,6 +17,7 @@ from taskweaver.memory.branched.render import Renderer
 from taskweaver.memory.branched.search import Reranker
 from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.transfer import Transfer
+from taskweaver.memory.branched.turns import Turns
 from taskweaver.memory.branched.types import TextModel
 from taskweaver.memory.branched.updates import Updates
 from taskweaver.memory.branched.upkeep import Upkeep
@@ -54,3 +55,4 @@ class Parts(Tiers):
         self.upkeep = Upkeep(database, self.branches)
         self.transfer = Transfer(database, self.branches)
         self.injections = Injections(database, self.branches)
+        self.turns = Turns(database, self.branches)

@@ -15,7 +15,16 @@ from taskweaver.memory.branched import original
 from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew
 
 APPLICATION_ID = 0x5457_4D42  # "TWMB"
-TIERS = ("core_kv", "events", "archival", "exclusions", "digests")
+TIERS = (
+    "core_kv",
+    "events",
+    "archival",
+    "exclusions",
+    "digests",
+    "rounds",
+    "posts",
+    "round_ends",
+)
 
 _TABLES = """
 CREATE TABLE clock (
@@ -92,6 +101,33 @@ CREATE TABLE archival (
 CREATE INDEX archival_branch ON archival (branch_id, seq);
 CREATE INDEX archival_record ON archival (record, branch_id, seq);
 CREATE INDEX archival_same ON archival (branch_id, text_hash);
+
+CREATE TABLE rounds (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    id TEXT NOT NULL,
+    user_query TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX rounds_branch ON rounds (branch_id, seq);
+
+CREATE TABLE posts (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    round_seq INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX posts_branch ON posts (branch_id, seq);
+
+CREATE TABLE round_ends (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    round_seq INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX round_ends_branch ON round_ends (branch_id, seq);
 
 CREATE TABLE injections (
     seq INTEGER PRIMARY KEY,

@@ -22,7 +22,13 @@ from taskweaver.memory.branched.types import FOREVER, Segment
 
 FORMAT = "taskweaver-memory"
 FORMAT_VERSION = 1
-_REFERENCES = {"events": "repeats", "exclusions": "event_seq", "digests": "up_to_seq"}
+_REFERENCES = {
+    "events": "repeats",
+    "exclusions": "event_seq",
+    "digests": "up_to_seq",
+    "posts": "round_seq",
+    "round_ends": "round_seq",
+}
 _BRANCH = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
 
 

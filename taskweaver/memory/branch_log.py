@@ -1,0 +1,94 @@
+"""Writes a conversation to a branch of a memory file, and reads it back.
+
+This is the one place where the two meet: `Memory` knows no rows, the branched memory no posts.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round, RoundDict
+from taskweaver.memory.type_vars import RoundState
+from taskweaver.memory.utils import encodable
+from taskweaver.utils.redact import redact
+
+_ROUND_EVENT_CHARS = 600
+_TORN: RoundState = "failed"
+
+
+class BranchLog:
+    """The conversation of one branch.
+
+    Attributes:
+        branch_id: The branch.
+    """
+
+    def __init__(self, store: MemoryManager, branch_id: str) -> None:
+        self.branch_id = branch_id
+        self._store = store
+        self._seqs: dict[str, int] = {}
+
+    def load(self) -> Conversation:
+        """Return what was said on the branch; a round that was torn is ended as failed.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+            StoreCorrupt: If a row cannot be read.
+        """
+        rounds: list[dict[str, Any]] = []
+        for stored in self._store.turns.load(self.branch_id):
+            self._seqs[stored.id] = stored.seq
+            if not stored.state:
+                self._store.turns.end_round(self.branch_id, stored.seq, _TORN)
+            posts = [json.loads(body) for body in stored.posts]
+            rounds.append(
+                {
+                    "id": stored.id,
+                    "user_query": stored.user_query,
+                    "state": stored.state or _TORN,
+                    "post_list": posts,
+                }
+            )
+        conversation = Conversation.init()
+        for data in rounds:
+            conversation.add_round(Round.from_dict(cast("RoundDict", data)))
+        return conversation
+
+    def round_started(self, round_: Round) -> None:
+        """Write a new round."""
+        query = _clean(round_.user_query)
+        self._seqs[round_.id] = self._store.turns.start_round(self.branch_id, round_.id, query)
+
+    def post_added(self, round_: Round, post: Post) -> None:
+        """Write a complete post."""
+        body = json.dumps(_clean(post.to_dict()), ensure_ascii=False, separators=(",", ":"))
+        self._store.turns.add_post(self.branch_id, self._seqs[round_.id], body)
+
+    def round_ended(self, round_: Round) -> None:
+        """Write how a round ended; a finished one becomes an event of the branch too."""
+        self._store.turns.end_round(self.branch_id, self._seqs[round_.id], round_.state)
+        if round_.state != "finished" or not round_.post_list:
+            return
+        said = f"{round_.user_query}\n-> {round_.post_list[-1].message}"
+        text = _clean(said).replace("\0", "")[:_ROUND_EVENT_CHARS]
+        event = {"kind": "round", "summary": text, "round_id": round_.id}
+        self._store.mem_recall_append(event, branch_id=self.branch_id)
+
+
+def _clean(data: Any) -> Any:
+    """Return plain data as a file can hold it, with secrets masked."""
+    return _masked(encodable(data))
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: _masked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked(item) for item in value]
+    return value

@@ -1,0 +1,37 @@
+"""Where a conversation is written while it happens."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+
+
+class ConversationLog(Protocol):
+    """Keeps what a `Memory` is told. Each call returns when what it was told is safe."""
+
+    def round_started(self, round_: Round) -> None:
+        """Keep a new round."""
+        ...
+
+    def post_added(self, round_: Round, post: Post) -> None:
+        """Keep a complete post."""
+        ...
+
+    def round_ended(self, round_: Round) -> None:
+        """Keep how a round ended."""
+        ...
+
+
+class NoLog:
+    """Keeps nothing: the conversation lives in memory alone."""
+
+    def round_started(self, round_: Round) -> None:
+        """Do nothing."""
+
+    def post_added(self, round_: Round, post: Post) -> None:
+        """Do nothing."""
+
+    def round_ended(self, round_: Round) -> None:
+        """Do nothing."""
