@@ -100,6 +100,17 @@ class TaskWeaverApp:
         """
         return self.session_manager.get_session(session_id)
 
+    def resume_session(self, session_id: str | None = None) -> Session:
+        """Open a session that is on disk, as it was left; None takes the one used last.
+
+        Its variables are rebuilt before the first message is answered, or by `Session.rebuild`.
+
+        Raises:
+            SessionError: If there is none such, or another process has it open.
+            RoleError: If a role cannot be used.
+        """
+        return self.session_manager.resume_session(session_id)
+
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""
         self.session_manager.close()

@@ -17,6 +17,7 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import ChatMessage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
@@ -51,6 +52,13 @@ class ExecutionConfig(ModuleConfig):
             output_limit_bytes=self._get_int("output_limit_kb") << 10,
             artifact_limit_bytes=self._get_int("artifact_limit_mb") << 20,
         )
+
+
+class BranchedMemoryConfig(ModuleConfig):
+    """Keys under ``memory.``."""
+
+    def _configure(self) -> None:
+        self.memory = MemoryConfig.from_source(self.src)
 
 
 class AppModule(Module):
@@ -93,19 +101,19 @@ class AppModule(Module):
 class SessionModule(Module):
     """What the roles of one session share."""
 
-    def __init__(self, metadata: SessionMetadata) -> None:
+    def __init__(self, metadata: SessionMetadata, memory: Memory) -> None:
         self._metadata = metadata
+        self._memory = memory
 
     @provider
     def metadata(self) -> SessionMetadata:
         """Where the session lives."""
         return self._metadata
 
-    @singleton
     @provider
     def memory(self) -> Memory:
         """The conversation."""
-        return Memory(self._metadata.session_id)
+        return self._memory
 
     @singleton
     @provider

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Protocol
 
 from injector import Injector
 
-from taskweaver.app.modules import FoldersConfig, SessionModule
+from taskweaver.app.modules import BranchedMemoryConfig, FoldersConfig, SessionModule
 from taskweaver.ces.common import Client
 from taskweaver.llm.api import LLMApi
 from taskweaver.logging.log import TelemetryLogger
@@ -20,6 +21,7 @@ from taskweaver.role.role import Role, RoleEntry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.session import Session, SessionMetadata, SessionParts
+from taskweaver.session.store import WORKING_FOLDER, SessionFiles, stored_sessions
 from taskweaver.utils.ids import create_id
 
 _LEADER = "planner"
@@ -97,7 +99,7 @@ class SessionManager:
         if self._is_closed:
             raise SessionClosed("The application was stopped; open the project again.")
         if session_id is None:
-            return self._create(create_id())
+            return self._open(create_id())
         session = self.session_store.get_session(session_id)
         if session is not None and session.is_closed:
             self.session_store.remove_session(session_id)
@@ -105,6 +107,34 @@ class SessionManager:
         if session is None:
             raise SessionError(f"There is no session {session_id!r}, or it was stopped.")
         return session
+
+    def resume_session(self, session_id: str | None = None) -> Session:
+        """Open a session that is on disk, as it was left.
+
+        Args:
+            session_id: Its id; None takes the one that was used last.
+
+        Raises:
+            SessionError: If there is no such session.
+            SessionInUse: If another process, or this one, has it open.
+            SessionClosed: If all sessions were stopped for good.
+        """
+        if self._is_closed:
+            raise SessionClosed("The application was stopped; open the project again.")
+        stored = stored_sessions(self.sessions_folder)
+        if session_id is None:
+            free = [session.session_id for session in stored if not session.is_open]
+            if not free:
+                raise SessionError("There is no session to resume yet.")
+            session_id = free[0]
+        if session_id not in {session.session_id for session in stored}:
+            raise SessionError(f"There is no session {session_id!r}; `sessions` lists them.")
+        return self._open(session_id)
+
+    @property
+    def sessions_folder(self) -> Path:
+        """Folder the sessions are in."""
+        return self.injector.get(FoldersConfig).workspace / "sessions"
 
     def stop_session(self, session_id: str) -> None:
         """Stop a session and forget it; an unknown id is ignored."""
@@ -119,16 +149,21 @@ class SessionManager:
         for session_id in self.session_store.list_all_session_ids():
             self.stop_session(session_id)
 
-    def _create(self, session_id: str) -> Session:
+    def _open(self, session_id: str) -> Session:
         if not _SAFE_ID.fullmatch(session_id):
             raise SessionError(f"{session_id!r} is not an id: letters, digits, - and _ only.")
-        workspace = self.injector.get(FoldersConfig).workspace / "sessions" / session_id
-        metadata = SessionMetadata(session_id, workspace, workspace / "cwd")
+        config = self.injector.get(BranchedMemoryConfig).memory
+        files = SessionFiles(session_id, self.sessions_folder / session_id, config)
         try:
-            metadata.execution_cwd.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SessionError(f"{workspace} cannot be made: {error.strerror}") from error
-        child = self.injector.create_child_injector(SessionModule(metadata))
+            return self._build(files)
+        except BaseException:
+            files.close()
+            raise
+
+    def _build(self, files: SessionFiles) -> Session:
+        session_id, workspace = files.session_id, files.folder
+        metadata = SessionMetadata(session_id, workspace, workspace / WORKING_FOLDER)
+        child = self.injector.create_child_injector(SessionModule(metadata, files.memory()))
         config = child.get(AppSessionConfig)
         parts = SessionParts(
             memory=child.get(Memory),
@@ -136,6 +171,7 @@ class SessionManager:
             llm_api=child.get(LLMApi),
             client=child.get(Client),  # type: ignore[type-abstract]  # the key of a binding
             roles=self._roles(child, config.roles),
+            files=files,
         )
         session = Session(metadata, config, parts, child.get(TelemetryLogger))
         self.session_store.set_session(session_id, session)

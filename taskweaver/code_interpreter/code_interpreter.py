@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from injector import inject
 
@@ -14,6 +14,7 @@ from taskweaver.code_interpreter.report import sections
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import RecordedCell
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
@@ -62,6 +63,26 @@ class CodeInterpreter(Role):
         """Set variables plugins read."""
         self.executor.update_session_var(session_var)
 
+    def rebuild(self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]) -> list[str]:
+        """Run recorded cells again; return what went wrong, a sentence for each cell.
+
+        Raises:
+            KernelError: If the kernel cannot be started.
+        """
+        problems = self.executor.load_plugins()
+        for done, cell in enumerate(cells, start=1):
+            result = self.executor.execute_code(cell.post_id, self._with_prefix(cell.code))
+            if not result.is_success:
+                reason = (result.error or result.status).strip().splitlines()[-1]
+                first = cell.code.strip().splitlines()[0]
+                problems.append(f"cell {done} of {len(cells)} (`{first}`) failed again: {reason}")
+            on_step(done)
+        return problems
+
+    def _with_prefix(self, code: str) -> str:
+        prefix = self.interpreter_config.code_prefix
+        return f"{prefix}\n{code}" if prefix else code
+
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Turn the newest task into a cell, run it, and report.
 
@@ -95,8 +116,7 @@ class CodeInterpreter(Role):
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")
-        prefix = self.interpreter_config.code_prefix
-        whole = f"{prefix}\n{code}" if prefix else code
+        whole = self._with_prefix(code)
         result = self.executor.execute_code(proxy.post.id, whole, proxy.emit_execution_output)
         self._attach(proxy, result)
         if result.is_success or not may_retry or result.status == "interrupted":

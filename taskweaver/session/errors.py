@@ -29,6 +29,10 @@ class SessionClosed(SessionError):
     """The session was stopped."""
 
 
+class SessionInUse(SessionError):
+    """Another process has the session open."""
+
+
 class FileNotAdded(SessionError):
     """A file cannot be brought into the working directory."""
 

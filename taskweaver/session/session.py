@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.cells import RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
@@ -26,6 +27,7 @@ from taskweaver.session.errors import (
     SessionClosed,
     SessionError,
 )
+from taskweaver.session.store import SessionFiles
 from taskweaver.session.turn import Turn
 from taskweaver.session.workdir import AddedFile, WorkingFiles, mentioned_files
 
@@ -55,6 +57,7 @@ class SessionParts:
         llm_api: The session's way to the models.
         client: The session's kernel.
         roles: Who takes part, by alias; the first one leads.
+        files: Its folder and its memory on disk.
     """
 
     memory: Memory
@@ -62,11 +65,19 @@ class SessionParts:
     llm_api: LLMApi
     client: Client
     roles: Mapping[str, Role]
+    files: SessionFiles
 
 
 @runtime_checkable
 class _TakesVariables(Protocol):
     def update_session_var(self, session_var: Mapping[str, str]) -> None: ...
+
+
+@runtime_checkable
+class _RunsCode(Protocol):
+    def rebuild(
+        self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]
+    ) -> list[str]: ...
 
 
 class Session:
@@ -105,6 +116,8 @@ class Session:
         self._client = parts.client
         self._logger = logger
         self._files = WorkingFiles(metadata.execution_cwd)
+        self._stored = parts.files
+        self._to_rebuild = successful_cells(parts.memory.conversation.rounds)
         self._answering = threading.Lock()
         self._is_interrupted = False
         self.is_closed = False
@@ -163,14 +176,47 @@ class Session:
             query = "\n".join([*notes, message])
             before = self.usage
             self._is_interrupted = False
+            problems = self._rebuild(lambda _: None)
             round_ = self.memory.create_round(query)
             self.event_emitter.start_round(round_.id, query)
+            for problem in problems:
+                self.event_emitter.warn(problem)
             try:
                 self._answer(round_)
             finally:
                 self.round_usage = self.usage - before
                 self.event_emitter.end_round(round_.id)
             return round_
+
+    @property
+    def cells_to_rebuild(self) -> int:
+        """How many cells have to run again until the variables are as they were."""
+        return len(self._to_rebuild)
+
+    def rebuild(self, on_step: Callable[[int], None] | None = None) -> list[str]:
+        """Run the successful cells of a resumed session again, so that its variables are there.
+
+        Nothing happens when that is done already. A cell that fails is passed over.
+
+        Args:
+            on_step: Told how many cells have run, after each.
+
+        Returns:
+            What could not be rebuilt, a sentence for each cell.
+
+        Raises:
+            SessionBusy, SessionClosed: As `send_message`.
+            KernelError: If the kernel cannot be started.
+        """
+        with self._one_at_a_time():
+            return self._rebuild(on_step or (lambda _: None))
+
+    def _rebuild(self, on_step: Callable[[int], None]) -> list[str]:
+        cells, self._to_rebuild = self._to_rebuild, []
+        if not cells:
+            return []
+        runners = (role for role in self.roles.values() if isinstance(role, _RunsCode))
+        return [problem for role in runners for problem in role.rebuild(cells, on_step)]
 
     def _answer(self, round_: Round) -> None:
         try:
@@ -224,6 +270,8 @@ class Session:
             yield
         finally:
             self._answering.release()
+            if self.is_closed:
+                self._close_files()
 
     def stop(self) -> None:
         """End the session: roles, kernel and model calls; safe to call again."""
@@ -236,7 +284,14 @@ class Session:
                 role.close()
         finally:
             self._client.stop()
+            self._close_files()
         self.event_emitter.emit_session(SessionEventType.session_end)
+
+    def _close_files(self) -> None:
+        """Close the files, unless a round is open: then its end, which is still written, does."""
+        if self._answering.acquire(blocking=False):
+            self._stored.close()
+            self._answering.release()
 
     def __enter__(self) -> Session:
         """Return the session itself."""

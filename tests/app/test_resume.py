@@ -1,0 +1,201 @@
+"""Sessions on disk: resumed, locked, listed, removed; after a sudden death too."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import Listener, Script, code_reply, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.module.events import RoundEventType
+from taskweaver.session.errors import SessionError, SessionInUse
+from taskweaver.session.store import remove_session, stored_sessions
+
+ALONE = {"session.roles": ["code_interpreter"]}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+def codes(*cells: str) -> Script:
+    return Script(code_reply(cell) for cell in cells)
+
+
+def first_session(project: Path, *cells: str) -> str:
+    with TaskWeaverApp(project, model=codes(*cells), config=ALONE) as app:
+        session = app.get_session()
+        for number, _ in enumerate(cells):
+            session.send_message(f"question {number} ☃ \0")
+        return session.session_id
+
+
+def test_a_session_goes_on_where_it_was_left_variables_included(project: Path) -> None:
+    id_ = first_session(project, "x = 20", "y = x + 1", "open('made.txt', 'w').write('kept')")
+    with TaskWeaverApp(project, model=codes("x + y"), config=ALONE) as app:
+        session = app.resume_session()
+        assert session.session_id == id_
+        rounds = session.memory.conversation.rounds
+        assert [round_.user_query for round_ in rounds] == [
+            f"question {number} ☃ \0" for number in range(3)
+        ]
+        assert [round_.state for round_ in rounds] == ["finished"] * 3
+        assert rounds[0].post_list[-1].get_attachment(AttachmentType.reply_content)
+        steps: list[int] = []
+        assert session.cells_to_rebuild == 3
+        assert session.rebuild(steps.append) == []
+        assert steps == [1, 2, 3]
+        assert session.rebuild() == []
+        assert "41" in session.send_message("the sum").post_list[-1].message
+        assert (session.execution_cwd / "made.txt").read_text() == "kept"
+    with TaskWeaverApp(project, model=codes("y"), config=ALONE) as app:
+        session = app.resume_session(id_)
+        assert len(session.memory.conversation.rounds) == 4
+        assert "21" in session.send_message("y again").post_list[-1].message
+
+
+def test_what_cannot_be_rebuilt_is_told(project: Path) -> None:
+    (project / "gone.txt").write_text("x")
+    first_session(project, f"text = open({str(project / 'gone.txt')!r}).read()", "n = 5")
+    (project / "gone.txt").unlink()
+    listener = Listener()
+    with TaskWeaverApp(project, model=codes("n"), config=ALONE) as app:
+        round_ = app.resume_session().send_message("go on", listener)
+    assert "5" in round_.post_list[-1].message
+    (warning,) = listener.messages(RoundEventType.round_warning)
+    assert "cell 1 of 2" in warning
+    assert "FileNotFoundError" in warning
+
+
+def test_the_next_prompt_shows_what_was_said_before(project: Path) -> None:
+    with TaskWeaverApp(project, model=Script([planner_reply("User", "it is blue")])) as app:
+        app.get_session().send_message("what colour is it?")
+    script = Script([planner_reply("User", "still blue")])
+    with TaskWeaverApp(project, model=script) as app:
+        app.resume_session().send_message("and now?")
+    said = str(script.prompts[0])
+    assert "what colour is it?" in said
+    assert "it is blue" in said
+
+
+def test_secrets_do_not_reach_the_disk(project: Path) -> None:
+    secret = "sk-" + "a1B2" * 8
+    with TaskWeaverApp(project, model=Script([planner_reply("User", f"api_key={secret}")])) as app:
+        session = app.get_session()
+        session.send_message(f"my token is {secret}")
+        assert secret in session.memory.conversation.rounds[0].user_query
+        folder = session.workspace
+    for file in folder.glob("memory.sqlite*"):
+        assert secret.encode() not in file.read_bytes()
+
+
+def test_a_session_is_open_in_one_process_only(project: Path) -> None:
+    id_ = first_session(project, "1")
+    code = (
+        "import sys\nfrom taskweaver.app.app import TaskWeaverApp\n"
+        "with TaskWeaverApp(sys.argv[1], model=lambda _: '') as app:\n"
+        "    app.resume_session(sys.argv[2])\n    print('open', flush=True)\n    sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", code, str(project), id_]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        with TaskWeaverApp(project, model=Script([])) as app:
+            with pytest.raises(SessionInUse, match=f"process {process.pid}"):
+                app.resume_session(id_)
+            with pytest.raises(SessionError, match="no session to resume"):
+                app.resume_session()
+        root = project / "workspace" / "sessions"
+        assert stored_sessions(root)[0].is_open
+        with pytest.raises(SessionInUse):
+            remove_session(root, id_)
+        process.stdin.close()
+    with TaskWeaverApp(project, model=Script([])) as app:
+        assert app.resume_session(id_).session_id == id_
+        with pytest.raises(SessionInUse):
+            app.resume_session(id_)
+
+
+def test_sessions_are_listed_newest_first_and_removed(project: Path) -> None:
+    root = project / "workspace" / "sessions"
+    assert stored_sessions(root) == []
+    first = first_session(project, "1")
+    second = first_session(project, "1", "2")
+    with TaskWeaverApp(project, model=Script([])) as app:
+        app.get_session()  # nothing was asked in it
+    assert [(item.session_id, item.rounds) for item in stored_sessions(root)] == [
+        (second, 2), (first, 1)
+    ]  # fmt: skip
+    remove_session(root, second)
+    assert [item.session_id for item in stored_sessions(root)] == [first]
+    for wrong in (second, "../project", "", "."):
+        with pytest.raises(SessionError):
+            remove_session(root, wrong)
+    with (
+        TaskWeaverApp(project, model=Script([])) as app,
+        pytest.raises(SessionError, match="no session"),
+    ):
+        app.resume_session(second)
+
+
+CHATTING = """
+import sys
+from support import code_reply, planner_reply
+from taskweaver.app.app import TaskWeaverApp
+
+def model(messages):
+    words = str(messages[-1]["content"])
+    if "ProgramApe" in str(messages[0]["content"]):
+        return code_reply(f"count = {words.count('round')} + 1")
+    if "From: User" in words:
+        return planner_reply("CodeInterpreter", "compute")
+    return planner_reply("User", "done")
+
+class Tell:
+    def handle(self, event):
+        if event.t.value == "post_end":
+            print("post", flush=True)
+
+with TaskWeaverApp(sys.argv[1], model=model) as app:
+    session = app.resume_session() if sys.argv[2:] else app.get_session()
+    for number in range(1000):
+        round_ = session.send_message(f"round {number}", Tell())
+        print("round", round_.id, len(round_.post_list), flush=True)
+"""
+
+
+def test_a_killed_chat_keeps_every_finished_round_and_can_be_resumed(project: Path) -> None:
+    rng = random.Random(4)
+    told: dict[str, int] = {}
+    for number in range(5):
+        arguments = ["resume"] if told else []
+        with subprocess.Popen(
+            [sys.executable, "-c", CHATTING, str(project), *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": str(Path(__file__).parents[1]), "PATH": "/usr/bin:/bin"},
+        ) as process:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(rng.randint(3 if told else 6, 14))]
+            process.send_signal(signal.SIGKILL)
+            lines += process.stdout.read().splitlines()
+        done = [line.split() for line in lines if line.startswith("round ")]
+        told |= {parts[1]: int(parts[2]) for parts in done if len(parts) == 3}
+        with TaskWeaverApp(project, model=lambda _: planner_reply("User", "alive")) as app:
+            session = app.resume_session()
+            rounds = {round_.id: round_ for round_ in session.memory.conversation.rounds}
+            for id_, posts in told.items():
+                assert (rounds[id_].state, len(rounds[id_].post_list)) == ("finished", posts)
+            assert all(round_.state in {"finished", "failed"} for round_ in rounds.values())
+            assert session.send_message(f"still there? {number}").state == "finished"
+    assert told
