@@ -18,19 +18,20 @@ from taskweaver.console.surface import Surface, open_surface
 TERMINATED = 128 + signal.SIGTERM
 
 
-def converse(project: Path | None, files: Sequence[Path] = ()) -> None:
+def converse(project: Path | None, files: Sequence[Path] = (), resume: str | None = None) -> None:
     """Chat at a terminal; the project opens behind the prompt.
 
     Args:
         project: Project folder; None looks upwards from the current one.
         files: Files that go with the first message.
+        resume: Session to go on with: an id, or ``latest``; None starts a new one.
 
     Raises:
         TaskWeaverError: If the project cannot be opened.
     """
     surface = open_surface()
     surface.show(Note(f"TaskWeaver {__version__}: ask about your data, or type /help."))
-    opening = Opening(lambda: _open(project, files, surface))
+    opening = Opening(lambda: _open(project, files, surface, resume))
     with ending_orderly():
         try:
             talk(_reader(opening), opening, surface)
@@ -56,7 +57,9 @@ def _reader(opening: Opening) -> Reader:
     return reader
 
 
-def _open(project: Path | None, files: Sequence[Path], surface: Surface) -> Listener:
+def _open(
+    project: Path | None, files: Sequence[Path], surface: Surface, resume: str | None
+) -> Listener:
     from taskweaver.app.app import TaskWeaverApp
     from taskweaver.console.chat import Chat
     from taskweaver.console.commands import CommandLine
@@ -66,7 +69,7 @@ def _open(project: Path | None, files: Sequence[Path], surface: Surface) -> List
         for warning in app.warnings:
             surface.show(Note(warning, is_warning=True))
         surface.show(Note(app.announcement))
-        chat = Chat(app, surface)
+        chat = Chat(app, surface, resume)
     except BaseException:
         app.stop()
         raise

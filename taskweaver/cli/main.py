@@ -11,9 +11,11 @@ import click
 
 from taskweaver import __version__
 from taskweaver.cli.memory import memory
+from taskweaver.cli.sessions import sessions
 from taskweaver.errors import TaskWeaverError
 
 USAGE, INTERRUPTED = 2, 130
+LATEST = "latest"
 
 EXAMPLES = """\b
 Examples:
@@ -22,6 +24,7 @@ Examples:
   taskweaver -p sales -m "describe orders.csv"
   taskweaver --file my.csv -m "plot Count per month" --json
   echo "how many rows has my.csv?" | taskweaver
+  taskweaver -p sales --resume            go on where you left
   taskweaver -p sales doctor              say what works here
   taskweaver memory tree memory.sqlite    look into a branched memory
 
@@ -74,6 +77,13 @@ def chat_options(command: F) -> F:
             help="Add a file to the first question; may be repeated.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print each round as a line of JSON."),
+        click.option(
+            "--resume",
+            metavar="[ID]",
+            is_flag=False,
+            flag_value=LATEST,
+            help="Go on with an earlier session; without an id, with the last one.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -105,6 +115,7 @@ def commands(
     message: str | None,
     files: tuple[Path, ...],
     as_json: bool,
+    resume: str | None,
     **_: object,
 ) -> None:
     """Ask questions about your data: a plan, code and a live Python kernel answer.
@@ -113,14 +124,19 @@ def commands(
     """
     ctx.obj = project
     if ctx.invoked_subcommand is None:
-        ctx.invoke(chat, message=message, files=files, as_json=as_json)
+        ctx.invoke(chat, message=message, files=files, as_json=as_json, resume=resume)
 
 
 @commands.command()
 @chat_options
 @click.pass_obj
 def chat(
-    project: Path | None, *, message: str | None, files: tuple[Path, ...], as_json: bool
+    project: Path | None,
+    *,
+    message: str | None,
+    files: tuple[Path, ...],
+    as_json: bool,
+    resume: str | None,
 ) -> None:
     """Ask questions; this is what happens without a command."""
     _require_folder(project)
@@ -130,13 +146,13 @@ def chat(
             raise click.UsageError("--json needs a question: use --message, or pipe it in.")
         from taskweaver.cli.chat import converse
 
-        converse(project, files)
+        converse(project, files, resume)
         return
     if not asked.strip():
         raise click.UsageError("Nothing was asked: the message is empty.")
     from taskweaver.cli.script import run_script
 
-    sys.exit(run_script(project, asked, files, as_json=as_json))
+    sys.exit(run_script(project, asked, files, as_json=as_json, resume=resume))
 
 
 @commands.command()
@@ -165,6 +181,7 @@ def doctor(project: Path | None, *, as_json: bool) -> None:
 
 
 commands.add_command(memory)
+commands.add_command(sessions)
 
 
 def _require_folder(project: Path | None) -> None:

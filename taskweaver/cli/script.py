@@ -25,7 +25,12 @@ _COMMAND_LINE = re.compile(r"^(/[A-Za-z?]+(?:[ \t][^\n]*)?)$", re.MULTILINE)
 
 
 def run_script(
-    project: Path | None, text: str, files: Sequence[Path] = (), *, as_json: bool = False
+    project: Path | None,
+    text: str,
+    files: Sequence[Path] = (),
+    *,
+    as_json: bool = False,
+    resume: str | None = None,
 ) -> int:
     """Ask what a text says and return the exit status.
 
@@ -35,6 +40,7 @@ def run_script(
         project: Project folder; None looks upwards from the current one.
         text: What to ask.
         files: Files that go with the first message.
+        resume: Session to go on with: an id, or ``latest``; None starts a new one.
         as_json: Whether rounds go to standard output as lines of JSON, and all else to
             standard error.
 
@@ -47,7 +53,7 @@ def run_script(
     with ending_orderly(), TaskWeaverApp(project) as app:
         for notice in (*app.warnings, app.announcement):
             notices.show(Note(notice))
-        chat = Chat(app, surface)
+        chat = Chat(app, surface, resume)
         chat.waiting += [path.resolve() for path in files]
         is_good = True
         for message in messages_in(text):

@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.console.blocks import Broken, Note
+from taskweaver.console.blocks import Answer, Broken, Note
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.render import RoundView
 from taskweaver.console.surface import Surface
-from taskweaver.console.text import display_path
+from taskweaver.console.text import display_path, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.session import Session
+
+_MOST_SHOWN = 10
+"""Rounds of an earlier session that are shown again."""
 
 
 class Chat:
@@ -26,11 +29,52 @@ class Chat:
         waiting: Files that go with the next message.
     """
 
-    def __init__(self, app: TaskWeaverApp, surface: Surface) -> None:
+    def __init__(self, app: TaskWeaverApp, surface: Surface, resume: str | None = None) -> None:
+        """Start a session, or go on with one.
+
+        Args:
+            app: The project.
+            surface: Where everything is shown.
+            resume: The session to go on with: an id, or ``latest``; None starts a new one.
+
+        Raises:
+            TaskWeaverError: If there is no such session, or it cannot be started.
+        """
         self.app = app
-        self.session: Session = app.get_session()
         self.surface = surface
         self.waiting: list[Path] = []
+        if resume is None:
+            self.session: Session = app.get_session()
+        else:
+            self.session = app.resume_session(None if resume == "latest" else resume)
+            self._show_earlier()
+            self._rebuild()
+
+    def _show_earlier(self) -> None:
+        """Show what was said, without the steps between."""
+        rounds = self.session.memory.conversation.rounds
+        self.surface.show(Note(f"session {self.session.session_id}, {len(rounds)} rounds"))
+        if len(rounds) > _MOST_SHOWN:
+            self.surface.show(Note(f"... the last {_MOST_SHOWN} of them:"))
+        for round_ in rounds[-_MOST_SHOWN:]:
+            self.surface.show(Note(f"> {safe(round_.user_query)}"))
+            if round_.state == "finished" and round_.post_list:
+                self.surface.show(Answer(safe(round_.post_list[-1].message)))
+            else:
+                self.surface.show(Note("this round was not finished", is_warning=True))
+
+    def _rebuild(self) -> None:
+        """Rebuild the session's variables, and say what could not be."""
+        count = self.session.cells_to_rebuild
+        if not count:
+            return
+        done: list[int] = [0]
+        with self.surface.working(lambda: f"rebuilding variables, cell {done[-1]} of {count}"):
+            problems = self.session.rebuild(done.append)
+        for problem in problems:
+            self.surface.show(Note(safe(problem), is_warning=True))
+        cells = f"{count} cell{'' if count == 1 else 's'}"
+        self.surface.show(Note(f"variables rebuilt by running {cells} again"))
 
     def ask(self, message: str) -> Round | None:
         """Send a message, show the round, and return it.

@@ -269,9 +269,7 @@ class Session:
         try:
             yield
         finally:
-            self._answering.release()
-            if self.is_closed:
-                self._close_files()
+            self._release()
 
     def stop(self) -> None:
         """End the session: roles, kernel and model calls; safe to call again."""
@@ -286,6 +284,11 @@ class Session:
             self._client.stop()
             self._close_files()
         self.event_emitter.emit_session(SessionEventType.session_end)
+
+    def _release(self) -> None:
+        self._answering.release()
+        if self.is_closed:
+            self._close_files()
 
     def _close_files(self) -> None:
         """Close the files, unless a round is open: then its end, which is still written, does."""

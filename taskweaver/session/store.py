@@ -112,7 +112,7 @@ def _stored(folder: Path) -> StoredSession | None:
     except BranchedMemoryError:
         return None
     newest = max(path.stat().st_mtime for path in folder.glob(f"{MEMORY_FILE}*"))
-    first = rounds[0].user_query if rounds else ""
+    first = rounds[0].user_query.strip().rpartition("\n")[2] if rounds else ""
     changed = datetime.fromtimestamp(newest, UTC)
     return StoredSession(folder.name, folder, changed, len(rounds), first, _is_open(folder))
 

@@ -1,0 +1,61 @@
+"""``taskweaver sessions``: what is on disk of earlier sessions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+_QUERY_CHARS = 60
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def sessions(ctx: click.Context, *, as_json: bool) -> None:
+    """List the sessions of a project, the newest first; `sessions rm` deletes one.
+
+    Go on with one: taskweaver --resume [ID]
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from taskweaver.console.text import safe
+    from taskweaver.session.store import stored_sessions
+
+    found = stored_sessions(_folder(ctx.obj))
+    if as_json:
+        click.echo(json.dumps([asdict(item) for item in found], default=str, indent=2))
+        return
+    for item in found:
+        when = item.changed_at.astimezone().strftime("%Y-%m-%d %H:%M")
+        query = " ".join(safe(item.first_query).split())[:_QUERY_CHARS]
+        is_open = "  (open)" if item.is_open else ""
+        rounds = f"{item.rounds} round{'' if item.rounds == 1 else 's'}"
+        click.echo(f"{item.session_id}  {when}  {rounds:>10}  {query}{is_open}")
+    if not found:
+        click.echo("No sessions yet.")
+
+
+@sessions.command()
+@click.argument("session_ids", nargs=-1, required=True)
+@click.pass_obj
+def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
+    """Delete sessions with all their files."""
+    from taskweaver.session.store import remove_session
+
+    for session_id in session_ids:
+        remove_session(_folder(project), session_id)
+        click.echo(f"{session_id} deleted")
+
+
+def _folder(project: Path | None) -> Path:
+    """Return the folder of a project's sessions, without opening the project."""
+    from taskweaver.app.app import CONFIG_FILE, TaskWeaverApp
+    from taskweaver.config.config_mgt import AppConfigSource
+
+    path, _, _ = TaskWeaverApp.discover_app_dir(project)
+    file = path / CONFIG_FILE
+    src = AppConfigSource(file if file.exists() else None, {}, path)
+    return Path(src.get_path("workspace.workspace_path")) / "sessions"

@@ -1,0 +1,59 @@
+"""``--resume`` and ``taskweaver sessions``, with the offline analyst."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import make_project
+
+PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("LLM_")}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project", {"llm.api_type": "offline"})
+
+
+def taskweaver(project: Path, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "taskweaver", "-p", str(project), *arguments],
+        input=typed,
+        capture_output=True,
+        text=True,
+        env=PLAIN,
+        timeout=120,
+    )
+
+
+def test_a_session_is_listed_resumed_and_deleted(project: Path) -> None:
+    assert "No sessions yet." in taskweaver(project, "sessions").stdout
+    assert taskweaver(project, "-m", "sum of Count in tiny.csv").returncode == 0
+    listed = json.loads(taskweaver(project, "sessions", "--json").stdout)
+    (session,) = listed
+    assert (session["rounds"], session["is_open"]) == (1, False)
+    line = taskweaver(project, "sessions").stdout
+    assert session["session_id"] in line
+    assert "sum of Count in tiny.csv" in line
+
+    again = taskweaver(project, "--resume", "-m", "and the mean?")
+    assert again.returncode == 0, again.stderr
+    assert "> files added: tiny.csv." in again.stdout
+    assert "variables rebuilt by running 2 cells again" in again.stdout
+    assert "read_csv" not in again.stdout.split("variables rebuilt")[1]
+    assert "4.0" in again.stdout
+    third = taskweaver(project, "--resume", session["session_id"], typed="/info\n")
+    assert session["session_id"] in third.stdout
+    assert json.loads(taskweaver(project, "sessions", "--json").stdout)[0]["rounds"] == 2
+
+    removed = taskweaver(project, "sessions", "rm", session["session_id"])
+    assert removed.returncode == 0
+    assert not (project / "workspace" / "sessions" / session["session_id"]).exists()
+    for arguments in (["--resume", "-m", "x"], ["sessions", "rm", session["session_id"]]):
+        wrong = taskweaver(project, *arguments)
+        assert wrong.returncode == 2
+        assert "error: There is no session" in wrong.stderr
