@@ -99,21 +99,7 @@ class AppModule(Module):
 
 
 class SessionModule(Module):
-    """What the roles of one session share."""
-
-    def __init__(self, metadata: SessionMetadata, memory: Memory) -> None:
-        self._metadata = metadata
-        self._memory = memory
-
-    @provider
-    def metadata(self) -> SessionMetadata:
-        """Where the session lives."""
-        return self._metadata
-
-    @provider
-    def memory(self) -> Memory:
-        """The conversation."""
-        return self._memory
+    """What all branches of a session share."""
 
     @singleton
     @provider
@@ -127,13 +113,32 @@ class SessionModule(Module):
         """The session's way to the models."""
         return LLMApi(models)
 
+
+class BranchModule(Module):
+    """What the roles of one branch share."""
+
+    def __init__(self, metadata: SessionMetadata, memory: Memory, client_id: str) -> None:
+        self._metadata = metadata
+        self._memory = memory
+        self._client_id = client_id
+
+    @provider
+    def metadata(self) -> SessionMetadata:
+        """Where the branch lives."""
+        return self._metadata
+
+    @provider
+    def memory(self) -> Memory:
+        """The conversation."""
+        return self._memory
+
     @singleton
     @provider
     def client(self, kernels: Manager) -> Client:
-        """The session's kernel."""
+        """The kernel."""
         place = self._metadata
         return kernels.get_session_client(
-            place.session_id, session_dir=place.workspace, cwd=place.execution_cwd
+            self._client_id, session_dir=place.workspace, cwd=place.execution_cwd
         )
 
 

@@ -8,20 +8,20 @@ from typing import Protocol
 
 from injector import Injector
 
-from taskweaver.app.modules import BranchedMemoryConfig, FoldersConfig, SessionModule
+from taskweaver.app.modules import BranchedMemoryConfig, BranchModule, FoldersConfig, SessionModule
 from taskweaver.ces.common import Client
 from taskweaver.llm.api import LLMApi
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import SessionEventType
 from taskweaver.role.errors import RoleError
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
+from taskweaver.session.branch import BranchParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.session import Session, SessionMetadata, SessionParts
-from taskweaver.session.store import WORKING_FOLDER, SessionFiles, stored_sessions
+from taskweaver.session.store import SessionFiles, stored_sessions
 from taskweaver.utils.ids import create_id
 
 _LEADER = "planner"
@@ -162,18 +162,26 @@ class SessionManager:
 
     def _build(self, files: SessionFiles) -> Session:
         session_id, workspace = files.session_id, files.folder
-        metadata = SessionMetadata(session_id, workspace, workspace / WORKING_FOLDER)
-        child = self.injector.create_child_injector(SessionModule(metadata, files.memory()))
+        child = self.injector.create_child_injector(SessionModule())
         config = child.get(AppSessionConfig)
+
+        def open_branch(name: str) -> BranchParts:
+            place = SessionMetadata(session_id, workspace, files.working_folder(name))
+            memory = files.memory(name)
+            module = BranchModule(place, memory, f"{session_id}-{name}")
+            below = child.create_child_injector(module)
+            roles = self._roles(below, config.roles)
+            client = below.get(Client)  # type: ignore[type-abstract]  # the key of a binding
+            return BranchParts(memory, client, roles, place.execution_cwd)
+
         parts = SessionParts(
-            memory=child.get(Memory),
             emitter=child.get(SessionEventEmitter),
             llm_api=child.get(LLMApi),
-            client=child.get(Client),  # type: ignore[type-abstract]  # the key of a binding
-            roles=self._roles(child, config.roles),
             files=files,
+            open_branch=open_branch,
         )
-        session = Session(metadata, config, parts, child.get(TelemetryLogger))
+        place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
+        session = Session(place, config, parts, child.get(TelemetryLogger))
         self.session_store.set_session(session_id, session)
         parts.emitter.emit_session(SessionEventType.session_start, session_id)
         return session

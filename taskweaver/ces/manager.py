@@ -111,8 +111,9 @@ class KernelManager:
             session_dir: Folder of the session; None takes one below the environment's.
             cwd: Working directory of the kernel; None takes ``cwd`` below the session's.
         """
-        if session_id in self._clients:
-            return self._clients[session_id]
+        kept = self._clients.get(session_id)
+        if kept is not None and kept.state != "stopped":
+            return kept
         folder = Path(session_dir or self._env_dir / "sessions" / session_id)
         where = Path(cwd or folder / "cwd")
         where.mkdir(parents=True, exist_ok=True)

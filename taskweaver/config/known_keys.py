@@ -126,6 +126,12 @@ KEYS: tuple[Key, ...] = (
         "Files a message may name without loading them.",
     ),
     Key(
+        "session.fork_limit_mb",
+        "int",
+        2048,
+        "Working files in MiB that a fork copies where the file system cannot share storage.",
+    ),
+    Key(
         "session.stuck_after",
         "int",
         2,

@@ -48,7 +48,7 @@ class Chat:
         else:
             self.session = app.resume_session(None if resume == "latest" else resume)
             self._show_earlier()
-            self._rebuild()
+            self.rebuild()
 
     def _show_earlier(self) -> None:
         """Show what was said, without the steps between."""
@@ -63,7 +63,16 @@ class Chat:
             else:
                 self.surface.show(Note("this round was not finished", is_warning=True))
 
-    def _rebuild(self) -> None:
+    def checkout(self, name: str) -> None:
+        """Go on with another branch of the session, its variables rebuilt.
+
+        Raises:
+            SessionError: If there is no such branch.
+        """
+        self.session.checkout(name)
+        self.rebuild()
+
+    def rebuild(self) -> None:
         """Rebuild the session's variables, and say what could not be."""
         count = self.session.cells_to_rebuild
         if not count:

@@ -10,6 +10,14 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from taskweaver.console.blocks import Broken, Facts, Note
+from taskweaver.console.branching import (
+    show_branches,
+    show_checkout,
+    show_diff,
+    show_fork,
+    show_merge,
+    show_undo,
+)
 from taskweaver.console.chat import Chat
 from taskweaver.console.surface import LiveSurface
 from taskweaver.console.text import display_path, head
@@ -140,6 +148,7 @@ def _info(chat: Chat, _: str) -> None:
     rows = [
         ("session", session.session_id),
         ("project", display_path(chat.app.app_dir)),
+        ("branch", session.branch),
         ("files", display_path(session.execution_cwd)),
         ("kernel", session.kernel_state),
         ("roles", ", ".join(session.roles)),
@@ -172,6 +181,12 @@ COMMANDS = (
     Command(("info",), "", "session, model, files, tokens", _info),
     Command(("plugins",), "", "functions the code may use", _plugins),
     Command(("save",), "", "keep this conversation as an experience", _save),
+    Command(("fork",), "[NAME] [at N]", "try another way from here, or from round N", show_fork),
+    Command(("branches",), "", "the branches of this session", show_branches),
+    Command(("checkout", "co"), "NAME", "go on with another branch", show_checkout),
+    Command(("undo",), "", "go back by one round", show_undo),
+    Command(("diff",), "A [B]", "how two branches differ", show_diff),
+    Command(("merge",), "NAME", "bring over what a branch keeps in its memory", show_merge),
     Command(("reset",), "", "start a new session", _reset),
     Command(("clear",), "", "clear the screen", _clear),
     EXIT,

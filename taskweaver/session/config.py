@@ -16,6 +16,7 @@ class AppSessionConfig(ModuleConfig):
         experience_dir: Where experiences are saved.
         data_dir: Folder whose files a message may name.
         stuck_after: Repetitions before a nudge.
+        fork_limit_bytes: Most bytes a fork copies of a working directory.
     """
 
     def _configure(self) -> None:
@@ -25,3 +26,4 @@ class AppSessionConfig(ModuleConfig):
         self.experience_dir = Path(self._get_path("experience_dir"))
         self.data_dir = Path(self._get_path("data_dir"))
         self.stuck_after = self._get_int("stuck_after")
+        self.fork_limit_bytes = self._get_int("fork_limit_mb") << 20

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
-from taskweaver.ces.common import Client
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.memory.cells import RecordedCell, successful_cells
+from taskweaver.memory.branched.types import MergeReport
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
+from taskweaver.session.branch import BranchParts, SessionBranch
+from taskweaver.session.compare import BranchDifference
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import (
     RoundInterrupted,
@@ -27,9 +27,8 @@ from taskweaver.session.errors import (
     SessionClosed,
     SessionError,
 )
-from taskweaver.session.store import SessionFiles
-from taskweaver.session.turn import Turn
-from taskweaver.session.workdir import AddedFile, WorkingFiles, mentioned_files
+from taskweaver.session.store import BranchInfo, SessionFiles
+from taskweaver.session.workdir import AddedFile, mentioned_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,44 +51,28 @@ class SessionParts:
     """What a session owns; it closes all of it.
 
     Attributes:
-        memory: The conversation.
         emitter: Where events go.
         llm_api: The session's way to the models.
-        client: The session's kernel.
-        roles: Who takes part, by alias; the first one leads.
         files: Its folder and its memory on disk.
+        open_branch: Makes what a branch of a name consists of.
     """
 
-    memory: Memory
     emitter: SessionEventEmitter
     llm_api: LLMApi
-    client: Client
-    roles: Mapping[str, Role]
     files: SessionFiles
-
-
-@runtime_checkable
-class _TakesVariables(Protocol):
-    def update_session_var(self, session_var: Mapping[str, str]) -> None: ...
-
-
-@runtime_checkable
-class _RunsCode(Protocol):
-    def rebuild(
-        self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]
-    ) -> list[str]: ...
+    open_branch: Callable[[str], BranchParts]
 
 
 class Session:
     """Answers messages one after another; use it as a context manager, or call `stop`.
 
+    A session is a tree of branches. What is said goes to the current one: its conversation, its
+    kernel, its working directory.
+
     Attributes:
         session_id: Its id.
         workspace: Its folder.
-        execution_cwd: Working directory of its kernel.
-        memory: The conversation.
         config: Its configuration.
-        roles: Who takes part, by alias.
         session_var: Variables plugins read.
         round_usage: What the models consumed in the newest round.
         is_closed: Whether it was stopped.
@@ -105,33 +88,39 @@ class Session:
         self.metadata = metadata
         self.session_id = metadata.session_id
         self.workspace = metadata.workspace
-        self.execution_cwd = metadata.execution_cwd
         self.config = config
-        self.memory = parts.memory
         self.event_emitter = parts.emitter
-        self.roles = parts.roles
         self.session_var: dict[str, str] = {}
         self.round_usage = Usage()
+        self._parts = parts
         self._llm_api = parts.llm_api
-        self._client = parts.client
         self._logger = logger
-        self._files = WorkingFiles(metadata.execution_cwd)
         self._stored = parts.files
-        self._to_rebuild = successful_cells(parts.memory.conversation.rounds)
         self._answering = threading.Lock()
         self._is_interrupted = False
         self.is_closed = False
-        for role in parts.roles.values():
-            role.meet(parts.roles)
-        self._turn = Turn(
-            parts.memory,
-            parts.roles,
-            next(iter(parts.roles)),
-            parts.emitter,
-            config.max_internal_chat_round_num,
-            config.stuck_after,
-            self._check,
-        )
+        self._open: dict[str, SessionBranch] = {}
+        self._current = self._branch(parts.files.current)
+
+    @property
+    def branch(self) -> str:
+        """Name of the current branch."""
+        return self._current.name
+
+    @property
+    def memory(self) -> Memory:
+        """The conversation of the current branch."""
+        return self._current.memory
+
+    @property
+    def roles(self) -> Mapping[str, Role]:
+        """Who takes part, by alias."""
+        return self._current.roles
+
+    @property
+    def execution_cwd(self) -> Path:
+        """Working directory of the current branch's kernel."""
+        return self._current.execution_cwd
 
     @property
     def usage(self) -> Usage:
@@ -141,7 +130,7 @@ class Session:
     @property
     def kernel_state(self) -> str:
         """What the kernel is doing, in a word or two."""
-        return self._client.state
+        return self._current.client.state
 
     def send_message(
         self,
@@ -172,11 +161,11 @@ class Session:
         _check_text(message)
         with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
             mentioned = mentioned_files(message, self.config.data_dir)
-            notes = self._files.bring(files or [], mentioned)
+            notes = self._current.files.bring(files or [], mentioned)
             query = "\n".join([*notes, message])
             before = self.usage
             self._is_interrupted = False
-            problems = self._rebuild(lambda _: None)
+            problems = self._current.rebuild(lambda _: None)
             round_ = self.memory.create_round(query)
             self.event_emitter.start_round(round_.id, query)
             for problem in problems:
@@ -191,7 +180,7 @@ class Session:
     @property
     def cells_to_rebuild(self) -> int:
         """How many cells have to run again until the variables are as they were."""
-        return len(self._to_rebuild)
+        return self._current.cells_to_rebuild
 
     def rebuild(self, on_step: Callable[[int], None] | None = None) -> list[str]:
         """Run the successful cells of a resumed session again, so that its variables are there.
@@ -209,18 +198,98 @@ class Session:
             KernelError: If the kernel cannot be started.
         """
         with self._one_at_a_time():
-            return self._rebuild(on_step or (lambda _: None))
+            return self._current.rebuild(on_step or (lambda _: None))
 
-    def _rebuild(self, on_step: Callable[[int], None]) -> list[str]:
-        cells, self._to_rebuild = self._to_rebuild, []
-        if not cells:
-            return []
-        runners = (role for role in self.roles.values() if isinstance(role, _RunsCode))
-        return [problem for role in runners for problem in role.rebuild(cells, on_step)]
+    def branches(self) -> list[BranchInfo]:
+        """Return the branches, parents before children."""
+        return self._stored.branches()
+
+    def fork(self, name: str = "", *, at_round: int | None = None) -> str:
+        """Make a branch of the current one: its conversation, its variables, its files.
+
+        The variables are rebuilt when the branch is first used. Files are copied as they are
+        now, also for a fork in the past.
+
+        Args:
+            name: Name of the branch; empty makes one up.
+            at_round: Number of the last round it sees, from 1; 0 for none, None for all.
+
+        Returns:
+            Its name. The current branch stays the current one; see `checkout`.
+
+        Raises:
+            SessionBusy, SessionClosed: As `send_message`.
+            SessionError: If the name is taken or malformed, there is no such round, or the files
+                cannot be copied.
+        """
+        with self._one_at_a_time():
+            return self._stored.fork(
+                self.branch, name, at_round, limit_bytes=self.config.fork_limit_bytes
+            )
+
+    def checkout(self, name: str) -> None:
+        """Go on with another branch; the one that was current keeps its kernel.
+
+        Raises:
+            SessionBusy, SessionClosed: As `send_message`.
+            SessionError: If there is no such branch.
+        """
+        with self._one_at_a_time():
+            self._current = self._branch(name)
+            self._stored.set_current(name)
+
+    def undo(self) -> str:
+        """Go back by one round: onto a new branch that ends before it. Nothing is deleted.
+
+        Returns:
+            Name of the new branch, which is the current one now.
+
+        Raises:
+            SessionBusy, SessionClosed: As `send_message`.
+            SessionError: If there is no round to go back by.
+        """
+        rounds = len(self.memory.conversation.rounds)
+        if not rounds:
+            raise SessionError("There is no round to undo.")
+        name = self.fork(at_round=rounds - 1)
+        self.checkout(name)
+        return name
+
+    def diff(self, first: str, second: str) -> BranchDifference:
+        """Return how two branches differ: rounds, memory, variables, files.
+
+        Raises:
+            SessionError: If there is no such branch.
+        """
+        return self._stored.diff(first, second)
+
+    def merge(self, source: str, policy: str = "theirs") -> MergeReport:
+        """Bring what a branch keeps in core and archival memory to the current one.
+
+        Conversations, variables and files stay where they are. See `MemoryManager.merge`.
+
+        Raises:
+            SessionBusy, SessionClosed: As `send_message`.
+            SessionError: If there is no such branch.
+            InvalidUpdate: If it is the current one, or there is no such policy.
+        """
+        with self._one_at_a_time():
+            self._stored.require(source)
+            return self._stored.store.merge(source, self.branch, policy)
+
+    def _branch(self, name: str) -> SessionBranch:
+        """Return a branch, opened if it is not open yet."""
+        self._stored.require(name)
+        if name not in self._open:
+            parts = self._parts.open_branch(name)
+            branch = SessionBranch(name, parts, self.event_emitter, self.config, self._check)
+            branch.update_session_var(self.session_var)
+            self._open[name] = branch
+        return self._open[name]
 
     def _answer(self, round_: Round) -> None:
         try:
-            self._turn.play(round_)
+            self._current.play(round_)
         except TaskWeaverError as error:
             self._fail(round_, str(error))
         except Exception as error:
@@ -251,14 +320,13 @@ class Session:
         """
         self._is_interrupted = True
         self._llm_api.cancel()
-        self._client.interrupt()
+        self._current.client.interrupt()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read with ``ctx.get_session_var``."""
         self.session_var.update(variables)
-        for role in self.roles.values():
-            if isinstance(role, _TakesVariables):
-                role.update_session_var(variables)
+        for branch in self._open.values():
+            branch.update_session_var(variables)
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
@@ -278,10 +346,9 @@ class Session:
         self.is_closed = True
         self._llm_api.close()
         try:
-            for role in self.roles.values():
-                role.close()
+            for branch in self._open.values():
+                branch.close()
         finally:
-            self._client.stop()
             self._close_files()
         self.event_emitter.emit_session(SessionEventType.session_end)
 

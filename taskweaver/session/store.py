@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import IO
 
@@ -15,10 +17,20 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.memory import Memory
+from taskweaver.session.clone import clone_folder
+from taskweaver.session.compare import (
+    BranchDifference,
+    differing_files,
+    pairs,
+    rounds_apart,
+    variables_of,
+)
 from taskweaver.session.errors import SessionError, SessionInUse
 
 MEMORY_FILE, LOCK_FILE, WORKING_FOLDER = "memory.sqlite", "session.lock", "cwd"
-MAIN_BRANCH = "main"
+MAIN_BRANCH, BRANCHES_FOLDER = "main", "branches"
+_CURRENT_FILE = "current_branch"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +52,23 @@ class StoredSession:
     rounds: int
     first_query: str
     is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BranchInfo:
+    """A branch of a session.
+
+    Attributes:
+        name: Its name.
+        parent: Name of the branch it was forked from; None for the first.
+        rounds: How many rounds it sees.
+        is_current: Whether it is the one that is gone on with.
+    """
+
+    name: str
+    parent: str | None
+    rounds: int
+    is_current: bool
 
 
 class SessionFiles:
@@ -68,10 +97,98 @@ class SessionFiles:
             self._lock.close()
             raise
 
-    def memory(self) -> Memory:
-        """Return the conversation as it was left; every write to it goes to disk."""
-        log = BranchLog(self.store, MAIN_BRANCH)
+    def memory(self, branch: str) -> Memory:
+        """Return a branch's conversation as it was left; every write to it goes to disk."""
+        log = BranchLog(self.store, branch)
         return Memory(self.session_id, log, log.load())
+
+    def working_folder(self, branch: str) -> Path:
+        """Return the working directory of a branch."""
+        if branch == MAIN_BRANCH:
+            return self.folder / WORKING_FOLDER
+        return self.folder / BRANCHES_FOLDER / branch / WORKING_FOLDER
+
+    @property
+    def current(self) -> str:
+        """Name of the branch that is gone on with."""
+        try:
+            name = (self.folder / _CURRENT_FILE).read_text("utf-8").strip()
+        except OSError:
+            return MAIN_BRANCH
+        known = {branch.id for branch in self.store.branches()}
+        return name if name in known else MAIN_BRANCH
+
+    def set_current(self, name: str) -> None:
+        """Remember which branch is gone on with."""
+        partial = self.folder / f"{_CURRENT_FILE}.partial"
+        partial.write_text(name, "utf-8")
+        partial.replace(self.folder / _CURRENT_FILE)
+
+    def require(self, name: str) -> None:
+        """Raise unless there is a branch of this name.
+
+        Raises:
+            SessionError: If there is none; the text names those there are.
+        """
+        known = [branch.id for branch in self.store.branches()]
+        if name not in known:
+            raise SessionError(f"There is no branch {name!r}; there are {', '.join(known)}.")
+
+    def branches(self) -> list[BranchInfo]:
+        """Return the branches, parents before children."""
+        branches = self.store.branches()
+        names = {branch.number: branch.id for branch in branches}
+        current = self.current
+        return [
+            BranchInfo(
+                branch.id,
+                None if branch.parent is None else names[branch.parent],
+                len(self.store.turns.load(branch.id)),
+                branch.id == current,
+            )
+            for branch in branches
+        ]
+
+    def fork(self, parent: str, name: str, at_round: int | None, *, limit_bytes: int) -> str:
+        """Make a branch: its files first, its row last, so that none is ever without its files.
+
+        Raises:
+            SessionError: If the name is taken or malformed, there is no such round, or the files
+                cannot be copied.
+        """
+        known = {branch.id for branch in self.store.branches()}
+        name = name or next(f"branch-{n}" for n in count(1) if f"branch-{n}" not in known)
+        if not _NAME.fullmatch(name) or name in known:
+            problem = "is taken" if name in known else "is no name: letters, digits, - and _ only"
+            raise SessionError(f"{name!r} {problem}.")
+        at = None if at_round is None else self._end_of(parent, at_round)
+        folder = self.working_folder(name)
+        shutil.rmtree(folder.parent, ignore_errors=True)  # of a fork that was cut off
+        folder.parent.mkdir(parents=True)
+        clone_folder(self.working_folder(parent), folder, limit_bytes=limit_bytes)
+        return self.store.fork(parent, name, at=at)
+
+    def _end_of(self, branch: str, number: int) -> int:
+        rounds = self.store.turns.load(branch)
+        if not 0 <= number <= len(rounds):
+            raise SessionError(f"There is no round {number}; this branch has {len(rounds)}.")
+        return rounds[number - 1].end_seq if number else (rounds[0].seq - 1 if rounds else 0)
+
+    def diff(self, first: str, second: str) -> BranchDifference:
+        """Return how two branches differ.
+
+        Raises:
+            SessionError: If there is no such branch.
+        """
+        for name in (first, second):
+            self.require(name)
+        one, two = (BranchLog(self.store, name).load().rounds for name in (first, second))
+        return BranchDifference(
+            rounds_apart(one, two),
+            self.store.diff(first, second),
+            pairs(variables_of(one), variables_of(two)),
+            differing_files(self.working_folder(first), self.working_folder(second)),
+        )
 
     def close(self) -> None:
         """Close the memory, and let others have the session; safe to call again."""

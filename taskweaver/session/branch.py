@@ -1,0 +1,122 @@
+"""One line of a session: a conversation, a kernel, a working directory, and the roles on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from taskweaver.ces.common import Client
+from taskweaver.memory.cells import RecordedCell, successful_cells
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.round import Round
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.role.role import Role
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.turn import Turn
+from taskweaver.session.workdir import WorkingFiles
+
+
+@dataclass(frozen=True, slots=True)
+class BranchParts:
+    """What a branch owns; it closes all of it.
+
+    Attributes:
+        memory: Its conversation.
+        client: Its kernel.
+        roles: Who takes part, by alias; the first one leads.
+        execution_cwd: Working directory of its kernel.
+    """
+
+    memory: Memory
+    client: Client
+    roles: Mapping[str, Role]
+    execution_cwd: Path
+
+
+@runtime_checkable
+class _TakesVariables(Protocol):
+    def update_session_var(self, session_var: Mapping[str, str]) -> None: ...
+
+
+@runtime_checkable
+class _RunsCode(Protocol):
+    def rebuild(
+        self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]
+    ) -> list[str]: ...
+
+
+class SessionBranch:
+    """A branch that is open.
+
+    Attributes:
+        name: Its name.
+        memory: Its conversation.
+        client: Its kernel.
+        roles: Who takes part, by alias.
+        execution_cwd: Working directory of its kernel.
+        files: The user's files in it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parts: BranchParts,
+        emitter: SessionEventEmitter,
+        config: AppSessionConfig,
+        check: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self.memory = parts.memory
+        self.client = parts.client
+        self.roles = parts.roles
+        self.execution_cwd = parts.execution_cwd
+        self.files = WorkingFiles(parts.execution_cwd)
+        self._to_rebuild = successful_cells(parts.memory.conversation.rounds)
+        for role in parts.roles.values():
+            role.meet(parts.roles)
+        self._turn = Turn(
+            parts.memory,
+            parts.roles,
+            next(iter(parts.roles)),
+            emitter,
+            config.max_internal_chat_round_num,
+            config.stuck_after,
+            check,
+        )
+
+    @property
+    def cells_to_rebuild(self) -> int:
+        """How many cells have to run again until the variables are as they were."""
+        return len(self._to_rebuild)
+
+    def play(self, round_: Round) -> None:
+        """Carry posts between the roles until the user is answered; raises as `Turn.play`."""
+        self._turn.play(round_)
+
+    def rebuild(self, on_step: Callable[[int], None]) -> list[str]:
+        """Run the recorded cells, once; return what could not be rebuilt.
+
+        Raises:
+            KernelError: If the kernel cannot be started.
+        """
+        cells, self._to_rebuild = self._to_rebuild, []
+        if not cells:
+            return []
+        runners = (role for role in self.roles.values() if isinstance(role, _RunsCode))
+        return [problem for role in runners for problem in role.rebuild(cells, on_step)]
+
+    def update_session_var(self, variables: Mapping[str, str]) -> None:
+        """Set variables that plugins read."""
+        for role in self.roles.values():
+            if isinstance(role, _TakesVariables):
+                role.update_session_var(variables)
+
+    def close(self) -> None:
+        """Close the roles and stop the kernel."""
+        try:
+            for role in self.roles.values():
+                role.close()
+        finally:
+            self.client.stop()
