@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from injector import Injector
 
 from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
+from taskweaver.app.replaying import Replaying
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.common import Manager
 from taskweaver.config.check import check
@@ -18,6 +20,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry import RoleRegistry
+from taskweaver.session.replay import Step
 from taskweaver.session.session import Session
 
 CONFIG_FILE = "taskweaver_config.json"
@@ -110,6 +113,30 @@ class TaskWeaverApp:
             RoleError: If a role cannot be used.
         """
         return self.session_manager.resume_session(session_id)
+
+    def replay(
+        self,
+        file: str | Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        data: Mapping[str, Path] | None = None,
+    ) -> Iterator[Step]:
+        """Run a saved conversation again in a fresh kernel, without a model.
+
+        Args:
+            file: The experience, as `Memory.save_experience(thin_mode=False)` writes it.
+            settings: Values, as Python expressions, for names the code assigns.
+            data: Files to use in place of those of the data folder, by name.
+
+        Yields:
+            A step for each cell, as it is done.
+
+        Raises:
+            ConversationError: If the file is no experience.
+            SessionError: If there is nothing to run, or a setting or file does not fit.
+            KernelError: If the kernel cannot be started.
+        """
+        yield from Replaying(self.app_injector).run(Path(file), settings or {}, data or {})
 
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""

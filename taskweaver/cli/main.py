@@ -184,6 +184,38 @@ commands.add_command(memory)
 commands.add_command(sessions)
 
 
+@commands.command()
+@click.argument("experience", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another value.")
+@click.option("--data", multiple=True, metavar="OLD=NEW", help="Another file for a data file.")
+@click.option("--json", "as_json", is_flag=True, help="Print each step as a line of JSON.")
+@click.pass_obj
+def replay(
+    project: Path | None,
+    *,
+    experience: Path,
+    settings: tuple[str, ...],
+    data: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Run a saved conversation again without a model, and compare the results.
+
+    EXPERIENCE is a file that /save wrote. The exit status is 1 when a result is not as recorded.
+    """
+    _require_folder(project)
+    from taskweaver.cli.replay import replay_file
+
+    files = {old: Path(new) for old, new in map(_pair, data)}
+    sys.exit(replay_file(project, experience, dict(map(_pair, settings)), files, as_json=as_json))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign and value):
+        raise click.UsageError(f"{text!r} must be like name=value.")
+    return name.strip(), value.strip()
+
+
 def _require_folder(project: Path | None) -> None:
     if project is not None and not project.is_dir():
         raise click.UsageError(

@@ -21,7 +21,7 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from taskweaver.console.text import safe
+    from taskweaver.console.text import counted, safe
     from taskweaver.session.store import stored_sessions
 
     found = stored_sessions(_folder(ctx.obj))
@@ -32,7 +32,7 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
         when = item.changed_at.astimezone().strftime("%Y-%m-%d %H:%M")
         query = " ".join(safe(item.first_query).split())[:_QUERY_CHARS]
         is_open = "  (open)" if item.is_open else ""
-        rounds = f"{item.rounds} round{'' if item.rounds == 1 else 's'}"
+        rounds = counted(item.rounds, "round")
         click.echo(f"{item.session_id}  {when}  {rounds:>10}  {query}{is_open}")
     if not found:
         click.echo("No sessions yet.")

@@ -6,7 +6,7 @@ import re
 
 from taskweaver.console.blocks import Broken, Facts, Note
 from taskweaver.console.chat import Chat
-from taskweaver.console.text import head, safe
+from taskweaver.console.text import counted, head, safe
 from taskweaver.session.compare import Pair
 from taskweaver.session.store import BranchInfo
 
@@ -37,8 +37,7 @@ def show_branches(chat: Chat, _: str) -> None:
     rows = [
         (
             f"{'  ' * min(depths[branch.name], _DEEPEST)}{branch.name}",
-            f"{branch.rounds} round{'' if branch.rounds == 1 else 's'}"
-            + (", current" if branch.is_current else ""),
+            counted(branch.rounds, "round") + (", current" if branch.is_current else ""),
         )
         for branch in _in_tree_order(branches)
     ]
@@ -64,7 +63,7 @@ def show_checkout(chat: Chat, arguments: str) -> None:
         return
     chat.checkout(arguments)
     rounds = chat.session.memory.conversation.rounds
-    chat.surface.show(Note(f"now on {chat.session.branch}, after {len(rounds)} rounds"))
+    chat.surface.show(Note(f"now on {chat.session.branch}, after {counted(len(rounds), 'round')}"))
 
 
 def show_undo(chat: Chat, _: str) -> None:
@@ -73,7 +72,9 @@ def show_undo(chat: Chat, _: str) -> None:
     name = chat.session.undo()
     chat.rebuild()
     rounds = len(chat.session.memory.conversation.rounds)
-    chat.surface.show(Note(f"now on {name}, after {rounds} rounds; /checkout {before} undoes this"))
+    chat.surface.show(
+        Note(f"now on {name}, after {counted(rounds, 'round')}; /checkout {before} undoes this")
+    )
 
 
 def show_diff(chat: Chat, arguments: str) -> None:
@@ -112,6 +113,6 @@ def show_merge(chat: Chat, arguments: str) -> None:
         chat.surface.show(Broken("Which branch? /branches lists them."))
         return
     report = chat.session.merge(arguments)
-    taken = f"{len(report.taken)} entries of {arguments} taken over"
+    taken = f"{counted(len(report.taken), 'item')} of {arguments} taken over"
     conflicts = f"; replaced here: {', '.join(report.conflicts)}" if report.conflicts else ""
     chat.surface.show(Note(taken + conflicts))

@@ -9,7 +9,7 @@ from taskweaver.console.blocks import Answer, Broken, Note
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.render import RoundView
 from taskweaver.console.surface import Surface
-from taskweaver.console.text import display_path, safe
+from taskweaver.console.text import counted, display_path, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
@@ -53,7 +53,9 @@ class Chat:
     def _show_earlier(self) -> None:
         """Show what was said, without the steps between."""
         rounds = self.session.memory.conversation.rounds
-        self.surface.show(Note(f"session {self.session.session_id}, {len(rounds)} rounds"))
+        self.surface.show(
+            Note(f"session {self.session.session_id}, {counted(len(rounds), 'round')}")
+        )
         if len(rounds) > _MOST_SHOWN:
             self.surface.show(Note(f"... the last {_MOST_SHOWN} of them:"))
         for round_ in rounds[-_MOST_SHOWN:]:
@@ -82,8 +84,7 @@ class Chat:
             problems = self.session.rebuild(done.append)
         for problem in problems:
             self.surface.show(Note(safe(problem), is_warning=True))
-        cells = f"{count} cell{'' if count == 1 else 's'}"
-        self.surface.show(Note(f"variables rebuilt by running {cells} again"))
+        self.surface.show(Note(f"variables rebuilt by running {counted(count, 'cell')} again"))
 
     def ask(self, message: str) -> Round | None:
         """Send a message, show the round, and return it.

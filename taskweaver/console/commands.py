@@ -22,6 +22,7 @@ from taskweaver.console.chat import Chat
 from taskweaver.console.surface import LiveSurface
 from taskweaver.console.text import display_path, head
 from taskweaver.errors import TaskWeaverError
+from taskweaver.session.export import export
 
 COMMAND = re.compile(r"/([A-Za-z?]+)(?:\s+(.*))?\s*\Z", re.DOTALL)
 
@@ -135,8 +136,18 @@ def _save(chat: Chat, _: str) -> None:
     if not chat.session.memory.conversation.rounds:
         chat.surface.show(Broken("There is nothing to save yet."))
         return
-    path = chat.session.memory.save_experience(folder)
+    path = chat.session.memory.save_experience(folder, thin_mode=False)
     chat.surface.show(Note(f"saved as {display_path(path)}"))
+
+
+def _export(chat: Chat, arguments: str) -> None:
+    session = chat.session
+    target = Path(arguments).expanduser() if arguments else Path(f"{session.session_id}.ipynb")
+    if not target.is_absolute():
+        target = session.execution_cwd / target  # where its code finds its files
+    title = f"TaskWeaver session {session.session_id}"
+    export(session.memory.conversation.rounds, target, title=title)
+    chat.surface.show(Note(f"written to {display_path(target)}"))
 
 
 def _info(chat: Chat, _: str) -> None:
@@ -187,6 +198,7 @@ COMMANDS = (
     Command(("undo",), "", "go back by one round", show_undo),
     Command(("diff",), "A [B]", "how two branches differ", show_diff),
     Command(("merge",), "NAME", "bring over what a branch keeps in its memory", show_merge),
+    Command(("export",), "[NAME.ipynb|.py|.md]", "write a notebook, script or report", _export),
     Command(("reset",), "", "start a new session", _reset),
     Command(("clear",), "", "clear the screen", _clear),
     EXIT,

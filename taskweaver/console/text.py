@@ -37,6 +37,11 @@ def head(text: str, lines: int, chars: int) -> str:
     return kept if is_whole else kept[:chars].rstrip() + " ..."
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it has to be."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def section(report: str, title: str) -> str:
     """Return the body of a section of a run's report, without its fence; empty if absent."""
     pattern = rf"^#{{2,3}} {re.escape(title)}\n(?:(`{{3,}})\w*\n(.*?)\n\1$|([^\n]*))"

@@ -7,7 +7,7 @@ import sys
 import types
 from typing import Any
 
-_NAMES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot"}
+USUAL_NAMES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot"}
 _PANDAS_OPTIONS = {
     "display.width": 300,
     "display.max_columns": 30,
@@ -39,7 +39,7 @@ class LazyModule(types.ModuleType):
 
 def add_usual_names(namespace: dict[str, Any]) -> None:
     """Put the usual names into a namespace."""
-    for alias, name in _NAMES.items():
+    for alias, name in USUAL_NAMES.items():
         namespace.setdefault(alias, LazyModule(name, namespace, alias))
 
 

@@ -1,0 +1,68 @@
+"""Gives a replay what it needs: a fresh kernel with the plugins, and the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from injector import Injector
+
+from taskweaver.app.modules import FoldersConfig
+from taskweaver.ces.common import Manager
+from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.code_interpreter.code_interpreter import CodeInterpreterConfig
+from taskweaver.code_interpreter.report import sections
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.cells import RecordedCell
+from taskweaver.memory.conversation import Conversation
+from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.errors import SessionError
+from taskweaver.session.replay import Ran, Step, replay
+from taskweaver.session.workdir import add_files, mentioned_files
+from taskweaver.utils.ids import create_id
+
+
+class Replaying:
+    """Replays experiences for an application."""
+
+    def __init__(self, injector: Injector) -> None:
+        self._folders = injector.get(FoldersConfig)
+        self._kernels = injector.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
+        self._plugins = injector.get(PluginRegistry)
+        self._logger = injector.get(TelemetryLogger)
+        self._data_dir = injector.get(AppSessionConfig).data_dir
+        self._prefix = injector.get(CodeInterpreterConfig).code_prefix
+
+    def run(
+        self, file: Path, settings: Mapping[str, str], data: Mapping[str, Path]
+    ) -> Iterator[Step]:
+        """Run an experience again; see `TaskWeaverApp.replay`."""
+        rounds = Conversation.from_yaml(file).rounds
+        id_ = create_id("replay")
+        folder = self._folders.workspace / "replays" / id_
+        cwd = folder / "cwd"
+        cwd.mkdir(parents=True, exist_ok=True)
+        self._bring(cwd, "\n".join(round_.user_query for round_ in rounds), data)
+        client = self._kernels.get_session_client(id_, session_dir=folder, cwd=cwd)
+        executor = CodeExecutor(client, self._plugins, self._logger)
+
+        def run(cell: RecordedCell) -> Ran:
+            code = f"{self._prefix}\n{cell.code}" if self._prefix else cell.code
+            result = executor.execute_code(cell.post_id, code)
+            error = "" if result.is_success else (result.error or result.status)
+            return Ran(sections(result, level=3), error.strip().rpartition("\n")[2])
+
+        try:
+            executor.load_plugins()
+            yield from replay(rounds, run, settings)
+        finally:
+            executor.stop()
+
+    def _bring(self, cwd: Path, said: str, data: Mapping[str, Path]) -> None:
+        """Copy the files the conversation named, or those given in their place."""
+        files = mentioned_files(said, self._data_dir)
+        unknown = sorted(name for name in data if name not in files and name not in said)
+        if unknown:
+            raise SessionError(f"The conversation does not use {', '.join(unknown)}.")
+        add_files(cwd, [{"name": name, "path": path} for name, path in {**files, **data}.items()])

@@ -1,0 +1,64 @@
+"""``taskweaver replay``: run a saved conversation again, without a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.console.surface import is_plain
+from taskweaver.console.text import counted, safe
+from taskweaver.session.replay import Step
+
+_COLORS = {"same": "green", "differs": "yellow", "failed": "red"}
+
+
+def replay_file(
+    project: Path | None,
+    file: Path,
+    settings: Mapping[str, str],
+    data: Mapping[str, Path],
+    *,
+    as_json: bool = False,
+) -> int:
+    """Run an experience again, show each step, and return the exit status.
+
+    Args:
+        project: Project folder; None looks upwards from the current one.
+        file: The experience, as `/save` writes it.
+        settings: Other values for variables, as Python expressions.
+        data: Other files in place of those the conversation used, by name.
+        as_json: Whether to print a line of JSON for each step.
+
+    Returns:
+        0 when every result is as recorded, else 1.
+
+    Raises:
+        TaskWeaverError: If the project or the experience cannot be used.
+    """
+    steps = []
+    with TaskWeaverApp(project) as app:
+        for step in app.replay(file, settings=settings, data=data):
+            steps.append(step)
+            click.echo(json.dumps(asdict(step))) if as_json else _show(step)
+    counts = {verdict: sum(step.verdict == verdict for step in steps) for verdict in _COLORS}
+    if not as_json:
+        said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+        click.echo(f"{counted(len(steps), 'cell')}: {said}")
+    return 0 if counts["same"] == len(steps) else 1
+
+
+def _show(step: Step) -> None:
+    color = None if is_plain(sys.stdout) else _COLORS[step.verdict]
+    first, *rest = step.code.strip().splitlines() or [""]
+    click.echo(
+        f"{click.style(f'{step.verdict:8}', fg=color)} {step.number}. {safe(first)}"
+        f"{' ...' if rest else ''}"
+    )
+    for line in step.details:
+        click.echo(f"{'':9}{safe(line)}")

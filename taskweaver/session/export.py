@@ -1,0 +1,141 @@
+"""A conversation as a file others can use: a notebook, a script, or a report with its figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.inkernel.namespace import USUAL_NAMES
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import successful_cells
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.session.errors import SessionError
+
+FORMATS = {".ipynb": "notebook", ".py": "script", ".md": "report"}
+_PICTURES = {".png", ".svg", ".jpg", ".jpeg", ".gif"}
+
+
+def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
+    """Write finished rounds in the format a file's name ends in; see `FORMATS`.
+
+    A notebook and a script run from top to bottom in the working directory of the conversation.
+
+    Args:
+        rounds: The conversation.
+        target: The file; it is replaced when the whole of it is written.
+        title: Its title.
+
+    Raises:
+        SessionError: If there is no such format, nothing to write, or it cannot be written.
+    """
+    writers = {".ipynb": _notebook, ".py": _script, ".md": _report}
+    finished = [round_ for round_ in rounds if round_.state == "finished"]
+    if target.suffix not in writers:
+        known = ", ".join(f"{suffix} ({what})" for suffix, what in FORMATS.items())
+        raise SessionError(f"{target.name}: the name must end in one of {known}.")
+    if not finished:
+        raise SessionError("There is no finished round to export yet.")
+    partial = target.with_name(target.name + ".partial")
+    try:
+        partial.write_text(writers[target.suffix](finished, title), "utf-8")
+        partial.replace(target)
+    except OSError as error:
+        raise SessionError(f"{target} cannot be written: {error.strerror}") from error
+
+
+def _answer(round_: Round) -> str:
+    return round_.post_list[-1].message if round_.post_list else ""
+
+
+def _question(round_: Round) -> str:
+    return "\n".join(f"> {line}" for line in round_.user_query.strip().splitlines())
+
+
+def _notebook(rounds: Sequence[Round], title: str) -> str:
+    """Return a notebook of format 4.5 (https://nbformat.readthedocs.io)."""
+    cells: list[dict[str, Any]] = [_markdown("title", f"# {title}")]
+    imports = _imports(rounds)
+    cells += [_code("imports", imports)] if imports else []
+    for round_ in rounds:
+        cells.append(_markdown(f"{round_.id}-q", _question(round_)))
+        cells += [_code(cell.post_id, cell.code) for cell in successful_cells([round_])]
+        cells.append(_markdown(f"{round_.id}-a", _answer(round_)))
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+        "cells": cells,
+    }
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
+def _code(id_: str, code: str) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "id": _cell_id(id_),
+        "metadata": {},
+        "execution_count": None,
+        "outputs": [],
+        "source": code,
+    }
+
+
+def _imports(rounds: Sequence[Round]) -> str:
+    """Return the imports of the names our kernels know without being told, where they are used."""
+    code = "\n".join(cell.code for cell in successful_cells(rounds))
+    used = [alias for alias in USUAL_NAMES if re.search(rf"\b{alias}\.", code)]
+    return "\n".join(f"import {USUAL_NAMES[alias]} as {alias}" for alias in sorted(used))
+
+
+def _markdown(id_: str, text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": _cell_id(id_), "metadata": {}, "source": text}
+
+
+def _cell_id(text: str) -> str:
+    """Return a text as the id of a cell: up to 64 letters, digits, - and _."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in text)[-64:]
+
+
+def _script(rounds: Sequence[Round], title: str) -> str:
+    parts = [f'"""{_one_line(title)}"""', *filter(None, [_imports(rounds)])]
+    for round_ in rounds:
+        cells = successful_cells([round_])
+        if cells:
+            asked = "\n".join(f"# {line}" for line in round_.user_query.strip().splitlines())
+            parts.append("\n\n".join([asked, *(cell.code.strip() for cell in cells)]))
+    return "\n\n\n".join(parts) + "\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
+
+
+def _report(rounds: Sequence[Round], title: str) -> str:
+    parts = [f"# {title}"]
+    for number, round_ in enumerate(rounds, start=1):
+        parts += [f"## {number}.", _question(round_), _answer(round_)]
+        for cell in successful_cells([round_]):
+            parts.append(f"<details><summary>code</summary>\n\n{_fenced(cell.code)}\n\n</details>")
+        parts += [f"![{name}]({name})" for post in round_.post_list for name in _pictures(post)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _pictures(post: Post) -> list[str]:
+    paths = [
+        str(path)
+        for attachment in post.get_attachment(AttachmentType.artifact_paths)
+        for path in attachment.content
+    ]
+    return [path for path in paths if Path(path).suffix.lower() in _PICTURES]
+
+
+def _fenced(code: str) -> str:
+    fence = "```"
+    while fence in code:
+        fence += "`"
+    return f"{fence}python\n{code.rstrip()}\n{fence}"

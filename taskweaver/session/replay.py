@@ -1,0 +1,159 @@
+"""Runs a recorded conversation again without a model, and compares what comes out."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import RecordedCell, successful_cells
+from taskweaver.memory.round import Round
+from taskweaver.session.errors import SessionError
+
+Verdict = Literal["same", "differs", "failed"]
+TOLERANCE = 1e-6
+"""Numbers that differ relatively by less are the same."""
+
+_MOST_DIFFERENCES = 5
+_SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A cell that was run again.
+
+    Attributes:
+        number: Its place, from 1.
+        code: What was run.
+        verdict: Whether its result is as recorded.
+        details: Where it differs, or why it failed; a line each.
+    """
+
+    number: int
+    code: str
+    verdict: Verdict
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What became of a cell.
+
+    Attributes:
+        report: The report on it, as it is recorded.
+        error: Why it failed; empty when it did not.
+    """
+
+    report: str
+    error: str
+
+
+def replay(
+    rounds: Sequence[Round], run: Callable[[RecordedCell], Ran], settings: Mapping[str, str]
+) -> Iterator[Step]:
+    """Run the successful cells of a conversation again, and yield what became of each.
+
+    A cell that fails is passed over; the ones after it are run all the same.
+
+    Args:
+        rounds: The conversation.
+        run: Runs a cell.
+        settings: Values, as Python expressions, for names the code assigns at its top level.
+
+    Raises:
+        SessionError: If there is nothing to run, or nothing assigns one of the names, or a value
+            is no expression.
+    """
+    cells = successful_cells(rounds)
+    if not cells:
+        raise SessionError("This experience holds no code that ran: save it again with /save.")
+    values = {name: _expression(name, text) for name, text in settings.items()}
+    changed = [_with_settings(cell.code, values) for cell in cells]
+    missing = sorted(set(values) - {name for _, names in changed for name in names})
+    if missing:
+        raise SessionError(f"No recorded cell assigns {', '.join(missing)} at its top level.")
+    recorded = _recorded_results(rounds)
+    for number, (cell, (code, _)) in enumerate(zip(cells, changed, strict=True), start=1):
+        ran = run(RecordedCell(cell.post_id, code))
+        if ran.error:
+            yield Step(number, code, "failed", (ran.error,))
+            continue
+        found = tuple(differences(recorded.get(cell.post_id, ""), ran.report))
+        yield Step(number, code, "differs" if found else "same", found)
+
+
+def _recorded_results(rounds: Sequence[Round]) -> dict[str, str]:
+    return {
+        post.id: str(attachment.content)
+        for round_ in rounds
+        for post in round_.post_list
+        for attachment in post.get_attachment(AttachmentType.execution_result)
+    }
+
+
+def _expression(name: str, text: str) -> ast.expr:
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise SessionError(f"--set {name}: {text!r} is no Python expression.") from error
+
+
+def _with_settings(code: str, values: Mapping[str, ast.expr]) -> tuple[str, set[str]]:
+    """Return code in which top-level assignments of some names have other values, and which."""
+    if not values:
+        return code, set()
+    tree = ast.parse(code)
+    found = set()
+    for node in tree.body:
+        names = [
+            target.id
+            for target in (node.targets if isinstance(node, ast.Assign) else ())
+            if isinstance(target, ast.Name) and target.id in values
+        ]
+        if names and isinstance(node, ast.Assign):
+            node.value = values[names[0]]
+            found.add(names[0])
+    return (ast.unparse(tree), found) if found else (code, set())
+
+
+def differences(recorded: str, now: str) -> list[str]:
+    """Return where two reports differ in result or output: lines, numbers within tolerance.
+
+    White space does not count, so a table is compared by its content.
+    """
+    found = []
+    before, after = (dict(_SECTION.findall(text)) for text in (recorded, now))
+    for title in ("Result", "Output"):
+        pairs = _lines(before.get(title, "")), _lines(after.get(title, ""))
+        if len(pairs[0]) != len(pairs[1]):
+            found.append(f"{title}: {len(pairs[0])} lines were recorded, now {len(pairs[1])}")
+        found += [
+            f"{title}, line {number}: {old.strip()!r} was recorded, now {new.strip()!r}"
+            for number, (old, new) in enumerate(zip(*pairs, strict=False), start=1)
+            if not _is_same(old, new)
+        ]
+    more = len(found) - _MOST_DIFFERENCES
+    return found[:_MOST_DIFFERENCES] + ([f"and {more} more"] if more > 0 else [])
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip() and not line.startswith("```")]
+
+
+def _is_same(old: str, new: str) -> bool:
+    tokens = [re.findall(r"[^\s,()\[\]{}]+", line) for line in (old, new)]
+    return len(tokens[0]) == len(tokens[1]) and all(map(_same_token, *tokens))
+
+
+def _same_token(old: str, new: str) -> bool:
+    if old == new:
+        return True
+    try:
+        numbers = float(old), float(new)
+    except ValueError:
+        return False
+    return math.isclose(*numbers, rel_tol=TOLERANCE, abs_tol=1e-12)

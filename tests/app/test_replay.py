@@ -1,0 +1,144 @@
+"""A finished conversation is a program: run again, exported, with other values and other data."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from support import Script, code_reply, make_project
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.memory.errors import ConversationError
+from taskweaver.session.errors import SessionError
+from taskweaver.session.export import export
+from taskweaver.session.replay import differences
+from taskweaver.session.session import Session
+
+ALONE = {"session.roles": ["code_interpreter"]}
+CELLS = (
+    "import pandas as pd\ntable = pd.read_csv('tiny.csv')\ntable",
+    "factor = 2\ntotal = int(table.Count.sum()) * factor\nprint('total', total)\ntotal",
+    "plt.plot([1, 2]); plt.savefig('line.png')\nround(total / 3, 9)",
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture
+def session(project: Path) -> Iterator[Session]:
+    script = Script([code_reply("1/0"), code_reply("nonsense", "text"), *map(code_reply, CELLS)])
+    with TaskWeaverApp(project, model=script, config=ALONE) as app:
+        session = app.get_session()
+        session.send_message("what fails is not replayed")
+        for number, _ in enumerate(CELLS):
+            session.send_message(f"step {number} with tiny.csv ☃")
+        yield session
+
+
+@pytest.fixture
+def saved(session: Session, project: Path) -> Path:
+    return session.memory.save_experience(project / "experience", thin_mode=False)
+
+
+def replayed(project: Path, file: Path, **options: object) -> list[tuple[str, tuple[str, ...]]]:
+    with TaskWeaverApp(project, model=Script([])) as app:
+        return [(step.verdict, step.details) for step in app.replay(file, **options)]  # type: ignore[arg-type]
+
+
+def test_the_same_data_gives_the_same_results_without_a_model(project: Path, saved: Path) -> None:
+    assert replayed(project, saved) == [("same", ())] * 3
+
+
+def test_other_values_and_data_show_where_results_differ(project: Path, saved: Path) -> None:
+    first, second, third = replayed(project, saved, settings={"factor": "10"})
+    assert first[0] == "same"
+    assert second == (
+        "differs",
+        ("Result, line 1: '16' was recorded, now '80'",
+         "Output, line 1: 'total 16' was recorded, now 'total 80'"),
+    )  # fmt: skip
+    assert third[0] == "differs"
+    other = project / "other.csv"
+    other.write_text("Region,Count\nNorth,3\nSouth,5\nEast,1\n")
+    first, second, _ = replayed(project, saved, data={"tiny.csv": other})
+    assert (first[0], second[0]) == ("differs", "differs")
+
+
+def test_a_step_that_fails_is_told_and_passed_over(project: Path, saved: Path) -> None:
+    (project / "data" / "tiny.csv").write_text("Region\nNorth\n")
+    verdicts = replayed(project, saved)
+    assert [verdict for verdict, _ in verdicts] == ["differs", "failed", "failed"]
+    assert "Count" in verdicts[1][1][0]
+
+
+def test_what_cannot_be_replayed_is_said(project: Path, saved: Path, session: Session) -> None:
+    thin = session.memory.save_experience(project / "thin")
+    (project / "bad.yaml").write_text("rounds: 5")
+    for file, options, error in (
+        (saved, {"settings": {"nothing": "1"}}, SessionError),
+        (saved, {"settings": {"factor": "1 +"}}, SessionError),
+        (saved, {"data": {"other.csv": project}}, SessionError),
+        (thin, {}, SessionError),
+        (project / "bad.yaml", {}, ConversationError),
+    ):
+        with pytest.raises(error):
+            replayed(project, file, **options)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ("1.0000000001", "1.0", True),
+        ("a  1\nb  2", "a 1.0\nb    2", True),
+        ("1.01", "1.0", False),
+        ("x", "y", False),
+        ("1\n2", "1", False),
+        ("[1, 2.5]", "[1,  2.5000000001]", True),
+        ("nan", "nan", True),
+    ],
+)
+def test_results_are_compared_by_content(old: str, new: str, is_same: bool) -> None:
+    reports = [f"### Execution\nok\n\n### Result\n{text}\n" for text in (old, new)]
+    assert (differences(*reports) == []) is is_same
+
+
+def test_the_notebook_runs_from_top_to_bottom(session: Session) -> None:
+    target = session.execution_cwd / "session.ipynb"
+    export(session.memory.conversation.rounds, target, title="A session")
+    notebook = nbformat.read(target, as_version=4)
+    nbformat.validate(notebook)
+    NotebookClient(notebook, resources={"metadata": {"path": str(target.parent)}}).execute()
+    results = [
+        output["data"]["text/plain"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output["output_type"] == "execute_result"
+    ]
+    assert "16" in results
+    assert any("☃" in cell.source for cell in notebook.cells)
+
+
+def test_the_script_runs_and_the_report_shows_figures(session: Session) -> None:
+    rounds = session.memory.conversation.rounds
+    script, report = (session.execution_cwd / name for name in ("s.py", "r.md"))
+    export(rounds, script, title='A "session"')
+    done = subprocess.run(
+        [sys.executable, script.name], cwd=script.parent, capture_output=True, text=True, check=True
+    )
+    assert "total 16" in done.stdout
+    export(rounds, report, title="A session")
+    text = report.read_text("utf-8")
+    assert "![line.png](line.png)" in text
+    assert "total = int(table.Count.sum()) * factor" in text
+    with pytest.raises(SessionError, match="must end in"):
+        export(rounds, report.with_suffix(".docx"), title="x")
+    with pytest.raises(SessionError, match="no finished round"):
+        export([], report, title="x")
