@@ -8,9 +8,10 @@
     ├── PluginError            plugin.errors   a plugin cannot be read, loaded or called
     ├── RoleError              role.errors     a role is unknown, does not import, or cannot answer
     ├── ConversationError      memory.errors   a stored conversation cannot be read or written
+    ├── BranchedMemoryError    memory.branched.errors   a branched memory refuses, or cannot be used
     ├── ModelError             llm.errors      a model call failed; has a kind and `retryable`
     ├── KernelError            ces.errors      a kernel did not start, died, or is busy
-    └── SessionError           session.errors  a session is closed, busy, out of rounds or files
+    └── SessionError           session.errors  a session is closed, busy, or in use elsewhere
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from support import Listener, Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.branched import StoreUnwritable
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.store import remove_session, stored_sessions
@@ -146,6 +148,29 @@ def test_sessions_are_listed_newest_first_and_removed(project: Path) -> None:
         pytest.raises(SessionError, match="no session"),
     ):
         app.resume_session(second)
+
+
+def test_a_full_disk_is_told_and_the_session_goes_on_when_there_is_room(project: Path) -> None:
+    replies = [planner_reply("User", "x" * 200_000)] * 40 + [planner_reply("User", "room")]
+    with TaskWeaverApp(project, model=Script(replies)) as app:
+        session = app.get_session()
+        session.send_message("before")
+        writing = session._stored.store._parts.database._writing
+        (pages,) = writing.execute("PRAGMA page_count").fetchone()
+        writing.execute(f"PRAGMA max_page_count = {pages + 60}")
+        listener, states = Listener(), []
+        for number in range(10):
+            with contextlib.suppress(StoreUnwritable):  # when not even the end can be written
+                states.append(session.send_message(f"question {number}", listener).state)
+        assert "Check the disk" in " ".join(listener.messages(RoundEventType.round_error))
+        assert "finished" not in states[1:]
+        writing.execute("PRAGMA max_page_count = 1000000")
+        assert session.send_message("after").state == "finished"
+    with TaskWeaverApp(project, model=Script([])) as app:
+        rounds = app.resume_session().memory.conversation.rounds
+        assert rounds[0].user_query == "before"
+        assert rounds[-1].user_query == "after"
+        assert all(round_.state in {"finished", "failed"} for round_ in rounds)
 
 
 CHATTING = """
