@@ -24,6 +24,7 @@ from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
 from taskweaver.role.correction import task_of
 from taskweaver.role.examples import load_examples
+from taskweaver.role.experiences import RoleExperiences
 from taskweaver.role.translator import PostTranslator
 
 _FENCE = re.compile(r"\A\s*(`{3,})[a-zA-Z0-9]*\n(.*?)\n?\1\s*\Z", re.DOTALL)
@@ -90,6 +91,7 @@ class CodeGenerator:
         self.logger = logger
         self.translator = PostTranslator(logger, tracing, event_emitter)
         self.compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
+        self.experiences = RoleExperiences(config, llm_api, logger)
         self.set_alias("CodeInterpreter")
 
     def set_alias(self, alias: str) -> None:
@@ -118,6 +120,7 @@ class CodeGenerator:
         """
         newest = self._newest(memory, view.rounds)
         messages = self.prompt.compose(view.rounds, view.summary, self.examples, plugins, newest)
+        messages = self.experiences.added_to(messages, memory)
         chunks = self.llm_api.chat_completion_stream(
             messages,
             llm_alias=self.config.llm_alias,

@@ -40,6 +40,7 @@ _TITLES = {
     "planner": "The Planner",
     "code_interpreter": "The CodeInterpreter",
     "code_generator": "The CodeInterpreter's code model",
+    "experience": "Experiences",
     "memory": "Branched memory",
     "plugin": "Plugins",
     "role": "Further roles",

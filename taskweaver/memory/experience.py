@@ -1,18 +1,40 @@
 """Experiences: conversations kept so that later ones may learn from them.
 
-A raw experience is a whole conversation in a file named after its session.
+A raw experience (``raw_exp_<id>.yaml``) is a whole conversation; a handcrafted one
+(``handcrafted_exp_<id>.yaml``) is a text somebody wrote. Of each an experience (``exp_<id>.yaml``)
+is made: the text that is shown to a role when it suits the request.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import re
+import sqlite3
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any, Protocol, Self
 
+from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.errors import ConversationError
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.utils.files import dump_yaml, read_yaml, write_yaml
+from taskweaver.utils.text import shorten
+
+PROMPT_FILE = Path(__file__).with_name("experience_prompt.yaml")
+SEPARATOR = "==================="
+_RAW, _HANDCRAFTED, _MADE = "raw_exp_", "handcrafted_exp_", "exp_"
+_TELLING = {AttachmentType.plan, AttachmentType.reply_content, AttachmentType.code_error}
+_MOST_CHARS = 30_000
+_WORD = re.compile(r"[^\W_]{2,}")
+_COMMON = frozenset(
+    "the a an of to in on and or for with is are was be it this that what how me my please".split()
+)
 
 
 def save_raw_experience(
@@ -36,15 +58,281 @@ def save_raw_experience(
     if Path(name).name != name or "\0" in name:
         raise ConversationError(name, "the session id cannot be part of a file's name.")
     if thin_mode:
-        conversation = replace(conversation, rounds=[_thin(r) for r in conversation.rounds])
+        plans = [_only(round_, {AttachmentType.plan}) for round_ in conversation.rounds]
+        conversation = replace(conversation, rounds=plans)
     path = Path(exp_dir) / name
     conversation.to_yaml(path)
     return path
 
 
-def _thin(round_: Round) -> Round:
-    return replace(round_, post_list=[_only_plans(post) for post in round_.post_list])
+def _only(round_: Round, types: AbstractSet[AttachmentType]) -> Round:
+    """Return a round whose posts have attachments of some types only."""
+
+    def thin(post: Post) -> Post:
+        kept = [item for item in post.attachment_list if item.type in types]
+        return replace(post, attachment_list=kept)
+
+    return replace(round_, post_list=[thin(post) for post in round_.post_list])
 
 
-def _only_plans(post: Post) -> Post:
-    return replace(post, attachment_list=post.get_attachment(AttachmentType.plan))
+class ExperienceModel(Protocol):
+    """A model, as far as experiences need one."""
+
+    def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
+        """Return what the model makes of `text`."""
+        ...
+
+    def get_embedding_list(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector per text."""
+        ...
+
+
+@dataclass(slots=True)
+class Experience:
+    """What is to be learnt from a conversation.
+
+    Attributes:
+        experience_text: The text.
+        exp_id: Its id.
+        raw_experience_path: The conversation it was made of; None for a handcrafted one.
+        embedding_model: Model of the vector; None without one.
+        embedding: Vector of the text; empty without one.
+    """
+
+    experience_text: str
+    exp_id: str
+    raw_experience_path: str | None = None
+    embedding_model: str | None = None
+    embedding: list[float] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Build an experience from its wire form.
+
+        Raises:
+            KeyError: If text or id is missing.
+        """
+        return cls(
+            experience_text=str(data["experience_text"]),
+            exp_id=str(data["exp_id"]),
+            raw_experience_path=data.get("raw_experience_path"),
+            embedding_model=data.get("embedding_model"),
+            embedding=list(data.get("embedding") or []),
+        )
+
+
+class ExperienceGenerator:
+    """The experiences of a folder: made, read, and chosen for a request.
+
+    Attributes:
+        experience_list: Those that were loaded.
+    """
+
+    def __init__(
+        self,
+        model: ExperienceModel,
+        experience_dir: str | Path,
+        *,
+        embedding_model: str = "",
+        threshold: float = 0.2,
+        llm_alias: str = "",
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Look after a folder.
+
+        Args:
+            model: Sums raw experiences up, and embeds texts.
+            experience_dir: The folder.
+            embedding_model: Name of the embedding model; empty compares words.
+            threshold: Least similarity, from 0 to 1, of an experience that is chosen.
+            llm_alias: Which model sums up; empty is the main one.
+            tell: Told what could not be used.
+        """
+        self._model = model
+        self._folder = Path(experience_dir)
+        self._sub_path = ""
+        self._embedding_model = embedding_model
+        self._threshold = threshold
+        self._llm_alias = llm_alias
+        self._tell = tell
+        self.experience_list: list[Experience] = []
+
+    def set_experience_dir(self, experience_dir: str | Path) -> None:
+        """Look after another folder."""
+        self._folder, self.experience_list = Path(experience_dir), []
+
+    def set_sub_path(self, sub_path: str) -> None:
+        """Look after a folder inside the folder.
+
+        Raises:
+            ConversationError: If it leads out of it.
+        """
+        if Path(sub_path).is_absolute() or ".." in Path(sub_path).parts:
+            raise ConversationError(sub_path, "a sub-path stays inside the folder.")
+        if sub_path != self._sub_path:
+            self._sub_path, self.experience_list = sub_path, []
+
+    def get_experience_dir(self) -> Path:
+        """Return the folder that is looked after."""
+        return self._folder / self._sub_path
+
+    def refresh(self, prompt: str | None = None) -> list[str]:
+        """Make experiences of what is new or changed; return their ids.
+
+        Args:
+            prompt: Instructions for the summary; None takes ours.
+        """
+        folder, made = self.get_experience_dir(), []
+        sources = sorted([*folder.glob(f"{_RAW}*.yaml"), *folder.glob(f"{_HANDCRAFTED}*.yaml")])
+        for source in sources:
+            exp_id = source.stem.removeprefix(_HANDCRAFTED).removeprefix(_RAW)
+            target = folder / f"{_MADE}{exp_id}.yaml"
+            if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
+                continue
+            try:
+                write_yaml(target, self._made(source, exp_id, prompt).to_dict())
+            except (TaskWeaverError, OSError, ValueError, KeyError, TypeError) as error:
+                self._tell(f"{source.name} is left out: {error}")
+            else:
+                made.append(exp_id)
+        return made
+
+    def _made(self, source: Path, exp_id: str, prompt: str | None) -> Experience:
+        if source.name.startswith(_HANDCRAFTED):
+            return Experience.from_dict({"exp_id": exp_id, **read_yaml(source)})
+        return Experience(self.summarize_experience(exp_id, prompt), exp_id, str(source))
+
+    def summarize_experience(self, exp_id: str, prompt: str | None = None) -> str:
+        """Return what a model makes of a raw experience.
+
+        Raises:
+            ConversationError: If it cannot be read.
+            TaskWeaverError: If the model cannot be asked.
+        """
+        path = self.get_experience_dir() / f"{_RAW}{exp_id}.yaml"
+        conversation = Conversation.from_yaml(path)
+        rounds = [_without_ids(_only(round_, _TELLING).to_dict()) for round_ in conversation.rounds]
+        instructions = prompt or str(read_yaml(PROMPT_FILE)["content"])
+        text = shorten(dump_yaml({"rounds": rounds}), _MOST_CHARS)
+        return self._model.summarize(instructions, text, self._llm_alias)
+
+    def load_experience(self) -> list[Experience]:
+        """Read the experiences of the folder, and embed those that have no vector yet."""
+        found = []
+        for path in sorted(self.get_experience_dir().glob(f"{_MADE}*.yaml")):
+            try:
+                found.append(Experience.from_dict(read_yaml(path)))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                self._tell(f"{path.name} is left out: {error}")
+        self.experience_list = found
+        if self._embedding_model:
+            self._embed([item for item in found if item.embedding_model != self._embedding_model])
+        return found
+
+    def _embed(self, items: Sequence[Experience]) -> None:
+        if not items:
+            return
+        vectors = self._model.get_embedding_list([item.experience_text for item in items])
+        for item, vector in zip(items, vectors, strict=True):
+            item.embedding_model, item.embedding = self._embedding_model, vector
+            write_yaml(self.get_experience_dir() / f"{_MADE}{item.exp_id}.yaml", item.to_dict())
+
+    def retrieve_experience(self, user_query: str) -> list[tuple[Experience, float]]:
+        """Return the loaded experiences that suit a request, the best first, with similarities.
+
+        With an embedding model the similarity is the cosine of the vectors; without one it is the
+        share of the request's words an experience has, and bm25 orders equals.
+        """
+        if not self.experience_list:
+            return []
+        if self._embedding_model:
+            (vector,) = self._model.get_embedding_list([user_query])
+            scored = [(item, _cosine(vector, item.embedding)) for item in self.experience_list]
+            ranked = sorted(scored, key=lambda pair: -pair[1])
+        else:
+            ranked = _by_words(self.experience_list, user_query)
+        return [(item, score) for item, score in ranked if score >= self._threshold]
+
+    def delete_experience(self, exp_id: str) -> None:
+        """Delete an experience; what it was made of stays."""
+        self._delete(_MADE, exp_id)
+
+    def delete_raw_experience(self, exp_id: str) -> None:
+        """Delete a raw experience."""
+        self._delete(_RAW, exp_id)
+
+    def delete_handcrafted_experience(self, exp_id: str) -> None:
+        """Delete a handcrafted experience."""
+        self._delete(_HANDCRAFTED, exp_id)
+
+    def _delete(self, prefix: str, exp_id: str) -> None:
+        name = f"{prefix}{exp_id}.yaml"
+        if Path(name).name != name:
+            raise ConversationError(name, "an id is part of a file's name.")
+        (self.get_experience_dir() / name).unlink(missing_ok=True)
+
+    @staticmethod
+    def format_experience_in_prompt(
+        template: str, experiences: Sequence[tuple[Experience, float]]
+    ) -> str:
+        """Return experiences as a prompt shows them; empty when there are none.
+
+        Args:
+            template: Text with the place ``{experiences}``.
+            experiences: As `retrieve_experience` returns them.
+        """
+        if not experiences:
+            return ""
+        texts = [item.experience_text.strip() for item, _ in experiences]
+        return template.replace("{experiences}", f"\n{SEPARATOR}\n".join(texts))
+
+
+def _without_ids(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_ids(item) for key, item in value.items() if key != "id"}
+    return [_without_ids(item) for item in value] if isinstance(value, list) else value
+
+
+def _cosine(one: Sequence[float], two: Sequence[float]) -> float:
+    if len(one) != len(two):
+        return 0.0
+    lengths = math.hypot(*one) * math.hypot(*two)
+    return sum(a * b for a, b in zip(one, two, strict=True)) / lengths if lengths else 0.0
+
+
+def _words(text: str) -> list[str]:
+    found = dict.fromkeys(word.lower() for word in _WORD.findall(text))
+    return [word for word in found if word not in _COMMON]
+
+
+def _by_words(items: Sequence[Experience], query: str) -> list[tuple[Experience, float]]:
+    """Rank experiences by the share of a query's words they have, then by bm25."""
+    wanted = _words(query)
+    if not wanted:
+        return []
+    ranks = _bm25([item.experience_text for item in items], wanted)
+    shares = [len(set(wanted) & set(_words(item.experience_text))) / len(wanted) for item in items]
+    order = sorted(range(len(items)), key=lambda n: (-shares[n], -ranks[n]))
+    return [(items[n], shares[n]) for n in order]
+
+
+def _bm25(texts: Sequence[str], words: Sequence[str]) -> list[float]:
+    """Return how well texts match words, higher is better; all 0 where SQLite has no FTS5."""
+    ranks = [0.0] * len(texts)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE texts USING fts5 (text)")
+        except sqlite3.OperationalError:
+            return ranks
+        rows = [(text.replace("\0", " "),) for text in texts]
+        connection.executemany("INSERT INTO texts (text) VALUES (?)", rows)
+        query = " OR ".join(f'"{word}"' for word in words)
+        for row, rank in connection.execute(
+            "SELECT rowid, -bm25(texts) FROM texts WHERE texts MATCH ?", (query,)
+        ):
+            ranks[row - 1] = rank
+    return ranks

@@ -19,6 +19,7 @@ from taskweaver.planner.prompt import PlannerPrompt
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
 from taskweaver.role.correction import send_back, tries_so_far
 from taskweaver.role.errors import UnusableReply
+from taskweaver.role.experiences import RoleExperiences
 from taskweaver.role.role import Role, RoleEntry
 from taskweaver.role.translator import PostTranslator
 
@@ -52,6 +53,7 @@ class Planner(Role):
         self.llm_api = llm_api
         self.translator = PostTranslator(logger, tracing, event_emitter)
         self.compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
+        self.experiences = RoleExperiences(config, llm_api, logger)
         self.meet({})
 
     def meet(self, peers: Mapping[str, Role]) -> None:
@@ -74,6 +76,7 @@ class Planner(Role):
         tries = tries_so_far(rounds, self.alias)
         with self.event_emitter.post(self.alias) as proxy:
             messages = self.prompt.compose(rounds, summary, self.examples)
+            messages = self.experiences.added_to(messages, memory)
             proxy.update_status("thinking")
             chunks = self.llm_api.chat_completion_stream(
                 messages,

@@ -32,6 +32,9 @@ class RoleConfig(ModuleConfig):
         self.use_example = self._get_bool("use_example")
         self.example_base_path = Path(self._get_path("example_base_path"))
         self.llm_alias = self._get_str("llm_alias")
+        self.use_experience = self._get_bool("use_experience")
+        self.experience_dir = Path(self._get_path("experience_dir"))
+        self.dynamic_experience_sub_path = self._get_bool("dynamic_experience_sub_path")
 
 
 class Role:

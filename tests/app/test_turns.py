@@ -289,3 +289,19 @@ def test_two_apps_with_their_sessions_do_not_meet(project: Path, tmp_path: Path)
         second.send_message("for the second")
         assert len(first.memory.conversation.rounds) == 1
         assert "second" in second.memory.conversation.rounds[0].user_query
+
+
+def test_experiences_follow_the_request_every_time(project: Path) -> None:
+    folder = project / "experience"
+    folder.mkdir()
+    for name, text in (("units", "Sales are in thousands."), ("plots", "Charts have a grid.")):
+        lines = f"exp_id: {name}\nexperience_text: {text}\n"
+        (folder / f"handcrafted_exp_{name}.yaml").write_text(lines)
+    script = Script([planner_reply("User", "ok")] * 3)
+    with TaskWeaverApp(project, model=script, config={"planner.use_experience": True}) as app:
+        session = app.get_session()
+        for request in ("total sales", "draw charts", "tell a joke"):
+            session.send_message(request)
+    shown = [str(prompt[0]["content"]) for prompt in script.prompts]
+    assert ["Sales are in thousands." in text for text in shown] == [True, False, False]
+    assert ["Charts have a grid." in text for text in shown] == [False, True, False]
