@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.compression import Compressor
-from taskweaver.memory.branched.errors import StoreUnwritable
+from taskweaver.memory.branched.errors import StoreUnwritable, UnknownBranch
 from taskweaver.memory.branched.ingest import IDEA_TAG, idea_sections
 from taskweaver.memory.branched.operations import MemoryOperations
 from taskweaver.memory.branched.types import Branch, CoreEntry, Event, Record
@@ -83,6 +83,7 @@ def _is_kind(kind: str, wanted: Iterable[str]) -> bool:
 def generate_final_memory(
     memory: MemoryOperations,
     run_dir: str | Path,
+    root_branch_id: str,
     best_branch_id: str,
     *,
     artifacts_index: Mapping[str, Any] | None = None,
@@ -93,6 +94,7 @@ def generate_final_memory(
     Args:
         memory: The memory.
         run_dir: Folder of the run.
+        root_branch_id: Root of the run.
         best_branch_id: Branch of the best node; all it sees counts.
         artifacts_index: What the search knows of its nodes: ``best_node_data`` and
             ``top_nodes_data``, see docs/memory.md. None leaves their parts out.
@@ -102,10 +104,12 @@ def generate_final_memory(
         The sections by key, ``provenance``, and ``artifacts_index``.
 
     Raises:
-        UnknownBranch: If there is no such branch.
+        UnknownBranch: If there is no such branch, or it does not descend from the root.
         StoreUnwritable: If the files cannot be written.
     """
     facts = _facts(memory, best_branch_id, is_limited=is_limited)
+    if memory.branch(root_branch_id).id not in facts.chain:
+        raise UnknownBranch(f"Branch {best_branch_id!r} does not descend from {root_branch_id!r}.")
     index = dict(artifacts_index or {})
     sections = {key: "\n".join(lines) or NOT_FOUND for key, lines in _sections(facts).items()}
     data = {

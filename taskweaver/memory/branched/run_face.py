@@ -71,6 +71,7 @@ class RunFace(BranchFace, TierFace):
     def generate_final_memory_for_paper(
         self,
         run_dir: str | Path,
+        root_branch_id: str,
         best_branch_id: str,
         artifacts_index: Mapping[str, Any] | None = None,
         *,
@@ -85,6 +86,7 @@ class RunFace(BranchFace, TierFace):
         found = generate_final_memory(
             self,
             run_dir,
+            root_branch_id,
             best_branch_id,
             artifacts_index=artifacts_index,
             is_limited=not no_budget_limit,

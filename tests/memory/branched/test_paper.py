@@ -54,7 +54,7 @@ INDEX: dict[str, Any] = {
 def test_it_says_what_the_best_branch_knows_and_where_from(
     run: MemoryManager, tmp_path: Path
 ) -> None:
-    found = run.generate_final_memory_for_paper(tmp_path, "best", INDEX)
+    found = run.generate_final_memory_for_paper(tmp_path, "run", "best", INDEX)
     assert found["provenance"] == ["best", "draft", "run"]
     assert found["title_candidates"] == "- Blocking for caches [idea.md]"
     assert found["hypothesis"] == "Blocks that fit the cache. [idea.md]"
@@ -81,9 +81,9 @@ def test_it_says_what_the_best_branch_knows_and_where_from(
 def test_the_same_memory_gives_the_same_files(
     run: MemoryManager, tmp_path: Path, clock: Clock
 ) -> None:
-    run.generate_final_memory_for_paper(tmp_path / "one", "best", INDEX)
+    run.generate_final_memory_for_paper(tmp_path / "one", "run", "best", INDEX)
     clock.now += 1000
-    run.generate_final_memory_for_paper(tmp_path / "two", "best", INDEX)
+    run.generate_final_memory_for_paper(tmp_path / "two", "run", "best", INDEX)
     for name in ("final_memory_for_paper.md", "final_memory_for_paper.json"):
         one, two = (tmp_path / folder / "memory" / name for folder in ("one", "two"))
         assert one.read_bytes() == two.read_bytes()
@@ -93,17 +93,19 @@ def test_it_can_be_limited_and_switched_off(
     run: MemoryManager, open_memory: Open, tmp_path: Path
 ) -> None:
     run.write_event("best", "node_result", "long " * 500)
-    limited = run.generate_final_memory_for_paper(tmp_path, "best", no_budget_limit=False)
+    limited = run.generate_final_memory_for_paper(tmp_path, "run", "best", no_budget_limit=False)
     assert max(len(line) for line in limited["results"].splitlines()) < 500
     off = open_memory("off.sqlite", final_memory_enabled=False)
     off.create_branch(None, branch_id="run")
-    assert off.generate_final_memory_for_paper(tmp_path / "off", "run") == {}
+    assert off.generate_final_memory_for_paper(tmp_path / "off", "run", "run") == {}
     assert not (tmp_path / "off").exists()
 
 
 def test_what_cannot_be_done_is_said(run: MemoryManager, tmp_path: Path) -> None:
     with pytest.raises(UnknownBranch):
-        run.generate_final_memory_for_paper(tmp_path, "nobody")
+        run.generate_final_memory_for_paper(tmp_path, "run", "nobody")
+    with pytest.raises(UnknownBranch, match="descend"):
+        run.generate_final_memory_for_paper(tmp_path, "worse", "best")
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreUnwritable):
-        run.generate_final_memory_for_paper(tmp_path / "file", "best")
+        run.generate_final_memory_for_paper(tmp_path / "file", "run", "best")
