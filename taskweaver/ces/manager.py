@@ -10,6 +10,7 @@ from typing import Any
 from taskweaver.ces.common import ExecutionResult, Manager, OutputHandler
 from taskweaver.ces.kernel import Kernel, KernelPlace
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.process import sweep_folders
 from taskweaver.config.known_keys import BY_NAME
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
@@ -85,6 +86,7 @@ class KernelManager:
     def _launching(self) -> ThreadPoolExecutor:
         if self._launcher is None:
             self._launcher = ThreadPoolExecutor(1, thread_name_prefix="kernel-launcher")
+            self._launcher.submit(sweep_folders)
         return self._launcher
 
     def clean_up(self) -> None:

@@ -25,6 +25,8 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.utils.ids import create_id
 
 _KILL_WAIT_S = 5.0
+_FOLDER = "tw-"
+"""Private folders are called this, the owner's process id, and something random."""
 
 
 class KernelProcess:
@@ -44,7 +46,7 @@ class KernelProcess:
         """
         self.id = create_id("kernel")
         self.log_path = log_path
-        self._folder = Path(tempfile.mkdtemp(prefix="tw-"))
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
         try:
             file, self.connection = _write_connection(self._folder)
             log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,6 +101,14 @@ class KernelProcess:
             os.close(self.death_fd)
             _kill_marked(self.id)
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def sweep_folders() -> None:
+    """Remove the private folders of owners that were killed before they could."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
+        owner = folder.name.removeprefix(_FOLDER).partition("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)  # another user's stays
 
 
 def _arguments(file: Path, limits: KernelLimits) -> Sequence[str]:

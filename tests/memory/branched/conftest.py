@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from memories import Clock, Open
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-
-Open = Callable[..., MemoryManager]
-
-
-class Clock:
-    """A time that only moves when told to."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Open
 from hypothesis import given
 from hypothesis import strategies as st
+from memories import Open
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
 from taskweaver.memory.branched.environment import collect_environment, ingest_environment

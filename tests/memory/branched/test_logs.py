@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Open
+from memories import Open
 
 from taskweaver.memory.branched import MemoryManager
 from taskweaver.memory.branched.injections import PromptLog

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock, Open
+from memories import Clock, Open
 
 from taskweaver.memory.branched import MemoryManager, StoreUnwritable
 

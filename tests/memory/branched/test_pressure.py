@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Open
+from memories import Open
 
 from taskweaver.memory.branched import MemoryManager
 

@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 import pytest
-from conftest import Open
 from hypothesis import given
 from hypothesis import strategies as st
+from memories import Open
 
 from taskweaver.memory.branched import (
     BranchedMemoryError,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Open
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memories import Open
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 from taskweaver.utils.text import estimate_tokens

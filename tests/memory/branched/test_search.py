@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from conftest import Open
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from memories import Open
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
 

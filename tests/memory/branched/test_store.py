@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import Open
+from memories import Open
 
 from taskweaver.memory.branched import (
     InvalidUpdate,

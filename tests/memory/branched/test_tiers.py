@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import Clock, Open
 from hypothesis import given
 from hypothesis import strategies as st
+from memories import Clock, Open
 
 from taskweaver.memory.branched import (
     InvalidUpdate,

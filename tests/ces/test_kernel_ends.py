@@ -1,0 +1,237 @@
+"""Whatever a cell does comes back as a result: deaths, deadlines, interrupts, stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+from kernels import answers, limited, run
+
+from taskweaver.ces.common import Client, ExecutionResult
+from taskweaver.ces.errors import KernelClosed, KernelStartFailed
+
+
+@pytest.mark.parametrize(
+    ("code", "part"),
+    [
+        ("import os; os._exit(3)", "exit status 3"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+        ("import ctypes; ctypes.string_at(0)", "SIG"),
+    ],
+)
+def test_a_kernel_that_dies_is_replaced_and_the_loss_is_told(
+    fresh: Client, code: str, part: str
+) -> None:
+    run(fresh, "kept = 1")
+    result = run(fresh, code)
+    assert (result.status, result.is_state_lost) == ("died", True)
+    assert part in str(result.error)
+    assert "all variables are gone" in str(result.error)
+    assert "NameError" in str(run(fresh, "kept").error)
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(60)", "!sleep 60"])
+def test_a_cell_that_takes_too_long_is_stopped_and_the_variables_stay(
+    tmp_path: Path, code: str
+) -> None:
+    manager = limited(tmp_path, cell_timeout_s=1.0)
+    client = manager.get_session_client("s")
+    run(client, "kept = 7")
+    result = run(client, code)
+    assert (result.status, result.is_state_lost) == ("timeout", False)
+    assert "execution.cell_timeout_s" in str(result.error)
+    assert run(client, "kept").output == 7
+    manager.clean_up()
+
+
+def test_a_cell_that_ignores_interrupts_is_killed(tmp_path: Path) -> None:
+    manager = limited(tmp_path, cell_timeout_s=0.5)
+    client = manager.get_session_client("s")
+    code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    result = run(client, code)
+    assert (result.status, result.is_state_lost) == ("timeout", True)
+    assert answers(client)
+    manager.clean_up()
+
+
+def test_an_interrupt_from_another_thread_ends_the_cell_only(fresh: Client) -> None:
+    run(fresh, "kept = 3")
+    heard = threading.Event()
+    results: list[ExecutionResult] = []
+    code = "print('started', flush=True)\nimport time\ntime.sleep(60)"
+    thread = threading.Thread(
+        target=lambda: results.append(fresh.execute_code("x", code, lambda *_: heard.set()))
+    )
+    thread.start()
+    assert heard.wait(10)
+    fresh.interrupt()
+    thread.join(10)
+    assert results[0].status == "interrupted"
+    assert run(fresh, "kept").output == 3
+
+
+def test_a_keyboard_interrupt_ends_the_cell_and_is_raised(fresh: Client) -> None:
+    run(fresh, "kept = 3")
+
+    def press(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    code = "print('started', flush=True)\nimport time\ntime.sleep(60)"
+    with pytest.raises(KeyboardInterrupt):
+        fresh.execute_code("x", code, press)
+    assert run(fresh, "kept").output == 3
+
+
+def test_a_second_keyboard_interrupt_gives_the_kernel_up(fresh: Client) -> None:
+    """A cell that does not heed the first one costs the variables, not the session."""
+    run(fresh, "kept = 3")
+    again = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def press(*_: object) -> None:
+        again.start()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    code = (
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "print('started', flush=True)\nwhile True: pass"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        fresh.execute_code("x", code, press)
+    again.join()
+    assert "NameError" in str(run(fresh, "kept").error)
+    assert answers(fresh)
+
+
+def test_callers_wait_for_their_turn(fresh: Client) -> None:
+    results: dict[int, object] = {}
+
+    def work(number: int) -> None:
+        results[number] = fresh.execute_code(
+            str(number), f"import time; time.sleep(0.1); {number}"
+        ).output
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert results == {0: 0, 1: 1, 2: 2, 3: 3}
+
+
+def test_stopping_ends_a_running_cell_and_the_client_stays_stopped(tmp_path: Path) -> None:
+    manager = limited(tmp_path)
+    client = manager.get_session_client("s")
+    heard = threading.Event()
+    code = "print('started', flush=True)\nimport time\ntime.sleep(60)"
+    thread = threading.Thread(target=lambda: client.execute_code("x", code, lambda *_: heard.set()))
+    thread.start()
+    assert heard.wait(10)
+    manager.clean_up()
+    thread.join(10)
+    assert not thread.is_alive()
+    with pytest.raises(KernelClosed):
+        run(client, "1")
+    client.stop()
+
+
+def test_children_of_a_kernel_end_with_it(tmp_path: Path) -> None:
+    manager = limited(tmp_path)
+    client = manager.get_session_client("s")
+    code = (
+        "import subprocess, sys\n"
+        "command = [sys.executable, '-c', 'import time; time.sleep(99)']\n"
+        "child = subprocess.Popen(command, start_new_session=True)\n"
+        "child.pid"
+    )
+    pid = int(run(client, code).output)
+    assert psutil.pid_exists(pid)
+    manager.clean_up()
+    assert not psutil.pid_exists(pid)
+
+
+def test_a_killed_owner_leaves_no_kernel(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom taskweaver.ces.manager import code_execution_service_factory\n"
+        "client = code_execution_service_factory(sys.argv[1]).get_session_client('s')\n"
+        "print(client.execute_code('x', 'import os; os.getpid()').output, flush=True)\n"
+        "client.execute_code('x', 'while True: pass')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        kernel = psutil.Process(int(owner.stdout.readline()))
+        owner.send_signal(signal.SIGKILL)
+    psutil.wait_procs([kernel], timeout=5)
+    assert not kernel.is_running()
+
+
+def test_sockets_and_descriptors_do_not_pile_up(tmp_path: Path) -> None:
+    def cycle() -> None:
+        manager = limited(tmp_path)
+        assert answers(manager.get_session_client("s"))
+        manager.clean_up()
+
+    cycle()
+    files = psutil.Process().num_fds()
+    ours = f"tw-{os.getpid()}-*"
+    folders = set(Path(tempfile.gettempdir()).glob(ours))
+    for _ in range(3):
+        cycle()
+    assert psutil.Process().num_fds() <= files + 1
+    assert set(Path(tempfile.gettempdir()).glob(ours)) == folders
+
+
+def test_folders_of_killed_owners_are_removed(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                          stdout=subprocess.PIPE, text=True, check=True)  # fmt: skip
+    left = Path(tempfile.mkdtemp(prefix=f"tw-{done.stdout.strip()}-"))
+    (left / "c.json").write_text("{}")
+    manager = limited(tmp_path)
+    assert answers(manager.get_session_client("s"))
+    manager.clean_up()
+    assert not left.exists()
+
+
+def test_a_kernel_that_cannot_start_says_why(tmp_path: Path) -> None:
+    manager = limited(tmp_path, start_timeout_s=0.01)
+    with pytest.raises(KernelStartFailed, match=r"execution\.start_timeout_s"):
+        run(manager.get_session_client("slow"), "1")
+    gone = manager.get_session_client("gone", cwd=tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(KernelStartFailed, match="cannot be started"):
+        run(gone, "1")
+    manager.clean_up()
+
+
+def test_memory_beyond_the_limit_is_an_error_of_the_cell(tmp_path: Path) -> None:
+    manager = limited(tmp_path, memory_limit_bytes=1 << 30)
+    client = manager.get_session_client("s")
+    assert "MemoryError" in str(run(client, "data = bytearray(2 << 30)").error)
+    assert answers(client)
+    manager.clean_up()
+
+
+def test_a_forked_child_that_leaves_does_not_hang_the_session(tmp_path: Path) -> None:
+    manager = limited(tmp_path, cell_timeout_s=5.0)
+    client = manager.get_session_client("s")
+    run(client, "import os, sys\nif os.fork() == 0:\n    sys.exit(0)")
+    assert run(client, "1").status in {"ok", "timeout", "died"}
+    assert answers(client)
+    manager.clean_up()
+
+
+def test_a_broken_interpreter_is_replaced(tmp_path: Path) -> None:
+    manager = limited(tmp_path, cell_timeout_s=3.0)
+    client = manager.get_session_client("s")
+    run(client, "import builtins; builtins.len = None")
+    run(client, "1")
+    assert answers(client)
+    manager.clean_up()
