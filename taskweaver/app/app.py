@@ -120,6 +120,7 @@ class TaskWeaverApp:
         *,
         settings: Mapping[str, str] | None = None,
         data: Mapping[str, Path] | None = None,
+        repair: bool = False,
     ) -> Iterator[Step]:
         """Run a saved conversation again in a fresh kernel, without a model.
 
@@ -127,6 +128,7 @@ class TaskWeaverApp:
             file: The experience, as `Memory.save_experience(thin_mode=False)` writes it.
             settings: Values, as Python expressions, for names the code assigns.
             data: Files to use in place of those of the data folder, by name.
+            repair: Whether the model is asked to correct a cell that fails.
 
         Yields:
             A step for each cell, as it is done.
@@ -135,8 +137,10 @@ class TaskWeaverApp:
             ConversationError: If the file is no experience.
             SessionError: If there is nothing to run, or a setting or file does not fit.
             KernelError: If the kernel cannot be started.
+            ModelError: If a cell is to be corrected and the model cannot be asked.
         """
-        yield from Replaying(self.app_injector).run(Path(file), settings or {}, data or {})
+        replaying = Replaying(self.app_injector)
+        yield from replaying.run(Path(file), settings or {}, data or {}, is_mending=repair)
 
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from taskweaver.ces.common import Manager
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_interpreter import CodeInterpreterConfig
 from taskweaver.code_interpreter.report import sections
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.cells import RecordedCell
 from taskweaver.memory.conversation import Conversation
@@ -20,7 +23,11 @@ from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import Ran, Step, replay
 from taskweaver.session.workdir import add_files, mentioned_files
+from taskweaver.utils.files import read_yaml
 from taskweaver.utils.ids import create_id
+
+_PROMPT = Path(__file__).with_name("mend_prompt.yaml")
+_FENCE = re.compile(r"```(?:python)?[ \t]*\n(.*?)\n```", re.DOTALL)
 
 
 class Replaying:
@@ -32,10 +39,11 @@ class Replaying:
         self._plugins = injector.get(PluginRegistry)
         self._logger = injector.get(TelemetryLogger)
         self._data_dir = injector.get(AppSessionConfig).data_dir
+        self._llm_api = LLMApi(injector.get(ModelServices))
         self._prefix = injector.get(CodeInterpreterConfig).code_prefix
 
     def run(
-        self, file: Path, settings: Mapping[str, str], data: Mapping[str, Path]
+        self, file: Path, settings: Mapping[str, str], data: Mapping[str, Path], *, is_mending: bool
     ) -> Iterator[Step]:
         """Run an experience again; see `TaskWeaverApp.replay`."""
         rounds = Conversation.from_yaml(file).rounds
@@ -55,9 +63,16 @@ class Replaying:
 
         try:
             executor.load_plugins()
-            yield from replay(rounds, run, settings)
+            yield from replay(rounds, run, settings, self._mend if is_mending else None)
         finally:
             executor.stop()
+
+    def _mend(self, code: str, error: str) -> str | None:
+        """Ask the model for a correction; None when it gives none."""
+        instructions = str(read_yaml(_PROMPT)["content"])
+        reply = self._llm_api.summarize(instructions, f"```python\n{code}\n```\n\nError: {error}")
+        match = _FENCE.search(reply)
+        return match[1].strip() if match and match[1].strip() != code.strip() else None
 
     def _bring(self, cwd: Path, said: str, data: Mapping[str, Path]) -> None:
         """Copy the files the conversation named, or those given in their place."""

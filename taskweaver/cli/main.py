@@ -188,6 +188,7 @@ commands.add_command(sessions)
 @click.argument("experience", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another value.")
 @click.option("--data", multiple=True, metavar="OLD=NEW", help="Another file for a data file.")
+@click.option("--repair", is_flag=True, help="Let the model correct a cell that fails.")
 @click.option("--json", "as_json", is_flag=True, help="Print each step as a line of JSON.")
 @click.pass_obj
 def replay(
@@ -196,6 +197,7 @@ def replay(
     experience: Path,
     settings: tuple[str, ...],
     data: tuple[str, ...],
+    repair: bool,
     as_json: bool,
 ) -> None:
     """Run a saved conversation again without a model, and compare the results.
@@ -206,7 +208,8 @@ def replay(
     from taskweaver.cli.replay import replay_file
 
     files = {old: Path(new) for old, new in map(_pair, data)}
-    sys.exit(replay_file(project, experience, dict(map(_pair, settings)), files, as_json=as_json))
+    values = dict(map(_pair, settings))
+    sys.exit(replay_file(project, experience, values, files, repair=repair, as_json=as_json))
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from taskweaver.console.surface import is_plain
 from taskweaver.console.text import counted, safe
 from taskweaver.session.replay import Step
 
-_COLORS = {"same": "green", "differs": "yellow", "failed": "red"}
+_COLORS = {"same": "green", "differs": "yellow", "mended": "yellow", "failed": "red"}
 
 
 def replay_file(
@@ -24,6 +24,7 @@ def replay_file(
     settings: Mapping[str, str],
     data: Mapping[str, Path],
     *,
+    repair: bool = False,
     as_json: bool = False,
 ) -> int:
     """Run an experience again, show each step, and return the exit status.
@@ -33,6 +34,7 @@ def replay_file(
         file: The experience, as `/save` writes it.
         settings: Other values for variables, as Python expressions.
         data: Other files in place of those the conversation used, by name.
+        repair: Whether the model is asked to correct a cell that fails.
         as_json: Whether to print a line of JSON for each step.
 
     Returns:
@@ -43,7 +45,7 @@ def replay_file(
     """
     steps = []
     with TaskWeaverApp(project) as app:
-        for step in app.replay(file, settings=settings, data=data):
+        for step in app.replay(file, settings=settings, data=data, repair=repair):
             steps.append(step)
             click.echo(json.dumps(asdict(step))) if as_json else _show(step)
     counts = {verdict: sum(step.verdict == verdict for step in steps) for verdict in _COLORS}

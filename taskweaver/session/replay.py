@@ -14,7 +14,9 @@ from taskweaver.memory.cells import RecordedCell, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
 
-Verdict = Literal["same", "differs", "failed"]
+Verdict = Literal["same", "differs", "mended", "failed"]
+Mend = Callable[[str, str], str | None]
+"""Corrects a cell, given its code and the error; None when it cannot."""
 TOLERANCE = 1e-6
 """Numbers that differ relatively by less are the same."""
 
@@ -29,7 +31,7 @@ class Step:
     Attributes:
         number: Its place, from 1.
         code: What was run.
-        verdict: Whether its result is as recorded.
+        verdict: Whether its result is as recorded; a mended one ran after it was corrected.
         details: Where it differs, or why it failed; a line each.
     """
 
@@ -53,7 +55,10 @@ class Ran:
 
 
 def replay(
-    rounds: Sequence[Round], run: Callable[[RecordedCell], Ran], settings: Mapping[str, str]
+    rounds: Sequence[Round],
+    run: Callable[[RecordedCell], Ran],
+    settings: Mapping[str, str],
+    mend: Mend | None = None,
 ) -> Iterator[Step]:
     """Run the successful cells of a conversation again, and yield what became of each.
 
@@ -63,6 +68,7 @@ def replay(
         rounds: The conversation.
         run: Runs a cell.
         settings: Values, as Python expressions, for names the code assigns at its top level.
+        mend: Corrects a cell that fails, once; None leaves it failed.
 
     Raises:
         SessionError: If there is nothing to run, or nothing assigns one of the names, or a value
@@ -79,11 +85,19 @@ def replay(
     recorded = _recorded_results(rounds)
     for number, (cell, (code, _)) in enumerate(zip(cells, changed, strict=True), start=1):
         ran = run(RecordedCell(cell.post_id, code))
+        first_error = ran.error
+        if ran.error and mend is not None:
+            better = mend(code, ran.error)
+            if better is not None:
+                code, ran = better, run(RecordedCell(cell.post_id, better))
         if ran.error:
             yield Step(number, code, "failed", (ran.error,))
             continue
         found = tuple(differences(recorded.get(cell.post_id, ""), ran.report))
-        yield Step(number, code, "differs" if found else "same", found)
+        if first_error:
+            yield Step(number, code, "mended", (f"it failed first: {first_error}", *found))
+        else:
+            yield Step(number, code, "differs" if found else "same", found)
 
 
 def _recorded_results(rounds: Sequence[Round]) -> dict[str, str]:

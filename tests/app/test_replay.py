@@ -79,6 +79,19 @@ def test_a_step_that_fails_is_told_and_passed_over(project: Path, saved: Path) -
     assert "Count" in verdicts[1][1][0]
 
 
+def test_a_model_may_correct_a_step_that_fails(project: Path, saved: Path) -> None:
+    (project / "data" / "tiny.csv").write_text("Region,Amount\nNorth,3\nSouth,5\n")
+    better = CELLS[1].replace("table.Count", "table.Amount")
+    script = Script([f"Here it is:\n```python\n{better}\n```\nGood luck!"])
+    with TaskWeaverApp(project, model=script) as app:
+        steps = list(app.replay(saved, repair=True))
+    assert [step.verdict for step in steps] == ["differs", "mended", "same"]
+    assert "Count" in steps[1].details[0]
+    assert CELLS[1] in script.last()
+    with TaskWeaverApp(project, model=Script(["IMPOSSIBLE"] * 2)) as app:
+        assert [step.verdict for step in app.replay(saved, repair=True)][1:] == ["failed"] * 2
+
+
 def test_what_cannot_be_replayed_is_said(project: Path, saved: Path, session: Session) -> None:
     thin = session.memory.save_experience(project / "thin")
     (project / "bad.yaml").write_text("rounds: 5")

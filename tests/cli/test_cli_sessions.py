@@ -57,3 +57,37 @@ def test_a_session_is_listed_resumed_and_deleted(project: Path) -> None:
         wrong = taskweaver(project, *arguments)
         assert wrong.returncode == 2
         assert "error: There is no session" in wrong.stderr
+
+
+def test_a_saved_conversation_is_replayed(project: Path) -> None:
+    said = taskweaver(project, typed="sum of Count in tiny.csv\n/save\n/export report.md\n")
+    assert "saved as" in said.stdout
+    assert "written to" in said.stdout
+    (file,) = (project / "experience").glob("raw_exp_*.yaml")
+    same = taskweaver(project, "replay", str(file))
+    assert same.returncode == 0, same.stdout
+    assert "2 cells: 2 same" in same.stdout
+    other = project / "other.csv"
+    other.write_text("Region,Count\nNorth,30\nSouth,50\n")
+    differs = taskweaver(project, "replay", str(file), "--data", f"tiny.csv={other}", "--json")
+    assert differs.returncode == 1
+    steps = [json.loads(line) for line in differs.stdout.splitlines()]
+    assert [step["verdict"] for step in steps] == ["same", "differs"]
+    assert "'8' was recorded, now '80'" in steps[1]["details"][0]
+    assert taskweaver(project, "replay", str(file), "--set", "nonsense").returncode == 2
+
+
+def test_a_session_is_branched_in_the_chat(project: Path) -> None:
+    lines = (
+        "sum of Count in tiny.csv\n/fork idea\nrun this code: tiny = tiny * 2\n/branches\n"
+        "/diff main\n/checkout main\n/undo\n/merge idea\n/fork a b c\n/checkout nobody\n/info\n"
+    )
+    said = taskweaver(project, typed=lines).stdout
+    assert "now on idea; /checkout main goes back" in said
+    assert "idea  2 rounds, current" in said
+    assert "only idea" in said
+    assert "now on main, after 1 round" in said
+    assert "now on branch-1, after 0 rounds; /checkout main undoes this" in said
+    assert "Like this: /fork" in said
+    assert "There is no branch 'nobody'" in said
+    assert "branch   branch-1" in said
