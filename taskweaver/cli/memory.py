@@ -60,7 +60,11 @@ def tree(file: Path, *, as_json: bool) -> None:
         depth, branch = waiting.pop()
         waiting += [(depth + 1, child) for child in reversed(children.get(branch.number, []))]
         marks = [mark for mark in (branch.live and "live", branch.state) if mark and mark != "open"]
-        wrote = ", ".join(f"{count} {what}" for what, count in counts[branch.id].items() if count)
+        wrote = ", ".join(
+            f"{count} {what.removesuffix('s') if count == 1 else what}"
+            for what, count in counts[branch.id].items()
+            if count
+        )
         deep = f"({depth} deep, of {_safe(ids[branch.parent])}) " if depth > _MOST_INDENTED else ""
         line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{_safe(branch.id)}"
         click.echo("  ".join(filter(None, [line, " ".join(marks), wrote])))

@@ -38,9 +38,9 @@ def run(*arguments: object) -> Result:
 def test_the_tree_shows_who_wrote_what(file: Path) -> None:
     lines = run("tree", file).output.splitlines()
     assert lines == [
-        "run  live  1 core, 1 events, 1 archival",
+        "run  live  1 core, 1 event, 1 archival",
         "  a  sealed",
-        "    b  1 core, 1 events, 1 archival",
+        "    b  1 core, 1 event, 1 archival",
     ]
     data = json.loads(run("tree", file, "--json").output)
     assert [(item["id"], item["wrote"]["events"]) for item in data] == [

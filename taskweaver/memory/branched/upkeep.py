@@ -12,7 +12,7 @@ from taskweaver.memory.branched.schema import TIERS
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
 
 _TABLES = (*TIERS, "injections")
-_COUNTED = {"core_kv": "core", "events": "events", "archival": "archival"}
+_COUNTED = {"rounds": "rounds", "core_kv": "core", "events": "events", "archival": "archival"}
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class Upkeep:
                 garbage.rows[table] = garbage.rows.get(table, 0) + count
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return how much each branch wrote itself, by branch id and part of memory."""
+        """Return how much each branch wrote itself, by branch id and part."""
         with self._database.snapshot() as connection:
             ids = {branch.number: branch.id for branch in self._branches.all(connection)}
             found = {id_: dict.fromkeys(_COUNTED.values(), 0) for id_ in ids.values()}
