@@ -277,7 +277,9 @@ def newest_first(
         path: The segments.
         fetch: Yields the rows of one segment, newest first, the sequence number in front.
     """
-    live = [segment for segment in path[1:] if segment.up_to == FOREVER]
+    # The own segment reaches as far as the look does; so does a live ancestor's, and no other's
+    # rows can come after it.
+    live = [segment for segment in path[1:] if segment.up_to == path[0].up_to]
     rest = [segment for segment in path if segment not in live]
 
     def walk() -> Iterator[tuple[Any, ...]]:

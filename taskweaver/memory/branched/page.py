@@ -6,6 +6,8 @@ page, so its size grows with the file and not with the depth of the tree.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import json
 import sqlite3
@@ -61,6 +63,9 @@ def build_page(database: Database, *, title: str = "Memory") -> str:
         }
     text = json.dumps({**data, **facts}, ensure_ascii=False, separators=(",", ":"))
     template = files(__package__).joinpath("page.html").read_text("utf-8")
+    script = template.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = template.replace("{{script_hash}}", f"sha256-{digest}")  # no other script runs
     before, _, after = template.partition("{{data}}")
     before = before.replace("{{title}}", html.escape(title))
     return f"{before}{text.translate(_ESCAPES)}{after}"

@@ -35,6 +35,20 @@ def test_the_nearest_branch_wins_even_against_a_later_write_above(memory: Memory
     assert core(memory, "node") == {"plan": "mine", "seed": "7"}
 
 
+def test_a_look_into_the_past_keeps_the_order_beside_a_live_root(memory: MemoryManager) -> None:
+    memory.create_branch(None, branch_id="run", live=True)
+    memory.fork("run", "node")
+    for number in range(4):
+        memory.write_event("node" if number % 2 else "run", "k", f"event {number}")
+        memory.write_archival("node" if number % 2 else "run", f"record {number}")
+    then = memory.seq
+    memory.write_event("run", "k", "later")
+    said = [event.text for event in memory.events("node", limit=3, at=then)]
+    assert said == ["event 3", "event 2", "event 1"]
+    kept = [record.text for record in memory.archival("node", limit=3, at=then)]
+    assert kept == ["record 3", "record 2", "record 1"]
+
+
 def test_a_fork_in_the_past_sees_the_past(memory: MemoryManager) -> None:
     then = memory.seq
     memory.mem_core_set("goal", "something else", branch_id="a")

@@ -219,6 +219,10 @@ class MemoryMachine(RuleBasedStateMachine):
         assert core == model.core(branch, seq)
         records = {item.id: item.text for item in memory.archival(branch, at=at)}
         assert records == model.archival(branch, seq)
+        seqs = [event.seq for event in memory.events(branch, at=at)]
+        assert seqs == sorted(seqs, reverse=True)
+        newest = [event.seq for event in memory.events(branch, limit=2, at=at)]
+        assert newest == seqs[:2]
         counts: dict[str, int] = {}
         for event in memory.events(branch, at=at):
             counts[event.text] = counts.get(event.text, 0) + event.count
