@@ -61,6 +61,9 @@ def parse_yaml(text: str, name: str) -> Any:
         raise ValueError(f"{name} is not YAML: {_one_line(error)}") from error
     except RecursionError:
         raise ValueError(f"{name} is nested too deeply") from None
+    except (ValueError, KeyError, AttributeError) as error:
+        # What the loader lets out for a value that does not fit its tag, such as `!!bool maybe`.
+        raise ValueError(f"{name} holds a value that does not fit its type: {error}") from error
 
 
 def _one_line(error: yaml.YAMLError) -> str:

@@ -37,6 +37,9 @@ def test_json_comes_back_as_it_was_written(tmp_path: Path) -> None:
         (b"a: !!python/object/apply:os.getcwd []", "not YAML"),
         (b"\xff\xfe\xfa", "not UTF-8"),
         (b"a: \x07", "not YAML"),
+        (b"a: !!bool maybe", "does not fit"),
+        (b"a: !!timestamp never", "does not fit"),
+        (b"a: 2024-99-99", "does not fit"),
         (b"x" * 101, "larger than 100 bytes"),
     ],
 )

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
-
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.ingest import read_text
+from taskweaver.utils.files import parse_yaml
 
 WORKSPACE = PurePosixPath("/workspace")
 SOURCES = ("local", "github", "huggingface")
@@ -97,9 +96,9 @@ def read_resource_file(path: Path) -> list[Item]:
         InvalidUpdate: If the file cannot be read, or an entry is wrong; its path is named.
     """
     try:
-        data = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
-        raise InvalidUpdate(str(path), f"is no YAML: {' '.join(str(error).split())}") from error
+        data = parse_yaml(read_text(path), path.name)
+    except ValueError as error:
+        raise InvalidUpdate(str(path), str(error)) from error
     fields = _object(path.name, data, {*SOURCES, "items"})
     sources = {
         (kind, source.name): source

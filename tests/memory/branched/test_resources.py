@@ -126,7 +126,10 @@ def test_a_wrong_entry_is_named(
     assert memory.seq == before
 
 
-@pytest.mark.parametrize("text", ["- 1", "a: [", "", "just text"])
+@pytest.mark.parametrize(
+    "text",
+    ["- 1", "a: [", "", "just text", "a: !!bool maybe", "a: !!timestamp never", "a: !!int x"],
+)
 def test_a_file_that_is_no_list_of_resources_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "resources.yaml"
     path.write_text(text)
