@@ -53,13 +53,11 @@ class Replaying:
         cwd.mkdir(parents=True, exist_ok=True)
         self._bring(cwd, "\n".join(round_.user_query for round_ in rounds), data)
         client = self._kernels.get_session_client(id_, session_dir=folder, cwd=cwd)
-        executor = CodeExecutor(client, self._plugins, self._logger)
+        executor = CodeExecutor(client, self._plugins, self._logger, self._prefix)
 
         def run(cell: RecordedCell) -> Ran:
-            code = f"{self._prefix}\n{cell.code}" if self._prefix else cell.code
-            result = executor.execute_code(cell.post_id, code)
-            error = "" if result.is_success else (result.error or result.status)
-            return Ran(sections(result, level=3), error.strip().rpartition("\n")[2])
+            result = executor.execute_code(cell.post_id, cell.code)
+            return Ran(sections(result, level=3), result.reason)
 
         try:
             executor.load_plugins()

@@ -21,7 +21,7 @@ from taskweaver.session.branch import BranchParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.session import Session, SessionMetadata, SessionParts
-from taskweaver.session.store import SessionFiles, stored_sessions
+from taskweaver.session.store import SessionFiles, stored_session, stored_sessions
 from taskweaver.utils.ids import create_id
 
 _LEADER = "planner"
@@ -96,8 +96,7 @@ class SessionManager:
             UnknownRole: If the configuration names a role that is not installed.
             RoleError: If a role cannot be used.
         """
-        if self._is_closed:
-            raise SessionClosed("The application was stopped; open the project again.")
+        self._check_open()
         if session_id is None:
             return self._open(create_id())
         session = self.session_store.get_session(session_id)
@@ -119,17 +118,20 @@ class SessionManager:
             SessionInUse: If another process, or this one, has it open.
             SessionClosed: If all sessions were stopped for good.
         """
-        if self._is_closed:
-            raise SessionClosed("The application was stopped; open the project again.")
-        stored = stored_sessions(self.sessions_folder)
+        self._check_open()
+        folder = self.sessions_folder
         if session_id is None:
-            free = [session.session_id for session in stored if not session.is_open]
+            free = [stored for stored in stored_sessions(folder) if not stored.is_open]
             if not free:
                 raise SessionError("There is no session to resume yet.")
-            session_id = free[0]
-        if session_id not in {session.session_id for session in stored}:
+            session_id = free[0].session_id
+        elif not _SAFE_ID.fullmatch(session_id) or stored_session(folder / session_id) is None:
             raise SessionError(f"There is no session {session_id!r}; `sessions` lists them.")
         return self._open(session_id)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise SessionClosed("The application was stopped; open the project again.")
 
     @property
     def sessions_folder(self) -> Path:

@@ -75,6 +75,13 @@ class ExecutionResult:
     is_truncated: bool = False
     duration_s: float = 0.0
 
+    @property
+    def reason(self) -> str:
+        """Why it failed, in a line; empty on success."""
+        if self.is_success:
+            return ""
+        return (self.error or self.status).strip().rpartition("\n")[2]
+
 
 class Client(Protocol):
     """One session's kernel."""

@@ -20,9 +20,22 @@ class CodeExecutor:
     """
 
     def __init__(
-        self, client: Client, plugin_registry: PluginRegistry | None, logger: TelemetryLogger
+        self,
+        client: Client,
+        plugin_registry: PluginRegistry | None,
+        logger: TelemetryLogger,
+        code_prefix: str = "",
     ) -> None:
+        """Take a kernel.
+
+        Args:
+            client: The kernel.
+            plugin_registry: Plugins to load; None for none.
+            logger: Where broken plugins are noted.
+            code_prefix: Code that runs at the start of every cell.
+        """
         self._client = client
+        self._code_prefix = code_prefix
         self._registry = plugin_registry
         self._logger = logger
         self._loaded: set[str] = set()
@@ -73,7 +86,8 @@ class CodeExecutor:
         Raises:
             KernelError: If the kernel cannot be started or was stopped.
         """
-        return self._client.execute_code(exec_id, code, on_output)
+        whole = f"{self._code_prefix}\n{code}" if self._code_prefix else code
+        return self._client.execute_code(exec_id, whole, on_output)
 
     def update_session_var(self, session_var: Mapping[str, str]) -> None:
         """Set variables plugins read."""

@@ -53,7 +53,7 @@ class CodeInterpreter(Role):
         self.generator = generator
         generator.set_alias(self.alias)
         registry = plugin_registry if generator.config.load_plugin else None
-        self.executor = CodeExecutor(client, registry, logger)
+        self.executor = CodeExecutor(client, registry, logger, config.code_prefix)
 
     def meet(self, peers: Mapping[str, Role]) -> None:  # noqa: ARG002 - it needs no peers
         """Start the kernel behind whatever comes next."""
@@ -71,17 +71,13 @@ class CodeInterpreter(Role):
         """
         problems = self.executor.load_plugins()
         for done, cell in enumerate(cells, start=1):
-            result = self.executor.execute_code(cell.post_id, self._with_prefix(cell.code))
+            result = self.executor.execute_code(cell.post_id, cell.code)
             if not result.is_success:
-                reason = (result.error or result.status).strip().splitlines()[-1]
-                first = cell.code.strip().splitlines()[0]
-                problems.append(f"cell {done} of {len(cells)} (`{first}`) failed again: {reason}")
+                first = cell.code.strip().partition("\n")[0]
+                failed = f"cell {done} of {len(cells)} (`{first}`) failed again"
+                problems.append(f"{failed}: {result.reason}")
             on_step(done)
         return problems
-
-    def _with_prefix(self, code: str) -> str:
-        prefix = self.interpreter_config.code_prefix
-        return f"{prefix}\n{code}" if prefix else code
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Turn the newest task into a cell, run it, and report.
@@ -116,8 +112,7 @@ class CodeInterpreter(Role):
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")
-        whole = self._with_prefix(code)
-        result = self.executor.execute_code(proxy.post.id, whole, proxy.emit_execution_output)
+        result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
         self._attach(proxy, result)
         if result.is_success or not may_retry or result.status == "interrupted":
             proxy.update_message(self.executor.format_code_output(result, code))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from taskweaver.ces.common import ExecutionResult
-from taskweaver.utils.text import shorten
+from taskweaver.utils.text import fenced, shorten
 
 RESULT_CHARS = 8_000
 OUTPUT_CHARS = 4_000
@@ -18,14 +18,6 @@ VARIABLES_CHARS = 4_000
 def render_value(value: Any) -> str:
     """Return the value of a cell as text; plain data is laid out over lines."""
     return value if isinstance(value, str) else pprint.pformat(value, width=100, sort_dicts=False)
-
-
-def fenced(text: str, language: str = "") -> str:
-    """Return `text` in a fence that is longer than any fence inside it."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None) -> str:

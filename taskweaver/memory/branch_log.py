@@ -9,6 +9,7 @@ import json
 from typing import Any, cast
 
 from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.turns import StoredRound
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
@@ -32,31 +33,31 @@ class BranchLog:
         self._store = store
         self._seqs: dict[str, int] = {}
 
-    def load(self) -> Conversation:
-        """Return what was said on the branch; a round that was torn is ended as failed.
+    def resume(self) -> Conversation:
+        """Return what was said on the branch, to go on with it.
+
+        A round that was torn is ended as failed.
 
         Raises:
             UnknownBranch: If there is no such branch.
             StoreCorrupt: If a row cannot be read.
         """
-        rounds: list[dict[str, Any]] = []
+        conversation = Conversation.init()
         for stored in self._store.turns.load(self.branch_id):
             self._seqs[stored.id] = stored.seq
             if not stored.state:
                 self._store.turns.end_round(self.branch_id, stored.seq, _TORN)
-            posts = [json.loads(body) for body in stored.posts]
-            rounds.append(
-                {
-                    "id": stored.id,
-                    "user_query": stored.user_query,
-                    "state": stored.state or _TORN,
-                    "post_list": posts,
-                }
-            )
-        conversation = Conversation.init()
-        for data in rounds:
-            conversation.add_round(Round.from_dict(cast("RoundDict", data)))
+            conversation.add_round(_round(stored))
         return conversation
+
+    def rounds(self) -> list[Round]:
+        """Return what was said on the branch so far; nothing is written.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+            StoreCorrupt: If a row cannot be read.
+        """
+        return [_round(stored) for stored in self._store.turns.load(self.branch_id)]
 
     def round_started(self, round_: Round) -> None:
         """Write a new round."""
@@ -77,6 +78,16 @@ class BranchLog:
         text = _clean(said).replace("\0", "")[:_ROUND_EVENT_CHARS]
         event = {"kind": "round", "summary": text, "round_id": round_.id}
         self._store.mem_recall_append(event, branch_id=self.branch_id)
+
+
+def _round(stored: StoredRound) -> Round:
+    data = {
+        "id": stored.id,
+        "user_query": stored.user_query,
+        "state": stored.state or _TORN,
+        "post_list": [json.loads(body) for body in stored.posts],
+    }
+    return Round.from_dict(cast("RoundDict", data))
 
 
 def _clean(data: Any) -> Any:

@@ -14,6 +14,8 @@ from taskweaver.memory.cells import successful_cells
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
+from taskweaver.utils.files import write_text
+from taskweaver.utils.text import fenced
 
 FORMATS = {".ipynb": "notebook", ".py": "script", ".md": "report"}
 _PICTURES = {".png", ".svg", ".jpg", ".jpeg", ".gif"}
@@ -39,10 +41,8 @@ def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
         raise SessionError(f"{target.name}: the name must end in one of {known}.")
     if not finished:
         raise SessionError("There is no finished round to export yet.")
-    partial = target.with_name(target.name + ".partial")
     try:
-        partial.write_text(writers[target.suffix](finished, title), "utf-8")
-        partial.replace(target)
+        write_text(target, writers[target.suffix](finished, title))
     except OSError as error:
         raise SessionError(f"{target} cannot be written: {error.strerror}") from error
 
@@ -120,7 +120,9 @@ def _report(rounds: Sequence[Round], title: str) -> str:
     for number, round_ in enumerate(rounds, start=1):
         parts += [f"## {number}.", _question(round_), _answer(round_)]
         for cell in successful_cells([round_]):
-            parts.append(f"<details><summary>code</summary>\n\n{_fenced(cell.code)}\n\n</details>")
+            parts.append(
+                f"<details><summary>code</summary>\n\n{fenced(cell.code, 'python')}\n\n</details>"
+            )
         parts += [f"![{name}]({name})" for post in round_.post_list for name in _pictures(post)]
     return "\n\n".join(parts) + "\n"
 
@@ -132,10 +134,3 @@ def _pictures(post: Post) -> list[str]:
         for path in attachment.content
     ]
     return [path for path in paths if Path(path).suffix.lower() in _PICTURES]
-
-
-def _fenced(code: str) -> str:
-    fence = "```"
-    while fence in code:
-        fence += "`"
-    return f"{fence}python\n{code.rstrip()}\n{fence}"

@@ -26,6 +26,7 @@ from taskweaver.session.compare import (
     variables_of,
 )
 from taskweaver.session.errors import SessionError, SessionInUse
+from taskweaver.utils.files import write_text
 
 MEMORY_FILE, LOCK_FILE, WORKING_FOLDER = "memory.sqlite", "session.lock", "cwd"
 MAIN_BRANCH, BRANCHES_FOLDER = "main", "branches"
@@ -100,7 +101,7 @@ class SessionFiles:
     def memory(self, branch: str) -> Memory:
         """Return a branch's conversation as it was left; every write to it goes to disk."""
         log = BranchLog(self.store, branch)
-        return Memory(self.session_id, log, log.load())
+        return Memory(self.session_id, log, log.resume())
 
     def working_folder(self, branch: str) -> Path:
         """Return the working directory of a branch."""
@@ -120,9 +121,7 @@ class SessionFiles:
 
     def set_current(self, name: str) -> None:
         """Remember which branch is gone on with."""
-        partial = self.folder / f"{_CURRENT_FILE}.partial"
-        partial.write_text(name, "utf-8")
-        partial.replace(self.folder / _CURRENT_FILE)
+        write_text(self.folder / _CURRENT_FILE, name)
 
     def require(self, name: str) -> None:
         """Raise unless there is a branch of this name.
@@ -143,7 +142,7 @@ class SessionFiles:
             BranchInfo(
                 branch.id,
                 None if branch.parent is None else names[branch.parent],
-                len(self.store.turns.load(branch.id)),
+                len(self.store.turns.load(branch.id, with_posts=False)),
                 branch.id == current,
             )
             for branch in branches
@@ -169,7 +168,7 @@ class SessionFiles:
         return self.store.fork(parent, name, at=at)
 
     def _end_of(self, branch: str, number: int) -> int:
-        rounds = self.store.turns.load(branch)
+        rounds = self.store.turns.load(branch, with_posts=False)
         if not 0 <= number <= len(rounds):
             raise SessionError(f"There is no round {number}; this branch has {len(rounds)}.")
         return rounds[number - 1].end_seq if number else (rounds[0].seq - 1 if rounds else 0)
@@ -182,7 +181,7 @@ class SessionFiles:
         """
         for name in (first, second):
             self.require(name)
-        one, two = (BranchLog(self.store, name).load().rounds for name in (first, second))
+        one, two = (BranchLog(self.store, name).rounds() for name in (first, second))
         return BranchDifference(
             rounds_apart(one, two),
             self.store.diff(first, second),
@@ -217,19 +216,24 @@ def _locked(folder: Path) -> IO[str]:
 
 def stored_sessions(root: Path) -> list[StoredSession]:
     """Return the sessions below a folder in which something was asked, the newest first."""
-    found = [_stored(path.parent) for path in sorted(root.glob(f"*/{MEMORY_FILE}"))]
-    asked = [session for session in found if session is not None and session.rounds]
+    found = [stored_session(path.parent) for path in sorted(root.glob(f"*/{MEMORY_FILE}"))]
+    asked = [session for session in found if session is not None]
     return sorted(asked, key=lambda session: session.changed_at, reverse=True)
 
 
-def _stored(folder: Path) -> StoredSession | None:
+def stored_session(folder: Path) -> StoredSession | None:
+    """Return the session in a folder; None unless something was asked in it."""
+    if not (folder / MEMORY_FILE).is_file():
+        return None
     try:
         with MemoryManager(folder / MEMORY_FILE, MemoryConfig(memory_log_enabled=False)) as store:
-            rounds = store.turns.load(MAIN_BRANCH)
+            rounds = store.turns.load(MAIN_BRANCH, with_posts=False)
     except BranchedMemoryError:
         return None
+    if not rounds:
+        return None
     newest = max(path.stat().st_mtime for path in folder.glob(f"{MEMORY_FILE}*"))
-    first = rounds[0].user_query.strip().rpartition("\n")[2] if rounds else ""
+    first = rounds[0].user_query.strip().rpartition("\n")[2]
     changed = datetime.fromtimestamp(newest, UTC)
     return StoredSession(folder.name, folder, changed, len(rounds), first, _is_open(folder))
 

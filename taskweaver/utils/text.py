@@ -11,6 +11,7 @@ import re
 TEMPORAL_START = "{{DELIMITER_START_TEMPORAL}}"
 TEMPORAL_END = "{{DELIMITER_END_TEMPORAL}}"
 _TEMPORAL = re.compile(re.escape(TEMPORAL_START) + ".*?" + re.escape(TEMPORAL_END), re.DOTALL)
+_FENCE = re.compile(r"\s*```\w*[ \t]*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 
 BYTES_PER_TOKEN = 3.6
@@ -24,6 +25,20 @@ def shorten(text: str, limit_chars: int) -> str:
     head = limit_chars * 2 // 3
     tail = limit_chars - head
     return text[:head] + note + (text[-tail:] if tail else "")
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return `text` in a fence that is longer than any fence inside it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def unfenced(text: str) -> str:
+    """Return `text` without the one fence around it, if there is one, and without outer space."""
+    match = _FENCE.fullmatch(text)
+    return (match[1] if match else text).strip()
 
 
 def estimate_tokens(text: str) -> int:

@@ -16,6 +16,7 @@ from taskweaver.memory.branched.errors import (
     MalformedMemoryUpdateError,
     MissingMemoryUpdateError,
 )
+from taskweaver.utils.text import unfenced
 
 _OPEN = re.compile(
     r"^[ \t]*<memory_update\b[^>{]*>|<memory_update\b[^>{]*>(?=\s*(?:[{\[`]|<\\?/))",
@@ -26,7 +27,6 @@ _OPEN = re.compile(
 _CLOSE = re.compile(r"<\\?/memory_update\s*>", re.IGNORECASE)
 _RESULTS = re.compile(r"<memory_results>.*?</memory_results>\s*", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
-_INNER_FENCE = re.compile(r"\s*```\w*\s*\n(.*?)\n\s*```\s*", re.DOTALL)
 _EXAMPLE = "<memory_update>{}</memory_update>"
 Presence = Literal["required", "optional", "forbidden"]
 
@@ -125,8 +125,7 @@ def _with_fence(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _updates(text: str) -> dict[str, Any]:
-    fence = _INNER_FENCE.fullmatch(text)
-    inner = (fence[1] if fence else text).strip()
+    inner = unfenced(text)
     if not inner:
         return {}
     try:

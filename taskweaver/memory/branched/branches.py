@@ -238,8 +238,9 @@ class Branches:
         """Derive a path from the parent's: its own segment ends at the fork, the rest stays."""
         fork, (own, *rest) = branch.fork_seq, above
         if any(fork < segment.up_to < FOREVER for segment in rest):  # forked from the past
-            rest = [Segment(number, min(end, fork)) if end < FOREVER else Segment(number, end)
-                    for number, end in rest]  # fmt: skip
+            rest = [
+                Segment(number, end if end == FOREVER else min(end, fork)) for number, end in rest
+            ]
         is_live = tier not in _NEVER_LIVE and _is_live(connection, own.branch)
         parent = Segment(own.branch, FOREVER if is_live else fork)
         if is_live or _has_rows(connection, tier, parent):

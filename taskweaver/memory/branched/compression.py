@@ -15,9 +15,9 @@ from taskweaver.memory.branched.database import Database
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.oplog import OperationLog
 from taskweaver.memory.branched.types import TextModel
+from taskweaver.utils.text import unfenced
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 
 
 class Prompts:
@@ -123,9 +123,3 @@ class Compressor:
             if len(text) <= max_chars:
                 break
         return self.cut(text, max_chars)
-
-
-def unfenced(answer: str) -> str:
-    """Return a model's answer without the fence around it."""
-    match = _FENCE.fullmatch(answer)
-    return (match[1] if match else answer).strip()

@@ -10,10 +10,11 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from taskweaver.memory.branched.compression import Compressor, Prompts, unfenced
+from taskweaver.memory.branched.compression import Compressor, Prompts
 from taskweaver.memory.branched.digests import RECALL
 from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, Digest, Event, TextModel
+from taskweaver.utils.text import unfenced
 
 DIGEST_CHARS = 1200
 

@@ -18,6 +18,7 @@ from typing import Any
 from taskweaver.memory.branched.core import RESERVED
 from taskweaver.memory.branched.database import Database
 from taskweaver.memory.branched.errors import StoreUnwritable
+from taskweaver.utils.files import write_text
 
 _QUERIES = {
     "branches": "SELECT id, name, node_uid, parent_id, fork_seq, live, state FROM branches",
@@ -43,10 +44,8 @@ def write_page(database: Database, target: Path, *, title: str = "Memory") -> No
     Raises:
         StoreUnwritable: If the page cannot be written.
     """
-    partial = target.with_name(target.name + ".partial")
     try:
-        partial.write_text(build_page(database, title=title), "utf-8")
-        partial.replace(target)
+        write_text(target, build_page(database, title=title))
     except OSError as error:
         raise StoreUnwritable(f"{target} cannot be written: {error}") from error
 

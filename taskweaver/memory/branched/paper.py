@@ -18,6 +18,8 @@ from taskweaver.memory.branched.errors import StoreUnwritable, UnknownBranch
 from taskweaver.memory.branched.ingest import IDEA_TAG, idea_sections
 from taskweaver.memory.branched.operations import MemoryOperations
 from taskweaver.memory.branched.types import Branch, CoreEntry, Event, Record
+from taskweaver.utils.files import write_text
+from taskweaver.utils.text import fenced
 
 NOT_FOUND = "(not found in memory)"
 _LIMIT_CHARS, _LIMIT_ROWS = 400, 50
@@ -210,19 +212,13 @@ def _fields(data: Mapping[str, Any], names: Iterable[str]) -> str:
         title = name.replace("_", " ").capitalize()
         text = value if isinstance(value, str) else _plain(value)
         is_long = "\n" in text
-        lines.append(f"**{title}:**\n\n{_fenced(text)}\n" if is_long else f"**{title}:** {text}\n")
+        lines.append(f"**{title}:**\n\n{fenced(text)}\n" if is_long else f"**{title}:** {text}\n")
     return "\n".join(lines).rstrip()
 
 
 def _plain(value: object) -> str:
     indent = 2 if isinstance(value, Mapping | list) and len(str(value)) > 80 else None
     return json.dumps(value, ensure_ascii=False, indent=indent, sort_keys=True, default=str)
-
-
-def _fenced(text: str) -> str:
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}\n{text}\n{fence}"
 
 
 def _comparison(nodes: Sequence[Mapping[str, Any]]) -> str:
@@ -242,10 +238,7 @@ def _cell(value: object) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, "utf-8")
-        partial.replace(path)
+        write_text(path, text)
     except OSError as error:
         raise StoreUnwritable(f"{path} cannot be written: {error}") from error

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.memory.branched.compression import Prompts, unfenced
+from taskweaver.memory.branched.compression import Prompts
 from taskweaver.memory.branched.consolidation import Consolidation
 from taskweaver.memory.branched.core import DIGEST_KEY, RESERVED
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import CoreEntry, Pressure, PressureLevel, TextModel
+from taskweaver.utils.text import unfenced
 
 LEVELS: tuple[PressureLevel, ...] = ("low", "medium", "high", "critical")
 _LIST = re.compile(r"\[.*\]", re.DOTALL)

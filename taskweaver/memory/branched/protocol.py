@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.values import fields_of
 
 Step = Literal["write", "read", "maintain"]
 Check = Callable[[str, Any], Any]
@@ -79,7 +80,7 @@ def _records(path: str, value: Any) -> list[dict[str, Any]]:
         raise InvalidUpdate(path, 'must be a list like [{"text": "...", "tags": ["TAG"]}]')
     records = []
     for n, item in enumerate(items):
-        fields = _object(f"{path}[{n}]", item, {"text", "tags", "meta"})
+        fields = fields_of(f"{path}[{n}]", item, {"text", "tags", "meta"})
         if not isinstance(fields.get("text"), str) or not fields["text"].strip():
             raise InvalidUpdate(f"{path}[{n}].text", "must be a text that says something")
         records.append({**fields, "tags": _tags(f"{path}[{n}].tags", fields.get("tags"))})
@@ -92,7 +93,7 @@ def _changes(path: str, value: Any) -> list[dict[str, Any]]:
         raise InvalidUpdate(path, 'must be a list like [{"id": 7, "text": "..."}]')
     changes = []
     for n, item in enumerate(items):
-        fields = _object(f"{path}[{n}]", item, {"id", "text", "tags", "meta"})
+        fields = fields_of(f"{path}[{n}]", item, {"id", "text", "tags", "meta"})
         fields["id"] = values.whole(f"{path}[{n}].id", fields.get("id"))
         if fields.get("tags") is not None:
             fields["tags"] = _tags(f"{path}[{n}].tags", fields["tags"])
@@ -110,7 +111,7 @@ def _archival_search(path: str, value: Any) -> dict[str, Any]:
 
 def _search(path: str, value: Any) -> dict[str, Any]:
     fields = {"query": value} if isinstance(value, str) else value
-    fields = _object(path, fields, {"query", "k"})
+    fields = fields_of(path, fields, {"query", "k"})
     query = fields.get("query") or ""
     if not isinstance(query, str):
         raise InvalidUpdate(f"{path}.query", "must be a text")
@@ -132,7 +133,7 @@ def _event(path: str, value: Any) -> list[dict[str, Any]]:
 
 
 def _eviction(path: str, value: Any) -> dict[str, Any]:
-    fields = _object(path, value, {"ids", "kind", "oldest"})
+    fields = fields_of(path, value, {"ids", "kind", "oldest"})
     ids = fields.get("ids") or []
     if not isinstance(ids, list):
         raise InvalidUpdate(f"{path}.ids", "must be a list of event numbers")
@@ -148,16 +149,6 @@ def _wish(path: str, value: Any) -> bool:
     if not isinstance(value, bool | Mapping):
         raise InvalidUpdate(path, "must be true")
     return value is not False
-
-
-def _object(path: str, value: Any, known: set[str]) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidUpdate(path, f"must be an object with {', '.join(sorted(known))}")
-    unknown = [str(name) for name in value if name not in known]
-    if unknown:
-        allowed = ", ".join(sorted(known))
-        raise InvalidUpdate(path, f"has no field {', '.join(unknown)}; it has {allowed}")
-    return dict(value)
 
 
 def _tags(path: str, value: Any) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.ingest import read_text
+from taskweaver.memory.branched.values import fields_of
 from taskweaver.utils.files import parse_yaml
 
 WORKSPACE = PurePosixPath("/workspace")
@@ -99,7 +100,7 @@ def read_resource_file(path: Path) -> list[Item]:
         data = parse_yaml(read_text(path), path.name)
     except ValueError as error:
         raise InvalidUpdate(str(path), str(error)) from error
-    fields = _object(path.name, data, {*SOURCES, "items"})
+    fields = fields_of(path.name, data, {*SOURCES, "items"})
     sources = {
         (kind, source.name): source
         for kind in SOURCES
@@ -125,7 +126,7 @@ _SOURCE_FIELDS = {
 
 
 def _source(path: str, kind: str, entry: object) -> Source:
-    fields = _object(path, entry, _SOURCE_FIELDS[kind])
+    fields = fields_of(path, entry, _SOURCE_FIELDS[kind])
     name = _text(f"{path}.name", fields.get("name"))
     if kind == "local":
         origin = _text(f"{path}.host_path", fields.get("host_path"))
@@ -148,7 +149,7 @@ _ITEM_FIELDS = {
 
 
 def _item(path: str, entry: object, sources: Mapping[tuple[str, str], Source]) -> Item:
-    fields = _object(path, entry, _ITEM_FIELDS)
+    fields = fields_of(path, entry, _ITEM_FIELDS)
     class_ = _text(f"{path}.class", fields.get("class"))
     if class_ not in CLASSES:
         raise InvalidUpdate(f"{path}.class", f"must be one of {', '.join(CLASSES)}, not {class_!r}")
@@ -175,16 +176,6 @@ def _item(path: str, entry: object, sources: Mapping[tuple[str, str], Source]) -
     )
     name = _text(f"{path}.name", fields.get("name"))
     return Item(name, class_, sources[key], place, str(fields.get("notes") or ""), limits, files)
-
-
-def _object(path: str, value: object, known: set[str]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidUpdate(path, f"must be an object with {', '.join(sorted(known))}")
-    unknown = [str(name) for name in value if name not in known]
-    if unknown:
-        allowed = ", ".join(sorted(known))
-        raise InvalidUpdate(path, f"has no field {', '.join(unknown)}; it has {allowed}")
-    return value
 
 
 def _list(path: str, value: object) -> list[Any]:

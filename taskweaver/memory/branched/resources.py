@@ -16,6 +16,7 @@ from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.ingest import keep_record, read_text
 from taskweaver.memory.branched.operations import MemoryOperations
 from taskweaver.memory.branched.resource_file import WORKSPACE, Item, read_resource_file
+from taskweaver.utils.files import write_json
 
 RESOURCE_TAG = "RESOURCE_ITEM"
 SNAPSHOT_FILE = "resource_snapshot.json"
@@ -221,10 +222,7 @@ def update_resource_snapshot_if_changed(
         return False
     persist_resource_snapshot(memory, snapshot, branch_id=branch_id, previous_digest=kept or "")
     if folder is not None:
-        text = json.dumps(asdict(snapshot), ensure_ascii=False, indent=2)
-        partial = folder / f"{SNAPSHOT_FILE}.partial"
-        partial.write_text(text, "utf-8")
-        partial.replace(folder / SNAPSHOT_FILE)
+        write_json(folder / SNAPSHOT_FILE, asdict(snapshot))
     return True
 
 

@@ -75,12 +75,15 @@ class Turns:
 
         return self._database.write(act)
 
-    def load(self, branch_id: str, *, at: int | None = None) -> list[StoredRound]:
+    def load(
+        self, branch_id: str, *, at: int | None = None, with_posts: bool = True
+    ) -> list[StoredRound]:
         """Return the rounds a branch sees, oldest first, those of its ancestors too.
 
         Args:
             branch_id: The branch.
             at: See the state at this number; None for the present.
+            with_posts: Whether to read what was said in them.
 
         Raises:
             UnknownBranch: If there is no such branch.
@@ -92,7 +95,8 @@ class Turns:
                     list(self._rows(connection, branch_id, "rounds", "id, user_query", at))
                 )
             }
-            posts = list(self._rows(connection, branch_id, "posts", "round_seq, body", at))
+            bodies = self._rows(connection, branch_id, "posts", "round_seq, body", at)
+            posts = list(bodies) if with_posts else []
             ends = list(self._rows(connection, branch_id, "round_ends", "round_seq, state", at))
         for _, round_seq, body in reversed(posts):
             if round_seq in rounds:

@@ -18,6 +18,21 @@ _LONGEST_S = 1e11
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+def fields_of(path: str, value: Any, known: set[str]) -> dict[str, Any]:
+    """Return an object's fields.
+
+    Raises:
+        InvalidUpdate: If it is no object, or has a field that is not known.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidUpdate(path, f"must be an object with {', '.join(sorted(known))}")
+    unknown = [str(name) for name in value if name not in known]
+    if unknown:
+        allowed = ", ".join(sorted(known))
+        raise InvalidUpdate(path, f"has no field {', '.join(unknown)}; it has {allowed}")
+    return dict(value)
+
+
 class Values:
     """Checks and cleans values on their way into the store."""
 

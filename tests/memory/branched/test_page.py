@@ -86,8 +86,9 @@ def test_the_page_grows_with_the_file_and_not_with_the_depth(open_memory: Open) 
 
 
 def test_a_page_that_cannot_be_written_is_said(memory: MemoryManager, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnwritable):
-        memory.write_page(tmp_path / "none" / "page.html")
+        memory.write_page(tmp_path / "file" / "page.html")
 
 
 @pytest.fixture
