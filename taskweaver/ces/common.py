@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from taskweaver.ces.footprint import Footprint
+
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
 Stream = Literal["stdout", "stderr"]
 OutputHandler = Callable[[Stream, str], None]
@@ -83,8 +85,31 @@ class ExecutionResult:
         return (self.error or self.status).strip().rpartition("\n")[2]
 
 
+class Snapshot(Protocol):
+    """The state of a kernel at one moment, from which others start. Close it."""
+
+    @property
+    def footprint(self) -> Footprint:
+        """The memory it takes up."""
+        ...
+
+    def close(self) -> None:
+        """Give it up; kernels that started from it live on."""
+        ...
+
+
 class Client(Protocol):
     """One session's kernel."""
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether it started with the variables of another kernel."""
+        ...
+
+    @property
+    def footprint(self) -> Footprint:
+        """The memory it takes up; zeros when it does not run."""
+        ...
 
     @property
     def state(self) -> str:
@@ -129,6 +154,14 @@ class Client(Protocol):
         """
         ...
 
+    def snapshot(self) -> Snapshot:
+        """Keep the state of this moment; a caller that comes while a cell runs waits.
+
+        Raises:
+            ForkRefused: If something that runs or is open does not survive a fork; says what.
+        """
+        ...
+
     def interrupt(self) -> None:
         """Interrupt the running cell, from any thread; nothing happens when none runs."""
         ...
@@ -161,6 +194,22 @@ class Manager(Protocol):
         cwd: Path | str | None = None,
     ) -> Client:
         """Return the client of a session, made on first call."""
+        ...
+
+    def fork_session_client(
+        self,
+        snapshot: Snapshot,
+        session_id: str,
+        env_id: str | None = None,
+        session_dir: Path | str | None = None,
+        cwd: Path | str | None = None,
+    ) -> Client:
+        """Return a client whose kernel has the variables of a snapshot.
+
+        Raises:
+            ForkRefused: If the snapshot is gone, or there is no room for another process.
+            KernelStartFailed: If the forked kernel does not answer.
+        """
         ...
 
     def get_kernel_mode(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from taskweaver.errors import TaskWeaverError
 
 
@@ -25,6 +27,18 @@ class KernelError(TaskWeaverError):
 
 class KernelStartFailed(KernelError):
     """The kernel process did not come up."""
+
+
+class ForkRefused(KernelError):
+    """A kernel cannot be forked now.
+
+    Attributes:
+        reasons: Why, a phrase each.
+    """
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__(f"The kernel cannot be forked: {'; '.join(reasons)}.")
+        self.reasons = list(reasons)
 
 
 class KernelBusy(KernelError):

@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.artifacts import accept
 from taskweaver.ces.channel import Exchange, KernelChannel
 from taskweaver.ces.common import CellStatus, ExecutionResult, OutputHandler
-from taskweaver.ces.errors import KernelClosed, KernelStartFailed, PluginLoadFailed
+from taskweaver.ces.errors import (
+    ForkRefused,
+    KernelClosed,
+    KernelStartFailed,
+    PluginLoadFailed,
+)
+from taskweaver.ces.footprint import Footprint, footprint
+from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import KernelProcess
+from taskweaver.ces.process import KernelHome, KernelProcess
+from taskweaver.ces.snapshot import KernelSnapshot
+from taskweaver.ces.template import Expectation, Template
 
 _SLICE_S = 0.25
 _SECOND_INTERRUPT_S = 2.0
@@ -54,11 +63,28 @@ class Kernel:
         state: ``not started``, ``starting``, ``ready``, ``busy``, ``restarting`` or ``stopped``.
     """
 
-    def __init__(self, place: KernelPlace, limits: KernelLimits, launcher: Executor) -> None:
+    def __init__(
+        self,
+        place: KernelPlace,
+        limits: KernelLimits,
+        launch: Callable[[KernelPlace], Future[KernelProcess]],
+        origin: KernelSnapshot | None = None,
+    ) -> None:
+        """Prepare a kernel; nothing runs yet unless it comes from a snapshot.
+
+        Args:
+            place: Where it belongs.
+            limits: What it may use.
+            launch: Starts a process in the background.
+            origin: Fork it off a snapshot, with all its variables.
+
+        Raises:
+            ForkRefused: If it cannot be forked off the snapshot.
+        """
         self.state = "not started"
         self._place = place
         self._limits = limits
-        self._launcher = launcher
+        self._launch_process = launch
         self._one_cell = threading.RLock()
         self._starting: Future[KernelProcess] | None = None
         self._starting_lock = threading.Lock()
@@ -67,19 +93,20 @@ class Kernel:
         self._session_vars: dict[str, str] = {}
         self._interrupted_at: float | None = None
         self._is_closed = False
+        self.is_forked = origin is not None
+        if origin is not None:
+            self._take_over(origin)
 
     def start(self) -> None:
         """Start the process in the background."""
-        if not self._is_closed:
+        if not self._is_closed and self._running is None:
             self._launch()
 
     def _launch(self) -> Future[KernelProcess]:
         with self._starting_lock:
             if self._starting is None:
                 self.state = "starting"
-                self._starting = self._launcher.submit(
-                    KernelProcess, self._place.cwd, self._place.log_path, self._limits
-                )
+                self._starting = self._launch_process(self._place)
             return self._starting
 
     def execute(self, exec_id: str, code: str, on_output: OutputHandler | None) -> ExecutionResult:
@@ -108,7 +135,10 @@ class Kernel:
         """
         with self._one_cell:
             operation = {"op": "load", "name": name, "source": source, "config": dict(config)}
-            error = self._ask(self._ready(), operation).get("error")
+            running = self._ready()
+            if self._plugins.get(name) == operation:
+                return  # it came with the fork, with its state
+            error = self._ask(running, operation).get("error")
             if error:
                 raise PluginLoadFailed(f"Plugin {name!r}: {error}")
             self._plugins[name] = operation
@@ -125,6 +155,43 @@ class Kernel:
             self._session_vars.update({name: str(value) for name, value in values.items()})
             if self._running is not None:
                 self._ask(self._running, {"op": "variables", "values": self._session_vars})
+
+    def snapshot(self) -> KernelSnapshot:
+        """Keep the state of this moment: a sleeping process from which kernels are forked.
+
+        Raises:
+            ForkRefused: If something that runs or is open does not survive a fork; says what.
+        """
+        with self._one_cell:
+            running = self._running
+            if running is None or not running.process.is_alive:
+                raise ForkRefused(["it is not running"])
+            with KernelHome() as home, Expectation(home.folder) as expected:
+                birth = Birth(str(expected.path), str(self._place.log_path))
+                refused = self._ask(running, {"op": "snapshot", "birth": asdict(birth)})
+                if refused:
+                    raise ForkRefused(refused["refused"])
+                timeout_s = self._limits.start_timeout_s
+                arrival = expected.arrive(running.process.death_fd, timeout_s)
+            template = Template(arrival, timeout_s)
+            return KernelSnapshot(template, dict(self._plugins), dict(self._session_vars))
+
+    def _take_over(self, origin: KernelSnapshot) -> None:
+        process = origin.template.spawn(self._place.cwd, self._place.log_path)
+        self._plugins = dict(origin.plugins)
+        self._session_vars = dict(origin.session_vars)
+        try:
+            self._greet(self._adopt(process))
+        except BaseException:
+            self._discard()
+            raise
+        self.state = "ready"
+
+    @property
+    def footprint(self) -> Footprint:
+        """The memory it takes up; zeros when it does not run."""
+        running = self._running
+        return Footprint() if running is None else footprint(running.process.pid)
 
     def interrupt(self) -> None:
         """Interrupt the running cell, if one runs."""

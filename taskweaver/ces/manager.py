@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.common import ExecutionResult, Manager, OutputHandler
+from taskweaver.ces.common import ExecutionResult, Manager, OutputHandler, Snapshot
+from taskweaver.ces.footprint import Footprint
 from taskweaver.ces.kernel import Kernel, KernelPlace
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import sweep_folders
+from taskweaver.ces.process import KernelProcess, start_kernel, sweep_folders
+from taskweaver.ces.snapshot import KernelSnapshot
+from taskweaver.ces.zygote import Zygote
 from taskweaver.config.known_keys import BY_NAME
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
@@ -58,6 +61,20 @@ class KernelClient:
         """Interrupt the running cell."""
         self._kernel.interrupt()
 
+    def snapshot(self) -> KernelSnapshot:
+        """Keep the state of this moment; other kernels can start from it."""
+        return self._kernel.snapshot()
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether it started with the variables of another kernel."""
+        return self._kernel.is_forked
+
+    @property
+    def footprint(self) -> Footprint:
+        """The memory it takes up."""
+        return self._kernel.footprint
+
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; return its name there."""
         name = Path(filename).name
@@ -73,9 +90,10 @@ class KernelClient:
 class KernelManager:
     """Owner of the kernels of an application, and of the thread that starts them."""
 
-    def __init__(self, env_dir: Path, limits: KernelLimits) -> None:
+    def __init__(self, env_dir: Path, limits: KernelLimits, *, is_warm: bool) -> None:
         self._env_dir = env_dir
         self._limits = limits
+        self._zygote = Zygote(limits, env_dir / "warm.log") if is_warm else None
         self._launcher: ThreadPoolExecutor | None = None
         self._clients: dict[str, KernelClient] = {}
 
@@ -86,8 +104,16 @@ class KernelManager:
     def _launching(self) -> ThreadPoolExecutor:
         if self._launcher is None:
             self._launcher = ThreadPoolExecutor(1, thread_name_prefix="kernel-launcher")
+            if self._zygote is not None:
+                self._launcher.submit(self._zygote.prepare)
             self._launcher.submit(sweep_folders)
         return self._launcher
+
+    def _launch(self, place: KernelPlace) -> Future[KernelProcess]:
+        where = (place.cwd, place.log_path)
+        if self._zygote is not None:
+            return self._launching().submit(self._zygote.start, *where)
+        return self._launching().submit(start_kernel, *where, self._limits)
 
     def clean_up(self) -> None:
         """Stop every kernel, then the launcher thread."""
@@ -96,6 +122,8 @@ class KernelManager:
             client.stop()
         launcher, self._launcher = self._launcher, None
         if launcher is not None:
+            if self._zygote is not None:
+                launcher.submit(self._zygote.close)
             launcher.shutdown(wait=True)
 
     def get_session_client(
@@ -116,11 +144,45 @@ class KernelManager:
         kept = self._clients.get(session_id)
         if kept is not None and kept.state != "stopped":
             return kept
+        return self._add(session_id, env_id, session_dir, cwd, None)
+
+    def fork_session_client(
+        self,
+        snapshot: Snapshot,
+        session_id: str,
+        env_id: str | None = None,
+        session_dir: Path | str | None = None,
+        cwd: Path | str | None = None,
+    ) -> KernelClient:
+        """Return a client whose kernel has the variables of a snapshot.
+
+        Args:
+            snapshot: What `KernelClient.snapshot` gave.
+            session_id: Its id; it must be new.
+            env_id: As for `get_session_client`.
+            session_dir: As for `get_session_client`.
+            cwd: As for `get_session_client`.
+
+        Raises:
+            ForkRefused: If the snapshot is gone, or there is no room for another process.
+            KernelStartFailed: If the forked kernel does not answer.
+        """
+        assert isinstance(snapshot, KernelSnapshot)
+        return self._add(session_id, env_id, session_dir, cwd, snapshot)
+
+    def _add(
+        self,
+        session_id: str,
+        env_id: str | None,
+        session_dir: Path | str | None,
+        cwd: Path | str | None,
+        origin: KernelSnapshot | None,
+    ) -> KernelClient:
         folder = Path(session_dir or self._env_dir / "sessions" / session_id)
         where = Path(cwd or folder / "cwd")
         where.mkdir(parents=True, exist_ok=True)
         place = KernelPlace(env_id or "local", session_id, where, folder / "kernel.log")
-        client = KernelClient(Kernel(place, self._limits, self._launching()), where)
+        client = KernelClient(Kernel(place, self._limits, self._launch, origin), where)
         self._clients[session_id] = client
         return client
 
@@ -151,12 +213,13 @@ _LIMIT_KEYS = (
 
 
 def code_execution_service_factory(
-    env_dir: Path | str, *, limits: KernelLimits | None = None
+    env_dir: Path | str, *, limits: KernelLimits | None = None, is_warm: bool = False
 ) -> Manager:
     """Return an owner of kernels.
 
     Args:
         env_dir: Where sessions without a folder of their own keep their files.
         limits: What kernels may use; None takes the defaults of the configuration.
+        is_warm: Keep a process with the usual libraries, from which kernels start faster.
     """
-    return KernelManager(Path(env_dir), limits or default_limits())
+    return KernelManager(Path(env_dir), limits or default_limits(), is_warm=is_warm)

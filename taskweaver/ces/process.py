@@ -1,20 +1,23 @@
-"""One kernel process: started, watched, interrupted, and ended with all it started.
+"""One kernel process: watched, interrupted, and ended with all it started.
 
-The kernel asks the system to be killed when the thread that started it ends, so kernels are
-started from the launcher thread of their manager, which lives as long as they may. Children of
-a kernel that made sessions of their own are found by the mark in their environment when the
-kernel is stopped or found dead. When this process itself is killed, such children survive.
+A kernel is started by `start_kernel`, or forked by a `Template`. One that is started asks the
+system to be killed when the thread that started it ends, so kernels are started from the launcher
+thread of their manager, which lives as long as they may. Children of a kernel that made sessions
+of their own are found by the mark in their environment when the kernel is stopped or found dead.
+When this process itself is killed, such children survive.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,78 +32,185 @@ _FOLDER = "tw-"
 """Private folders are called this, the owner's process id, and something random."""
 
 
+_OWNED: set[int] = set()
+"""Process ids that have a handle: they are ended by it. A forked one carries its parent's mark."""
+
+
+class ProcessHandle:
+    """A process that runs, by its pidfd: it never means another process with the same number.
+
+    Attributes:
+        pid: Process id.
+        death_fd: Readable when the process has ended, so that waiting for it can be combined.
+    """
+
+    def __init__(self, pid: int, death_fd: int) -> None:
+        self.pid = pid
+        self.death_fd = death_fd
+        _OWNED.add(pid)
+
+    def has_ended(self, within_s: float = 0.0) -> bool:
+        """Return whether the process ends within a time."""
+        poll = select.poll()
+        poll.register(self.death_fd, select.POLLIN)
+        return bool(poll.poll(within_s * 1000))
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal; nothing happens when the process has ended."""
+        if not self.has_ended():
+            signal.pidfd_send_signal(self.death_fd, number)
+
+    def close(self) -> None:
+        """Give the handle back."""
+        _OWNED.discard(self.pid)
+        os.close(self.death_fd)
+
+
 class KernelProcess:
     """A running kernel process and its private folder of sockets.
 
     Attributes:
+        id: Marks the processes it starts.
         pid: Process id.
         connection: Addresses and key, as in a Jupyter connection file.
         log_path: Where the process's own output goes: crashes, messages of native libraries.
     """
 
-    def __init__(self, cwd: Path, log_path: Path, limits: KernelLimits) -> None:
-        """Start a kernel; it is not ready yet.
+    def __init__(
+        self,
+        home: KernelHome,
+        log_path: Path,
+        handle: ProcessHandle,
+        exit_code: Callable[[], int | None],
+        lifeline: socket.socket | None = None,
+    ) -> None:
+        """Take charge of a process.
 
-        Raises:
-            OSError: If the process cannot be started.
+        Args:
+            home: Its place.
+            log_path: Its log.
+            handle: The process.
+            exit_code: Collects its exit code once it has ended, negative for a signal; None when
+                nobody knows.
+            lifeline: Connection whose end is the process's end.
         """
-        self.id = create_id("kernel")
+        self.id = home.id
+        self.connection = home.connection
         self.log_path = log_path
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
-        try:
-            file, self.connection = _write_connection(self._folder)
-            log_path.parent.mkdir(parents=True, exist_ok=True)
-            with log_path.open("ab") as log:
-                self._process = subprocess.Popen(
-                    python_command(*_arguments(file, limits)),
-                    cwd=cwd,
-                    env=kernel_environment(self.id),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-        except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            raise
-        self.pid = self._process.pid
-        # Readable when the process ends, so that waiting for a reply also notices a death.
-        self.death_fd = os.pidfd_open(self.pid)
+        self.pid = handle.pid
+        self.death_fd = handle.death_fd
+        self._home = home
+        self._handle = handle
+        self._exit_code = exit_code
+        self._lifeline = lifeline
 
     @property
     def is_alive(self) -> bool:
         """Whether the process runs."""
-        return self._process.poll() is None
+        return not self._handle.has_ended()
 
     def exit_text(self) -> str:
         """Say how the process ended."""
-        code = self._process.poll()
-        if code is None:
+        if self.is_alive:
             return "it still runs"
+        code = self._exit_code()
+        if code is None:
+            return "it ended"
         if code < 0:
             return f"killed by {signal.Signals(-code).name}"
         return f"exit status {code}"
 
     def interrupt(self) -> None:
         """Send the kernel a SIGINT."""
-        if self.is_alive:
-            os.kill(self.pid, signal.SIGINT)
+        self._handle.send(signal.SIGINT)
 
     def kill(self) -> None:
         """Kill the process."""
-        self._process.kill()
+        self._handle.send(signal.SIGKILL)
 
     def end(self, grace_s: float) -> None:
         """Wait for the process to end by itself, then kill it and everything it started."""
         try:
-            self._process.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(_KILL_WAIT_S)
+            if not self._handle.has_ended(grace_s):
+                self.kill()
+                self._handle.has_ended(_KILL_WAIT_S)
+            self._exit_code()
         finally:
-            os.close(self.death_fd)
+            self._handle.close()
+            if self._lifeline is not None:
+                self._lifeline.close()
             _kill_marked(self.id)
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._home.remove()
+
+
+class KernelHome:
+    """The private folder of a process: its sockets, and the file that names them.
+
+    Attributes:
+        id: Mark of the processes started by the one that lives here.
+        folder: The folder; nobody else can look into it.
+        file: The Jupyter connection file.
+        connection: What the file says.
+    """
+
+    def __init__(self) -> None:
+        self.id = create_id("kernel")
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
+        try:
+            self.file, self.connection = _write_connection(self.folder)
+        except BaseException:
+            self.remove()
+            raise
+
+    def remove(self) -> None:
+        """Delete the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> KernelHome:
+        """Return the home itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Delete the folder."""
+        self.remove()
+
+
+def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProcess:
+    """Start a kernel; it is not ready yet.
+
+    Raises:
+        OSError: If the process cannot be started.
+    """
+    home = KernelHome()
+    try:
+        process = start("kernel", home.file, home.id, limits, cwd=cwd, log_path=log_path)
+    except BaseException:
+        home.remove()
+        raise
+    handle = ProcessHandle(process.pid, os.pidfd_open(process.pid))
+    return KernelProcess(home, log_path, handle, process.poll)
+
+
+def start(
+    kind: str, place: Path, id_: str, limits: KernelLimits, *, cwd: Path, log_path: Path
+) -> subprocess.Popen[bytes]:
+    """Start a process of the launcher's, see `inkernel.launcher`.
+
+    Raises:
+        OSError: If the process cannot be started.
+    """
+    numbers = (os.getpid(), limits.memory_limit_bytes, limits.output_limit_bytes)
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    with log_path.open("ab") as log:
+        return subprocess.Popen(
+            python_command(kind, str(place), *map(str, numbers)),
+            cwd=cwd,
+            env=kernel_environment(id_),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
 
 
 def sweep_folders() -> None:
@@ -109,11 +219,6 @@ def sweep_folders() -> None:
         owner = folder.name.removeprefix(_FOLDER).partition("-")[0]
         if owner.isdigit() and not psutil.pid_exists(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)  # another user's stays
-
-
-def _arguments(file: Path, limits: KernelLimits) -> Sequence[str]:
-    numbers = (os.getpid(), limits.memory_limit_bytes, limits.output_limit_bytes)
-    return [str(file), *map(str, numbers)]
 
 
 def _write_connection(folder: Path) -> tuple[Path, dict[str, Any]]:
@@ -129,11 +234,12 @@ def _write_connection(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def _kill_marked(kernel_id: str) -> None:
-    """Kill every process whose environment carries the kernel's mark."""
+    """Kill every process whose environment carries the kernel's mark, and that nobody here owns."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get("TASKWEAVER_KERNEL_ID") == kernel_id:
+            is_marked = process.environ().get("TASKWEAVER_KERNEL_ID") == kernel_id
+            if is_marked and process.pid not in _OWNED:
                 process.kill()
                 found.append(process)
         except (psutil.Error, OSError):

@@ -7,6 +7,8 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 - ``variables``: ``values`` plugins may read.
 - ``load``: ``name``, ``source``, ``config`` of a plugin. Report: ``error`` or none.
 - ``test``: ``name`` of a loaded plugin. Report: ``failures``.
+- ``snapshot``: the fields of a `Birth`; the kernel forks a template. Report: ``refused``, the
+  reasons why it does not, or nothing.
 
 The report comes back in the reply's ``user_expressions`` under the same name, whether or not the
 code failed (IPython itself evaluates expressions only after success).
@@ -14,12 +16,16 @@ code failed (IPython itself evaluates expressions only after success).
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import json
 import os
+import random
 import signal
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel  # noqa: TID253 - this module runs inside the kernel
@@ -27,12 +33,15 @@ from ipykernel.kernelapp import IPKernelApp  # noqa: TID253
 from ipykernel.zmqshell import ZMQInteractiveShell  # noqa: TID253
 from traitlets.config import Config
 
+from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.birth import Birth, announce
 from taskweaver.ces.inkernel.context import KernelPluginContext
 from taskweaver.ces.inkernel.display import FilePublisher, QuietDisplayHook
 from taskweaver.ces.inkernel.namespace import add_usual_names, configure_libraries
-from taskweaver.ces.inkernel.output import BUDGET
+from taskweaver.ces.inkernel.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.report import make_report, to_json
+from taskweaver.ces.inkernel.safety import ForkSafety
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.register import RegisteredPlugin, collect
 
@@ -60,11 +69,15 @@ class CellKernel(IPythonKernel):
         self._cwd = os.getcwd()  # noqa: PTH109 - goes to os.chdir
         self._value: Any = None
         self._streams = (sys.stdout, sys.stderr)
+        self._templates: list[int] = []
+        self._safety: ForkSafety | None = None
+        self._numbers: Any = None
         self._operations: dict[str, Callable[[Payload], Payload]] = {
             "session": self._set_session,
             "variables": self._set_variables,
             "load": self._load,
             "test": self._test,
+            "snapshot": self._snapshot,
         }
         # A cell that calls them would end the kernel after a successful reply.
         for name in ("exit", "quit"):
@@ -82,7 +95,10 @@ class CellKernel(IPythonKernel):
         **kwargs: Any,
     ) -> dict[str, Any]:
         """Run a request of ours; see the module's text for its form."""
+        if self._safety is None:
+            self._begin()
         payload: Payload = json.loads((user_expressions or {}).get("taskweaver", "{}"))
+        self._templates = [pid for pid in self._templates if _is_running(pid)]
         operation = self._operations.get(payload.get("op", ""))
         if operation is not None:
             report = operation(payload)
@@ -94,6 +110,12 @@ class CellKernel(IPythonKernel):
             report = self._report()
         reply["user_expressions"] = {"taskweaver": to_json(report)}
         return reply
+
+    def _begin(self) -> None:
+        """Take note, before the first request, of what is the kernel's own."""
+        self._safety = ForkSafety()
+        if self._numbers is not None:
+            random.setstate(self._numbers)
 
     def _keep_value(self, result: Any) -> None:
         self._value = getattr(result, "result", None)
@@ -155,11 +177,83 @@ class CellKernel(IPythonKernel):
                 failures.append(f"{test.name}: {traceback.format_exc(limit=-3)}")
         return {"failures": failures}
 
+    def _snapshot(self, payload: Payload) -> Payload:
+        reasons = self._safety.reasons() if self._safety else []
+        if reasons:
+            return {"refused": reasons}
+        # Forked from the event loop itself: no frame of a request may be left half done there.
+        asyncio.get_running_loop().call_soon(self._fork_template, Birth(**payload["birth"]))
+        return {}
 
-def make_app(connection_file: str, output_limit_bytes: int) -> IPKernelApp:
-    """Return a kernel application that is ready to start."""
+    def _fork_template(self, birth: Birth) -> None:
+        try:
+            self._templates.append(template.snapshot(birth))
+        except OSError as error:
+            announce(birth.socket, {"error": str(error.strerror)}).close()
+
+    def inherit(self, parent: CellKernel, numbers: Any) -> None:
+        """Take over what makes up a session from the kernel this one was forked from.
+
+        Args:
+            parent: That kernel.
+            numbers: State of the random generator; a kernel that starts draws from it.
+        """
+        self._numbers = numbers
+        self._context = parent._context
+        self._plugins = parent._plugins
+        shell: Any = self.shell
+        before: Any = parent.shell
+        shell.execution_count = before.execution_count
+        for old, new in zip(parent._streams, self._streams, strict=True):
+            if isinstance(old, LimitedStream):
+                old.heir = new
+
+
+def _is_running(child: int) -> bool:
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == 0
+    except ChildProcessError:
+        return False  # a cell has waited for all children
+
+
+def make_app(
+    connection_file: str, output_limit_bytes: int, parent: IPKernelApp | None = None
+) -> IPKernelApp:
+    """Return a kernel application that is ready to start.
+
+    Args:
+        connection_file: Where it listens.
+        output_limit_bytes: What a cell may print.
+        parent: Application of the kernel this process was forked from; its variables are kept.
+    """
     BUDGET.limit_bytes = output_limit_bytes
     BUDGET.renew()
+    ARTIFACTS.folder = Path.cwd()
+    if parent is not None:
+        _retire(parent)
+    app = IPKernelApp.instance(config=_config(connection_file))
+    if parent is not None:
+        shell: Any = parent.shell
+        app.user_ns = shell.user_ns
+    numbers = random.getstate()
+    app.initialize([])
+    kernel: Any = app.kernel
+    if parent is not None:
+        kernel.inherit(parent.kernel, numbers)
+    return app
+
+
+def _retire(app: IPKernelApp) -> None:
+    """Make room for another application in a forked process; nothing of this one's is closed."""
+    iopub: Any = app.iopub_thread
+    for closing in (app.close, app.cleanup_connection_file, iopub.stop):
+        atexit.unregister(closing)
+    for kind in (IPKernelApp, CellKernel, CellShell):
+        kind.clear_instance()
+    asyncio.set_event_loop(asyncio.new_event_loop())
+
+
+def _config(connection_file: str) -> Config:
     config = Config()
     config.IPKernelApp.connection_file = connection_file
     config.IPKernelApp.kernel_class = CellKernel
@@ -173,6 +267,4 @@ def make_app(connection_file: str, output_limit_bytes: int) -> IPKernelApp:
     config.HistoryManager.enabled = False
     config.Completer.use_jedi = False
     config.IPythonKernel._execute_sleep = 0.0  # noqa: SLF001 - configurable under this name
-    app = IPKernelApp.instance(config=config)
-    app.initialize([])
-    return app
+    return config

@@ -1,4 +1,8 @@
-"""Starts the kernel process: ``python -m <this> CONNECTION_FILE PARENT_PID MEMORY OUTPUT``."""
+"""Starts a process for kernels: ``python -m <this> KIND PLACE PARENT_PID MEMORY OUTPUT``.
+
+KIND is ``kernel``, and PLACE its connection file; or ``template``, and PLACE the socket at which
+it is expected. A kernel of a template's goes through here too, in the forked process.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +11,57 @@ import os
 import resource
 import signal
 import sys
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
     """Run a kernel until it is told to stop or its owner is gone."""
-    file, parent, memory, output = sys.argv[1], *map(int, sys.argv[2:5])
+    kind, place = sys.argv[1:3]
+    parent, memory, output = map(int, sys.argv[3:6])
     _tie_to(parent)
     if memory:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     from taskweaver.ces.inkernel.kernel import make_app
+    from taskweaver.ces.inkernel.template import Reborn, warm
 
-    app = make_app(file, output)
+    app: Any = None
+    if kind == "template":
+        reborn: Reborn | None = warm(place)
+    else:
+        app, reborn = make_app(place, output), None
     sys.path.append(os.getcwd())  # noqa: PTH109 - a text is what sys.path holds
-    app.start()
+    while True:
+        if reborn is not None:
+            birth, lifeline = reborn.birth, reborn.lifeline  # noqa: F841 - open as long as we live
+            _settle(birth.cwd, birth.kernel_id)
+            app = make_app(birth.connection_file, output, app)
+        try:
+            app.start()
+        except Reborn as again:
+            reborn = again
+        else:
+            return
+
+
+def _settle(cwd: str, kernel_id: str) -> None:
+    """Make a forked process at home where it belongs."""
+    before = os.getcwd()  # noqa: PTH109 - a text is what sys.path holds
+    os.chdir(cwd)
+    sys.path[:] = [cwd if entry == before else entry for entry in sys.path]
+    os.environ["TASKWEAVER_KERNEL_ID"] = kernel_id
 
 
 def _tie_to(parent: int) -> None:
-    """Have the system kill this process when its owner ends, and adopt orphaned grandchildren.
+    """Have the system kill this process when its owner ends.
 
     Where there is no such call, ipykernel's own watch on its parent remains.
     """
     if sys.platform == "linux":
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         raise SystemExit("the owner of this kernel has ended")
 

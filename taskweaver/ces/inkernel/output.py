@@ -48,8 +48,13 @@ class OutputBudget:
             self.dropped_chars += len(text) - len(allowed)
         return allowed
 
+    def free(self) -> None:
+        """Drop the lock in a forked process, where the thread that held it does not exist."""
+        self._lock = threading.Lock()
+
 
 BUDGET = OutputBudget()
+os.register_at_fork(after_in_child=BUDGET.free)
 
 
 def _encodable(text: str) -> str:
@@ -60,9 +65,13 @@ class LimitedStream(OutStream):
     """A kernel's stdout or stderr that keeps to the budget and flushes only what was written."""
 
     _is_dirty = False
+    heir: Any = None
+    """The stream that took this one's place when its process was forked."""
 
     def write(self, string: str) -> int:
         """Print what the budget allows; return the length of the whole."""
+        if self.heir is not None:
+            return int(self.heir.write(string))
         if not isinstance(string, str):
             raise TypeError(f"write() argument must be str, not {type(string).__name__}")
         allowed = BUDGET.take(string)
@@ -73,6 +82,8 @@ class LimitedStream(OutStream):
 
     def flush(self) -> None:
         """Send what was written; hand nothing over when there is nothing."""
+        if self.heir is not None:
+            self.heir.flush()
         if self._is_dirty:
             self._is_dirty = False
             super().flush()

@@ -1,0 +1,115 @@
+"""Runs in a process that was forked off: cuts it loose from its parent, and has it announced.
+
+A forked process has its parent's open files, sockets and event queues, and writes to an inherited
+event queue reach the parent too. So all of them are replaced before anything else runs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import stat
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """What a forked process is told about itself.
+
+    Attributes:
+        socket: Where it is expected; see `announce`.
+        log: File for what it prints outside of cells.
+        kernel_id: Mark of the processes it starts; empty for a template.
+        connection_file: Addresses a kernel listens on; empty for a template.
+        cwd: Its working directory; empty keeps the present one.
+    """
+
+    socket: str
+    log: str
+    kernel_id: str = ""
+    connection_file: str = ""
+    cwd: str = ""
+
+
+def fork(birth: Birth) -> tuple[int, socket.socket | None]:
+    """Fork this process.
+
+    Returns:
+        In the parent the child's process id, and None. In the child 0, and the connection to the
+        one who expects it.
+
+    Raises:
+        OSError: If the system has no room for another process.
+    """
+    pid = os.fork()
+    if pid:
+        return pid, None
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _cut_loose(birth.log)
+    return 0, announce(birth.socket, {"pid": os.getpid()})
+
+
+def announce(path: str, message: dict[str, Any]) -> socket.socket:
+    """Connect to the one who expects this process, and hand over a handle of it.
+
+    The handle is a pidfd: it works across process id namespaces and never means another process.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(path)
+    handle = os.pidfd_open(os.getpid())
+    socket.send_fds(connection, [json.dumps(message).encode() + b"\n"], [handle])
+    os.close(handle)
+    return connection
+
+
+def die_with(connection: socket.socket) -> None:
+    """Have the system kill this process when the other end of a connection is closed.
+
+    Nothing may be sent on it from now on: that would count as its end.
+    """
+    fcntl.fcntl(connection, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(connection, fcntl.F_GETFL)
+    fcntl.fcntl(connection, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+
+def _cut_loose(log: str) -> None:
+    """Replace all open files: output goes to the log, the rest nowhere.
+
+    The numbers stay taken, because objects of the parent's that live on here may close them.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers are wanted
+        try:
+            if fd in {1, 2}:
+                os.dup2(output, fd)
+            elif is_only_read(fd):
+                _reopen(fd)
+            elif fd not in {nowhere, output}:
+                os.dup2(nowhere, fd, inheritable=fd == 0)
+        except OSError:
+            continue  # the listing's own, closed by now
+    os.close(nowhere)
+    os.close(output)
+
+
+def is_only_read(fd: int) -> bool:
+    """Return whether this is a file on disk that nobody writes to through this number."""
+    kind = os.fstat(fd).st_mode
+    access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    return access == os.O_RDONLY and (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
+
+
+def _reopen(fd: int) -> None:
+    """Open a file anew at the same place: a forked file would share the place with its parent."""
+    place = os.lseek(fd, 0, os.SEEK_CUR)
+    own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
+    os.lseek(own, place, os.SEEK_SET)
+    os.dup2(own, fd, inheritable=False)
+    os.close(own)

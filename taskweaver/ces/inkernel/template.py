@@ -1,0 +1,132 @@
+"""A template: a sleeping process that forks a kernel whenever it is asked to.
+
+There are two kinds. A warm one has the usual libraries and nothing else; new sessions start from
+it. A snapshot is a fork of a running kernel and has its variables; branches start from it. A
+template runs no code of anybody's and has one thread, so forking it is always safe.
+
+It is asked in lines of JSON, the fields of a `Birth`, and tells in such lines which of its kernels
+ended, and how: ``{"pid": 12, "code": -9}``. It ends when the connection does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
+
+_LINE_BYTES = 1 << 16
+WARM_LIBRARIES = ("numpy", "pandas", "matplotlib.pyplot")
+
+
+class Reborn(SystemExit):
+    """Leaves the event loop of a forked process, which is its parent's; it becomes a kernel.
+
+    Attributes:
+        birth: What it is to become.
+        lifeline: Its connection to its owner, to be kept.
+    """
+
+    def __init__(self, birth: Birth, lifeline: socket.socket) -> None:
+        super().__init__(0)
+        self.birth = birth
+        self.lifeline = lifeline
+
+
+def snapshot(birth: Birth) -> int:
+    """Fork a template off this kernel; returns its process id, in the kernel only.
+
+    Raises:
+        Reborn: In each kernel that the template forks.
+        OSError: If the system has no room for another process.
+    """
+    numbers = random.getstate()
+    pid, connection = fork(birth)
+    if connection is None:
+        return pid
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    reborn = serve(connection)
+    # A fork reseeds the generator; this one goes on where its parent stood.
+    random.setstate(numbers)
+    raise reborn
+
+
+def warm(path: str) -> Reborn:
+    """Import the usual libraries, and serve; returns in each kernel that is forked.
+
+    Args:
+        path: Where this process is expected.
+    """
+    for name in WARM_LIBRARIES:
+        try:
+            __import__(name)
+        except ImportError as error:
+            sys.stderr.write(f"{name} is not there to be kept warm: {error}\n")
+    reborn = serve(announce(path, {"pid": os.getpid()}))
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()  # or all sessions would draw the same numbers
+    return reborn
+
+
+def serve(connection: socket.socket) -> Reborn:
+    """Fork a kernel for each request; returns in the forked kernels only."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    woken, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes the wait below
+    request = b""
+    while True:
+        for source in select.select([connection, woken], [], [])[0]:
+            if source is woken:
+                woken.recv(_LINE_BYTES)
+                _tell_ended(connection)
+                continue
+            data = connection.recv(_LINE_BYTES)
+            if not data:
+                os._exit(0)
+            request += data
+            while b"\n" in request:
+                line, _, request = request.partition(b"\n")
+                reborn = _bear(Birth(**json.loads(line)))
+                if reborn is not None:
+                    return reborn
+
+
+def _bear(birth: Birth) -> Reborn | None:
+    """Fork one kernel; returns something in that kernel only."""
+    try:
+        _, lifeline = fork(birth)
+    except OSError as error:
+        announce(birth.socket, {"error": str(error.strerror)}).close()
+        return None
+    if lifeline is None:
+        return None
+    signal.set_wakeup_fd(-1)
+    die_with(lifeline)
+    return Reborn(birth, lifeline)
+
+
+def _tell_ended(connection: socket.socket) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            return
+        _send(connection, {"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _send(connection: socket.socket, message: dict[str, Any]) -> None:
+    try:
+        connection.sendall(json.dumps(message).encode() + b"\n")
+    except OSError:
+        os._exit(0)  # the owner is gone

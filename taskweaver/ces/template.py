@@ -1,0 +1,201 @@
+"""Templates as their owner sees them: met when they are born, asked for kernels, closed."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.inkernel.birth import Birth
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.process import KernelHome, KernelProcess, ProcessHandle, start
+
+_LINE_BYTES = 1 << 16
+_END_WAIT_S = 5.0
+_TOLD_WAIT_S = 1.0
+_CREDENTIALS = struct.Struct("3i")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A process that has announced itself.
+
+    Attributes:
+        handle: The process.
+        inner_pid: Its process id as its parent knows it.
+        connection: Its connection; the process ends when it is closed.
+    """
+
+    handle: ProcessHandle
+    inner_pid: int
+    connection: socket.socket
+
+
+class Expectation:
+    """A socket at which one process is expected; use it as a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "birth"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(str(self.path))
+        self._socket.listen(1)
+
+    def arrive(self, parent_death_fd: int, timeout_s: float) -> Arrival:
+        """Wait until the process announces itself.
+
+        Args:
+            parent_death_fd: Readable when the one who is to fork it has ended.
+            timeout_s: Longest wait.
+
+        Raises:
+            ForkRefused: If there will be none, or it does not come in time.
+        """
+        waiting = self._socket.fileno()
+        ready = select.select([waiting, parent_death_fd], [], [], timeout_s)[0]
+        if waiting not in ready:
+            late = f"the new process did not come within {timeout_s:g} s"
+            raise ForkRefused(["the process to fork has ended" if ready else late])
+        connection, _ = self._socket.accept()
+        data, handles, _, _ = socket.recv_fds(connection, _LINE_BYTES, 1)
+        lost = {"error": "the new process ended at once"}
+        told: dict[str, Any] = json.loads(data) if handles else lost
+        size = _CREDENTIALS.size
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        handle = ProcessHandle(_CREDENTIALS.unpack(credentials)[0], *handles) if handles else None
+        if handle is None or "error" in told:
+            connection.close()
+            if handle is not None:
+                handle.close()
+            raise ForkRefused([told["error"]])
+        return Arrival(handle, told["pid"], connection)
+
+    def __enter__(self) -> Expectation:
+        """Return the expectation itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Expect nobody any more."""
+        self._socket.close()
+        self.path.unlink(missing_ok=True)
+
+
+class Template:
+    """A sleeping process that forks kernels; see `inkernel.template`. Close it.
+
+    Attributes:
+        pid: Process id.
+    """
+
+    def __init__(
+        self,
+        arrival: Arrival,
+        start_timeout_s: float,
+        started: subprocess.Popen[bytes] | None = None,
+    ) -> None:
+        """Take charge of a process.
+
+        Args:
+            arrival: The process.
+            start_timeout_s: Longest wait for a kernel of its.
+            started: The process, where it is a child of this one.
+        """
+        self.pid = arrival.handle.pid
+        self._process = arrival.handle
+        self._connection = arrival.connection
+        self._start_timeout_s = start_timeout_s
+        self._started = started
+        self._lock = threading.Lock()
+        self._unread = b""
+        self._codes: dict[int, int] = {}
+        self._is_closed = False
+
+    def spawn(self, cwd: Path, log_path: Path) -> KernelProcess:
+        """Fork a kernel; it is not ready yet.
+
+        Raises:
+            ForkRefused: If that cannot be done.
+        """
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        home = KernelHome()
+        birth_paths = (str(log_path), home.id, str(home.file), str(cwd))
+        try:
+            with self._lock, Expectation(home.folder) as expected:
+                self._ask(Birth(str(expected.path), *birth_paths))
+                arrival = expected.arrive(self._process.death_fd, self._start_timeout_s)
+                self._codes.pop(arrival.inner_pid, None)  # of an earlier one with this number
+        except BaseException:
+            home.remove()
+            raise
+        code = partial(self._exit_code, arrival.inner_pid)
+        return KernelProcess(home, log_path, arrival.handle, code, arrival.connection)
+
+    def _ask(self, birth: Birth) -> None:
+        if self._is_closed or self._process.has_ended():
+            raise ForkRefused(["the process it would start from has ended"])
+        self._connection.sendall(json.dumps(asdict(birth)).encode() + b"\n")
+
+    def _exit_code(self, inner_pid: int) -> int | None:
+        """Return how a kernel ended, as the template tells it."""
+        deadline = time.monotonic() + _TOLD_WAIT_S
+        with self._lock:
+            while inner_pid not in self._codes and not self._is_closed:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0 or not select.select([self._connection], [], [], left_s)[0]:
+                    break
+                data = self._connection.recv(_LINE_BYTES)
+                if not data:
+                    break
+                *lines, self._unread = (self._unread + data).split(b"\n")
+                for told in map(json.loads, lines):
+                    self._codes[told["pid"]] = told["code"]
+            return self._codes.get(inner_pid)
+
+    def close(self) -> None:
+        """End the process; its kernels live on."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._connection.close()
+            if not self._process.has_ended(_END_WAIT_S):
+                self._process.send(signal.SIGKILL)
+                self._process.has_ended(_END_WAIT_S)
+            self._process.close()
+            if self._started is not None:
+                self._started.wait()
+
+
+def warm_template(limits: KernelLimits, log_path: Path) -> Template:
+    """Start a template with the usual libraries.
+
+    Raises:
+        ForkRefused: If it does not come up.
+        OSError: If the process cannot be started.
+    """
+    home, cwd = KernelHome(), log_path.parent
+    try:
+        with Expectation(home.folder) as expected:
+            process = start("template", expected.path, home.id, limits, cwd=cwd, log_path=log_path)
+            death_fd = os.pidfd_open(process.pid)
+            try:
+                arrival = expected.arrive(death_fd, limits.start_timeout_s)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+            finally:
+                os.close(death_fd)
+    finally:
+        home.remove()
+    return Template(arrival, limits.start_timeout_s, process)

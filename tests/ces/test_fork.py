@@ -1,0 +1,329 @@
+"""A kernel forks with all its variables, and both sides live on by themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from kernels import answers, limited, run
+
+from taskweaver.ces.common import Client
+from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.manager import KernelManager
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[KernelManager]:
+    made = limited(tmp_path)
+    yield made
+    made.clean_up()
+
+
+def forked(manager: KernelManager, client: Client, name: str) -> Client:
+    snapshot = client.snapshot()
+    try:
+        return manager.fork_session_client(snapshot, name)
+    finally:
+        snapshot.close()
+
+
+def test_both_sides_have_the_variables_and_change_them_for_themselves(
+    manager: KernelManager,
+) -> None:
+    parent = manager.get_session_client("parent")
+    run(parent, "import random; random.seed(7); xs = [1, 2]\ndef double(x):\n    return 2 * x")
+    child = forked(manager, parent, "child")
+    assert run(child, "xs.append(3); double(sum(xs))").output == 12
+    assert run(parent, "xs.append(10); double(sum(xs))").output == 26
+    assert run(child, "xs").output == [1, 2, 3]
+    assert run(child, "random.random()").output == run(parent, "random.random()").output
+    assert dict(run(child, "1").variables) == {"xs": "[1, 2, 3]"}
+    assert (child.is_forked, parent.is_forked) == (True, False)
+
+
+def test_each_side_has_its_working_directory_and_prints_to_its_own_reader(
+    manager: KernelManager, tmp_path: Path
+) -> None:
+    parent = manager.get_session_client("parent")
+    run(parent, "import os, logging, sys; logging.basicConfig(level='INFO', stream=sys.stdout)")
+    child = forked(manager, parent, "child")
+    cwd = "print(os.getcwd(), os.getcwd() in sys.path)"
+    for client, name in ((parent, "parent"), (child, "child")):
+        folder = tmp_path / "sessions" / name / "cwd"
+        assert "".join(run(client, cwd).stdout) == f"{folder} True\n"
+        run(client, f"open('made', 'w').write('{name}')")
+        assert (folder / "made").read_text() == name
+        said = "logging.info('hello'); os.system('echo shell')"
+        assert "".join(run(client, said).stdout).splitlines() == ["INFO:root:hello", "shell"]
+
+
+LIBRARIES = {
+    "numpy": """
+        import numpy as np
+        a = np.random.default_rng(1).random((400, 400)); before = float((a @ a).sum())
+        def probe(): return abs(float((a @ a).sum()) - before) < 1e-6
+    """,
+    "pandas": """
+        import pandas as pd
+        df = pd.DataFrame({"g": list("abc") * 400, "x": range(1200)})
+        df.groupby("g").x.sum(); df.g.str.upper(); df.to_csv("d.csv")
+        def probe(): return int(df.groupby("g").x.sum().sum()) == 719400
+    """,
+    "matplotlib": """
+        import matplotlib.pyplot as plt
+        plt.plot([1, 2]); plt.savefig("one.png")
+        def probe(): plt.figure(); plt.plot([3, 1]); plt.savefig("two.png"); return True
+    """,
+    "sklearn": """
+        from sklearn.cluster import KMeans
+        from sklearn.datasets import load_iris
+        from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+        x, y = load_iris(return_X_y=True)
+        model = HistGradientBoostingClassifier(random_state=0).fit(x, y)
+        KMeans(3, n_init=2, random_state=0).fit(x)
+        def probe():
+            again = HistGradientBoostingClassifier(random_state=0).fit(x, y)
+            RandomForestClassifier(10, n_jobs=2).fit(x, y); KMeans(3, n_init=2).fit(x)
+            return bool((again.predict(x) == model.predict(x)).all())
+    """,
+    "scipy": """
+        import numpy as np, scipy.linalg, scipy.fft
+        a = np.random.default_rng(1).random((300, 300)); scipy.fft.fft2(a)
+        w = scipy.linalg.inv(a)
+        def probe(): return bool(np.allclose(scipy.linalg.inv(a), w))
+    """,
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_libraries_go_on_working_on_both_sides_after_use(
+    manager: KernelManager, library: str
+) -> None:
+    pytest.importorskip(library)
+    parent = manager.get_session_client("parent")
+    result = run(parent, "\n".join(line[8:] for line in LIBRARIES[library].splitlines()))
+    assert result.is_success, result.error
+    child = forked(manager, parent, "child")
+    for client in (child, parent, forked(manager, child, "grandchild"), child):
+        result = run(client, "probe()")
+        assert (result.output, result.error) == (True, None)
+
+
+THREADED = {
+    "polars": """
+        import polars
+        f = polars.DataFrame({"a": range(100_000)})
+        def probe(): return f.lazy().select(polars.col("a").sum()).collect().item() == 4_999_950_000
+    """,
+    "torch": """
+        import torch
+        t = torch.ones(500, 500)
+        def probe(): return float((t @ t).sum()) == 500.0**3
+    """,
+}
+
+
+@pytest.mark.parametrize("library", THREADED)
+def test_a_library_with_threads_is_refused_or_works(manager: KernelManager, library: str) -> None:
+    pytest.importorskip(library)
+    parent = manager.get_session_client("parent")
+    run(parent, "\n".join(line[8:] for line in THREADED[library].splitlines()))
+    assert run(parent, "probe()").output is True
+    sides = [parent]
+    with contextlib.suppress(ForkRefused):
+        sides.append(forked(manager, parent, "child"))
+    for client in sides:
+        assert run(client, "probe()").output is True
+
+
+UNSAFE = [
+    ("import threading, time; t = threading.Thread(target=time.sleep, args=(60,), name='clock', "
+     "daemon=True); t.start()", "the thread 'clock' is running", "pass"),
+    ("import socket; s = socket.create_server(('127.0.0.1', 0))", "socket is open", "s.close()"),
+    ("import socket; s, r = socket.socketpair()", "socket is open", "s.close(); r.close()"),
+    ("f = open('notes.txt', 'w')", "notes.txt is open for writing", "f.close()"),
+    ("import subprocess; p = subprocess.Popen(['cat'], stdin=-1)", "a pipe", "p.communicate()"),
+    ("import numpy as np; m = np.memmap('m.bin', 'u1', 'w+', shape=4096)", "mapped for writing",
+     "del m"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "reason", "mend"), UNSAFE)
+def test_what_would_be_shared_or_lost_is_refused_and_named(
+    manager: KernelManager, code: str, reason: str, mend: str
+) -> None:
+    client = manager.get_session_client("s")
+    run(client, code)
+    with pytest.raises(ForkRefused, match=reason):
+        client.snapshot()
+    assert answers(client)
+    run(client, mend)
+    if mend != "pass":
+        assert answers(forked(manager, client, "child"))
+
+
+def test_the_death_of_one_side_does_not_touch_the_others(manager: KernelManager) -> None:
+    parent = manager.get_session_client("parent")
+    run(parent, "x = 1")
+    snapshot = parent.snapshot()
+    first = manager.fork_session_client(snapshot, "first")
+    second = manager.fork_session_client(snapshot, "second")
+    died = run(first, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert (died.status, died.is_state_lost) == ("died", True)
+    assert "SIGSEGV" in str(died.error)
+    assert run(second, "x").output == 1
+    run(parent, "import os; os._exit(3)")
+    assert run(second, "x + 1").output == 2
+    third = manager.fork_session_client(snapshot, "third")  # the snapshot outlives its kernel
+    snapshot.close()
+    assert run(third, "x + 2").output == 3
+    assert answers(first)
+    assert answers(parent)
+
+
+def test_a_fork_can_be_interrupted_and_keeps_its_variables(manager: KernelManager) -> None:
+    parent = manager.get_session_client("parent")
+    run(parent, "x = 5")
+    child = forked(manager, parent, "child")
+    timer = threading.Timer(0.5, child.interrupt)
+    timer.start()
+    assert run(child, "while True: pass").status == "interrupted"
+    assert run(child, "x").output == 5
+
+
+def test_plugins_come_with_the_fork_as_they_are(manager: KernelManager) -> None:
+    plugin = (
+        "from taskweaver.plugin import Plugin, register_plugin\n"
+        "@register_plugin\n"
+        "class Counter(Plugin):\n"
+        "    count = 0\n"
+        "    def __call__(self):\n"
+        "        self.count += 1\n"
+        "        return self.count, self.ctx.get_session_var('who')\n"
+    )
+    parent = manager.get_session_client("parent")
+    parent.load_plugin("counter", plugin)
+    parent.update_session_var({"who": "me"})
+    run(parent, "counter()")
+    child = forked(manager, parent, "child")
+    child.load_plugin("counter", plugin)
+    assert run(child, "counter()").output == "(2, 'me')"
+    assert run(parent, "counter()").output == "(2, 'me')"
+    run(child, "import os; os._exit(1)")
+    assert run(child, "counter()").output == "(1, 'me')"
+
+
+def test_a_storm_of_fifty_forks(tmp_path: Path) -> None:
+    manager = limited(tmp_path)
+    parent = manager.get_session_client("parent")
+    run(parent, "import numpy as np; a = np.arange(1_000_000); hidden = 'kept'")
+    snapshot = parent.snapshot()
+    clients = [manager.fork_session_client(snapshot, f"s{n}") for n in range(50)]
+    wrong = []
+
+    def compute(n: int) -> None:
+        result = run(clients[n], f"a += {n}; int(a.sum()), hidden")
+        expected = str((sum(range(1_000_000)) + n * 1_000_000, "kept"))
+        if result.output != expected:
+            wrong.append((n, result))
+
+    threads = [threading.Thread(target=compute, args=(n,)) for n in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert run(parent, "int(a.sum())").output == sum(range(1_000_000))
+    ours = {process.pid for process in _of_kernels()}
+    assert len(ours) >= 52
+    snapshot.close()
+    manager.clean_up()
+    assert not ours & {process.pid for process in _of_kernels()}
+
+
+def _of_kernels() -> list[psutil.Process]:
+    """Processes of kernels that run, whoever their parent is by now."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            is_ours = "taskweaver.ces.inkernel.launcher" in " ".join(process.cmdline())
+            if is_ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_forks_of_forks_stop_before_the_files_run_out(manager: KernelManager) -> None:
+    client = manager.get_session_client("g0")
+    run(client, "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (1024, 1024)); depth = 0")
+    reasons: list[str] = []
+    generation = 0
+    while not reasons and generation < 100:
+        generation += 1
+        try:
+            client = forked(manager, client, f"g{generation}")
+        except ForkRefused as error:
+            reasons = error.reasons
+        assert answers(client)
+    assert "forked from forks too often" in reasons[0]
+    assert generation > 6
+
+
+def test_nothing_of_a_killed_owner_is_left(tmp_path: Path) -> None:
+    script = f"""
+import sys, time
+from pathlib import Path
+from taskweaver.ces.manager import code_execution_service_factory
+manager = code_execution_service_factory(Path({str(tmp_path)!r}), is_warm=True)
+client = manager.get_session_client("a")
+client.execute_code("x", "1")
+snapshot = client.snapshot()
+child = manager.fork_session_client(snapshot, "b")
+print(child.execute_code("x", "import os; os.getpid()").output, flush=True)
+child.execute_code("x", "import ctypes; ctypes.PyDLL(None).sleep(60)")
+"""
+    command = [sys.executable, "-c", script]
+    before = {process.pid for process in _of_kernels()}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        child = int(owner.stdout.readline())
+        started = [process for process in _of_kernels() if process.pid not in before]
+        assert {process.pid for process in started} >= {child}
+        assert len(started) == 4  # warm, a, its snapshot, b
+        os.kill(owner.pid, signal.SIGKILL)
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_snapshot_of_a_kernel_that_does_not_run_is_refused(manager: KernelManager) -> None:
+    with pytest.raises(ForkRefused, match="not running"):
+        manager.get_session_client("s").snapshot()
+
+
+def test_a_closed_snapshot_gives_no_kernel(manager: KernelManager) -> None:
+    client = manager.get_session_client("s")
+    run(client, "1")
+    snapshot = client.snapshot()
+    snapshot.close()
+    snapshot.close()
+    with pytest.raises(ForkRefused, match="has ended"):
+        manager.fork_session_client(snapshot, "child")
+
+
+def test_memory_is_shared_until_it_is_written(manager: KernelManager) -> None:
+    parent = manager.get_session_client("parent")
+    run(parent, "a = bytearray(b'1') * (64 << 20)")
+    child = forked(manager, parent, "child")
+    before = child.footprint
+    assert before.shared_bytes > 64 << 20
+    run(child, "for n in range(0, len(a), 4096): a[n] = 2")
+    assert child.footprint.shared_bytes < before.shared_bytes - (60 << 20)
