@@ -71,8 +71,9 @@ class Listener:
 
 
 def make_project(folder: Path, config: dict[str, Any] | None = None) -> Path:
-    """Make a project folder with a small data file."""
+    """Make a project folder with a small data file; its kernels start cold, one is enough."""
     (folder / "data").mkdir(parents=True)
-    (folder / "taskweaver_config.json").write_text(json.dumps(config or {}))
+    keys = {"execution.zygote": False} | (config or {})
+    (folder / "taskweaver_config.json").write_text(json.dumps(keys))
     (folder / "data" / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
     return folder

@@ -22,7 +22,7 @@ from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry import RoleRegistry
-from taskweaver.session.session import SessionMetadata
+from taskweaver.session.parts import SessionMetadata
 
 ModelFunction = Callable[[Sequence[ChatMessage]], str | Iterator[str]]
 
@@ -45,6 +45,7 @@ class ExecutionConfig(ModuleConfig):
 
     def _configure(self) -> None:
         self._set_name("execution")
+        self.is_warm = self._get_bool("zygote")
         self.limits = KernelLimits(
             start_timeout_s=self._get_float("start_timeout_s"),
             cell_timeout_s=self._get_float("cell_timeout_s"),
@@ -83,7 +84,9 @@ class AppModule(Module):
     @provider
     def kernels(self, folders: FoldersConfig, execution: ExecutionConfig) -> Manager:
         """The owner of all kernels."""
-        return code_execution_service_factory(folders.env_dir, limits=execution.limits)
+        return code_execution_service_factory(
+            folders.env_dir, limits=execution.limits, is_warm=execution.is_warm
+        )
 
     @singleton
     @provider

@@ -9,7 +9,7 @@ from typing import Protocol
 from injector import Injector
 
 from taskweaver.app.modules import BranchedMemoryConfig, BranchModule, FoldersConfig, SessionModule
-from taskweaver.ces.common import Client
+from taskweaver.ces.common import Client, Manager, Snapshot
 from taskweaver.llm.api import LLMApi
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.event_emitter import SessionEventEmitter
@@ -20,7 +20,8 @@ from taskweaver.role.role import Role, RoleEntry
 from taskweaver.session.branch import BranchParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError
-from taskweaver.session.session import Session, SessionMetadata, SessionParts
+from taskweaver.session.parts import SessionMetadata, SessionParts
+from taskweaver.session.session import Session
 from taskweaver.session.store import SessionFiles, stored_session, stored_sessions
 from taskweaver.utils.ids import create_id
 
@@ -176,11 +177,18 @@ class SessionManager:
             client = below.get(Client)  # type: ignore[type-abstract]  # the key of a binding
             return BranchParts(memory, client, roles, place.execution_cwd)
 
+        def fork_kernel(name: str, state: Snapshot) -> None:
+            kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
+            cwd = files.working_folder(name)
+            client_id = f"{session_id}-{name}"
+            kernels.fork_session_client(state, client_id, session_dir=workspace, cwd=cwd)
+
         parts = SessionParts(
             emitter=child.get(SessionEventEmitter),
             llm_api=child.get(LLMApi),
             files=files,
             open_branch=open_branch,
+            fork_kernel=fork_kernel,
         )
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
         session = Session(place, config, parts, child.get(TelemetryLogger))

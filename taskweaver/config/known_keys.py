@@ -132,6 +132,13 @@ KEYS: tuple[Key, ...] = (
         "Working files in MiB that a fork copies where the file system cannot share storage.",
     ),
     Key(
+        "session.snapshot_memory_mb",
+        "int",
+        1024,
+        "Memory in MiB for kernel states at round ends, to go back to at once; 0 keeps none.",
+        minimum=0,
+    ),
+    Key(
         "session.stuck_after",
         "int",
         2,
@@ -252,6 +259,12 @@ KEYS: tuple[Key, ...] = (
         600.0,
         "Longest time in seconds for one cell.",
         minimum=0.1,
+    ),
+    Key(
+        "execution.zygote",
+        "bool",
+        True,
+        "Whether a process with pandas, numpy and matplotlib is kept, to start kernels from.",
     ),
     Key(
         "execution.memory_limit_mb", "int", 0, "Address space of a kernel in MiB; 0 sets no limit."

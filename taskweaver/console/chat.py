@@ -85,6 +85,8 @@ class Chat:
         for problem in problems:
             self.surface.show(Note(safe(problem), is_warning=True))
         self.surface.show(Note(f"variables rebuilt by running {counted(count, 'cell')} again"))
+        if self.session.why_rebuilt:
+            self.surface.show(Note(safe(self.session.why_rebuilt)))
 
     def ask(self, message: str) -> Round | None:
         """Send a message, show the round, and return it.

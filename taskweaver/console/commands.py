@@ -20,9 +20,10 @@ from taskweaver.console.branching import (
 )
 from taskweaver.console.chat import Chat
 from taskweaver.console.surface import LiveSurface
-from taskweaver.console.text import display_path, head
+from taskweaver.console.text import counted, display_path, head, mebibytes
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.export import export
+from taskweaver.session.session import Session
 
 COMMAND = re.compile(r"/([A-Za-z?]+)(?:\s+(.*))?\s*\Z", re.DOTALL)
 
@@ -150,6 +151,16 @@ def _export(chat: Chat, arguments: str) -> None:
     chat.surface.show(Note(f"written to {display_path(target)}"))
 
 
+def _kernel(session: Session) -> str:
+    memory, (states, extra_bytes) = session.kernel_memory, session.kept_states
+    parts = [session.kernel_state]
+    if memory.resident_bytes:
+        parts.append(f"{mebibytes(memory.resident_bytes)}, {mebibytes(memory.shared_bytes)} shared")
+    if states:
+        parts.append(f"{counted(states, 'state')} to go back to, {mebibytes(extra_bytes)} more")
+    return "; ".join(parts)
+
+
 def _info(chat: Chat, _: str) -> None:
     session = chat.session
     usage = session.usage
@@ -161,7 +172,7 @@ def _info(chat: Chat, _: str) -> None:
         ("project", display_path(chat.app.app_dir)),
         ("branch", session.branch),
         ("files", display_path(session.execution_cwd)),
-        ("kernel", session.kernel_state),
+        ("kernel", _kernel(session)),
         ("roles", ", ".join(session.roles)),
         ("rounds", str(len(session.memory.conversation.rounds))),
         ("model", chat.app.announcement.removeprefix("model: ")),

@@ -42,6 +42,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def mebibytes(size_bytes: int) -> str:
+    """Return a size in MiB, without decimals."""
+    return f"{size_bytes / (1 << 20):,.0f} MiB"
+
+
 def section(report: str, title: str) -> str:
     """Return the body of a section of a run's report, without its fence; empty if absent."""
     pattern = rf"^#{{2,3}} {re.escape(title)}\n(?:(`{{3,}})\w*\n(.*?)\n\1$|([^\n]*))"

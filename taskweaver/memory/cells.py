@@ -32,3 +32,8 @@ def successful_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
             if status and code and str(status[-1].content) == "SUCCESS":
                 cells.append(RecordedCell(post.id, str(code[-1].content)))
     return cells
+
+
+def ran_code(round_: Round) -> bool:
+    """Return whether code ran in a round, with success or without."""
+    return any(post.get_attachment(AttachmentType.execution_status) for post in round_.post_list)

@@ -8,7 +8,8 @@ from taskweaver.session.errors import (
     SessionClosed,
     SessionError,
 )
-from taskweaver.session.session import Session, SessionMetadata
+from taskweaver.session.parts import SessionMetadata
+from taskweaver.session.session import Session
 
 __all__ = [
     "AppSessionConfig",

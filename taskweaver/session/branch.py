@@ -73,7 +73,8 @@ class SessionBranch:
         self.roles = parts.roles
         self.execution_cwd = parts.execution_cwd
         self.files = WorkingFiles(parts.execution_cwd)
-        self._to_rebuild = successful_cells(parts.memory.conversation.rounds)
+        has_state = parts.client.is_forked
+        self._to_rebuild = [] if has_state else successful_cells(parts.memory.conversation.rounds)
         for role in parts.roles.values():
             role.meet(parts.roles)
         self._turn = Turn(

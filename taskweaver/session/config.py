@@ -17,6 +17,7 @@ class AppSessionConfig(ModuleConfig):
         data_dir: Folder whose files a message may name.
         stuck_after: Repetitions before a nudge.
         fork_limit_bytes: Most bytes a fork copies of a working directory.
+        snapshot_limit_bytes: Memory for kernel states at round ends; 0 keeps none.
     """
 
     def _configure(self) -> None:
@@ -27,3 +28,4 @@ class AppSessionConfig(ModuleConfig):
         self.data_dir = Path(self._get_path("data_dir"))
         self.stuck_after = self._get_int("stuck_after")
         self.fork_limit_bytes = self._get_int("fork_limit_mb") << 20
+        self.snapshot_limit_bytes = self._get_int("snapshot_memory_mb") << 20

@@ -5,20 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from taskweaver.ces.footprint import Footprint
 from taskweaver.errors import TaskWeaverError
-from taskweaver.llm.api import LLMApi
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.branched.types import MergeReport
+from taskweaver.memory.cells import ran_code
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
-from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
-from taskweaver.session.branch import BranchParts, SessionBranch
+from taskweaver.session.branch import SessionBranch
 from taskweaver.session.compare import BranchDifference
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import (
@@ -27,40 +26,10 @@ from taskweaver.session.errors import (
     SessionClosed,
     SessionError,
 )
-from taskweaver.session.store import BranchInfo, SessionFiles
+from taskweaver.session.parts import SessionMetadata, SessionParts
+from taskweaver.session.states import KernelStates
+from taskweaver.session.store import BranchInfo
 from taskweaver.session.workdir import AddedFile, mentioned_files
-
-
-@dataclass(frozen=True, slots=True)
-class SessionMetadata:
-    """Where a session lives.
-
-    Attributes:
-        session_id: Its id.
-        workspace: Its folder.
-        execution_cwd: Working directory of its kernel, inside `workspace`.
-    """
-
-    session_id: str
-    workspace: Path
-    execution_cwd: Path
-
-
-@dataclass(frozen=True, slots=True)
-class SessionParts:
-    """What a session owns; it closes all of it.
-
-    Attributes:
-        emitter: Where events go.
-        llm_api: The session's way to the models.
-        files: Its folder and its memory on disk.
-        open_branch: Makes what a branch of a name consists of.
-    """
-
-    emitter: SessionEventEmitter
-    llm_api: LLMApi
-    files: SessionFiles
-    open_branch: Callable[[str], BranchParts]
 
 
 class Session:
@@ -99,6 +68,8 @@ class Session:
         self._answering = threading.Lock()
         self._is_interrupted = False
         self.is_closed = False
+        self._states = KernelStates(config.snapshot_limit_bytes)
+        self._why_rebuilt: dict[str, str] = {}
         self._open: dict[str, SessionBranch] = {}
         self._current = self._branch(parts.files.current)
 
@@ -173,6 +144,7 @@ class Session:
             try:
                 self._answer(round_)
             finally:
+                self._states.keep(round_, self._current.client)
                 self.round_usage = self.usage - before
                 self.event_emitter.end_round(round_.id)
             return round_
@@ -207,8 +179,9 @@ class Session:
     def fork(self, name: str = "", *, at_round: int | None = None) -> str:
         """Make a branch of the current one: its conversation, its variables, its files.
 
-        The variables are rebuilt when the branch is first used. Files are copied as they are
-        now, also for a fork in the past.
+        The kernel is forked with all its variables, from the state at that round's end. Where
+        that cannot be, they are rebuilt when the branch is first used; see `why_rebuilt`. Files
+        are copied as they are now, also for a fork in the past.
 
         Args:
             name: Name of the branch; empty makes one up.
@@ -223,9 +196,38 @@ class Session:
                 cannot be copied.
         """
         with self._one_at_a_time():
-            return self._stored.fork(
-                self.branch, name, at_round, limit_bytes=self.config.fork_limit_bytes
-            )
+            limit_bytes = self.config.fork_limit_bytes
+            name = self._stored.fork(self.branch, name, at_round, limit_bytes=limit_bytes)
+            self._fork_kernel(name, at_round)
+            return name
+
+    def _fork_kernel(self, name: str, at_round: int | None) -> None:
+        current, rounds = self._current, self.memory.conversation.rounds
+        seen = rounds[:at_round]
+        is_now = not any(map(ran_code, rounds[len(seen) :])) and not current.cells_to_rebuild
+        reason = self._states.fork(
+            seen,
+            current.client if is_now else None,
+            lambda state: self._parts.fork_kernel(name, state),
+        )
+        if reason:
+            self._why_rebuilt[name] = reason
+        self._branch(name)
+
+    @property
+    def why_rebuilt(self) -> str:
+        """Why the current branch's kernel was not forked; empty when it was."""
+        return self._why_rebuilt.get(self.branch, "")
+
+    @property
+    def kernel_memory(self) -> Footprint:
+        """The memory the current branch's kernel takes up."""
+        return self._current.client.footprint
+
+    @property
+    def kept_states(self) -> tuple[int, int]:
+        """How many states are kept to go back to, and the bytes they take up beyond the kernel."""
+        return len(self._states), self._states.extra_bytes(self._current.client)
 
     def checkout(self, name: str) -> None:
         """Go on with another branch; the one that was current keeps its kernel.
@@ -349,6 +351,7 @@ class Session:
             for branch in self._open.values():
                 branch.close()
         finally:
+            self._states.close()
             self._close_files()
         self.event_emitter.emit_session(SessionEventType.session_end)
 

@@ -1,0 +1,197 @@
+"""Branches of a session start from the state of the live kernel, or say why they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from support import code_reply, make_project
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.console.text import section
+from taskweaver.session.session import Session
+
+ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
+STAMP = "import time; stamp = time.time_ns(); stamp"
+"""Differs each time it runs, so that a state that was rebuilt is told from one that was kept."""
+
+
+def write(messages: object) -> str:
+    """Write what was asked: the message is the cell."""
+    text = str(messages[-1]["content"])  # type: ignore[index]
+    return code_reply(text.rpartition("run: ")[2].split("\n")[0])
+
+
+def opened(folder: Path, **config: object) -> TaskWeaverApp:
+    return TaskWeaverApp(make_project(folder / "project"), model=write, config=ALONE | config)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with opened(tmp_path) as app:
+        yield app.get_session()
+
+
+def run(session: Session, code: str) -> str:
+    round_ = session.send_message(f"run: {code}")
+    assert round_.state == "finished"
+    return section(round_.post_list[-1].message, "Result")
+
+
+def test_a_fork_has_the_very_objects_and_not_new_ones(session: Session) -> None:
+    stamp = run(session, STAMP)
+    session.fork("idea")
+    session.checkout("idea")
+    assert (session.cells_to_rebuild, session.why_rebuilt) == (0, "")
+    assert run(session, "stamp") == stamp
+
+
+def test_going_back_finds_the_state_of_each_round(session: Session) -> None:
+    stamps = [run(session, STAMP) for _ in range(3)]
+    session.undo()
+    assert session.cells_to_rebuild == 0
+    assert run(session, "stamp") == stamps[1]
+    session.checkout("main")
+    session.fork("first", at_round=1)
+    session.checkout("first")
+    assert run(session, "stamp") == stamps[0]
+    session.checkout("main")
+    assert run(session, "stamp") == stamps[2]
+
+
+def test_a_cell_that_failed_changes_the_state_too(session: Session) -> None:
+    run(session, STAMP)
+    round_ = session.send_message("run: x = 'half'; 1 / 0")
+    assert round_.state == "finished"
+    session.fork("b")
+    session.checkout("b")
+    assert "half" in run(session, "x")
+
+
+def test_a_branch_before_any_code_starts_with_nothing(session: Session) -> None:
+    run(session, STAMP)
+    session.fork("start", at_round=0)
+    session.checkout("start")
+    assert run(session, "'stamp' in dir()") == "False"
+
+
+def test_what_cannot_be_forked_is_rebuilt_and_the_reason_told(session: Session) -> None:
+    stamp = run(session, STAMP)
+    run(session, "import threading; e = threading.Event()")
+    run(session, "t = threading.Thread(target=e.wait, name='waiter'); t.start()")
+    session.fork("idea")
+    assert session.why_rebuilt == ""
+    session.checkout("idea")
+    assert session.cells_to_rebuild == 3
+    assert "the thread 'waiter' is running" in session.why_rebuilt
+    assert run(session, "stamp") != stamp
+    run(session, "e.set()")
+    session.checkout("main")
+    run(session, "e.set(); t.join()")
+    session.fork("again")
+    session.checkout("again")
+    assert run(session, "stamp") == stamp
+
+
+def test_without_memory_for_states_only_the_present_is_forked(tmp_path: Path) -> None:
+    with opened(tmp_path, **{"session.snapshot_memory_mb": 0}) as app:
+        session = app.get_session()
+        stamps = [run(session, STAMP) for _ in range(2)]
+        assert session.kept_states == (0, 0)
+        session.fork("now")
+        session.undo()
+        assert session.cells_to_rebuild == 1
+        assert "No state is kept" in session.why_rebuilt
+        assert run(session, "stamp") not in stamps
+        session.checkout("now")
+        assert run(session, "stamp") == stamps[1]
+
+
+def test_the_oldest_states_go_when_the_memory_is_used_up(tmp_path: Path) -> None:
+    with opened(tmp_path, **{"session.snapshot_memory_mb": 100}) as app:
+        session = app.get_session()
+        for n in range(6):
+            run(session, f"a = bytearray([{n}]) * (32 << 20); stamp = {n}; stamp")
+        count, extra_bytes = session.kept_states
+        assert 1 <= count < 6
+        assert extra_bytes <= 100 << 20
+        session.fork("late", at_round=5)
+        session.checkout("late")
+        assert session.why_rebuilt == ""
+        session.checkout("main")
+        session.fork("early", at_round=1)
+        session.checkout("early")
+        assert "No state is kept" in session.why_rebuilt
+        assert "0" in run(session, "stamp")
+
+
+def test_a_fork_of_a_resumed_session(tmp_path: Path) -> None:
+    app = opened(tmp_path)
+    with app:
+        run(app.get_session(), "x = 41")
+    with TaskWeaverApp(app.app_dir, model=write, config=ALONE) as again:
+        session = again.resume_session()
+        session.fork("before")
+        session.rebuild()
+        run(session, "stamp = x + 1")
+        session.fork("after")
+        session.checkout("before")
+        assert session.cells_to_rebuild == 1
+        assert "41" in run(session, "x")
+        session.checkout("after")
+        assert session.cells_to_rebuild == 0
+        assert "42" in run(session, "stamp")
+
+
+def test_no_process_is_left_of_a_session_with_branches(tmp_path: Path) -> None:
+    with opened(tmp_path, **{"execution.zygote": True}) as app:
+        session = app.get_session()
+        run(session, STAMP)
+        for _ in range(3):
+            session.fork()
+        started = _descendants()
+        assert len(started) >= 6  # the warm one, main, its state, three branches
+        session.stop()
+        assert len(_running(started)) == 1
+    assert _running(started) == []
+
+
+def _descendants() -> list[psutil.Process]:
+    return _running(psutil.Process().children(recursive=True))
+
+
+def _running(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [
+        process
+        for process in processes
+        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    ]
+
+
+def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path: Path) -> None:
+    with opened(tmp_path, **{"execution.zygote": True}) as app:
+        first, second = app.get_session(), app.get_session()
+        draw = "import sys; float(np.random.rand()) * ('pandas' in sys.modules)"
+        results = [run(session, draw) for session in (first, second)]
+        assert results[0] != results[1]
+        assert "0.0" not in results
+        run(first, "secret = 1; import this")
+        assert run(second, "'secret' in dir()") == "False"
+        run(first, "import os; os.environ['LEFT'] = 'x'; pd.options.display.width = 3")
+        left = run(app.get_session(), "import os; os.environ.get('LEFT'), pd.options.display.width")
+        assert "(None, 300)" in left
+
+
+def test_a_warm_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
+    with opened(tmp_path, **{"execution.zygote": True}) as app:
+        run(app.get_session(), "1")
+        children = psutil.Process().children()
+        warm = [child for child in children if "template" in child.cmdline()]
+        assert len(warm) == 1
+        warm[0].kill()
+        warm[0].wait()
+        assert "2" in run(app.get_session(), "1 + 1")
+        assert "3" in run(app.get_session(), "1 + 2")
