@@ -10,6 +10,8 @@ from pathlib import Path
 NAMES = (
     "startup",
     "cell",
+    "kernel_fork",
+    "warm_start",
     "stdout",
     "turn",
     "http_turn",

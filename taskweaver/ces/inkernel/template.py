@@ -22,7 +22,9 @@ from typing import Any
 from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
 
 _LINE_BYTES = 1 << 16
-WARM_LIBRARIES = ("numpy", "pandas", "matplotlib.pyplot")
+_USUAL = ("numpy", "pandas", "matplotlib.pyplot")
+# What a kernel imports only while it starts.
+_OF_KERNELS = ("ipykernel.debugger", "IPython.core.completerlib", "IPython.extensions.storemagic")
 
 
 class Reborn(SystemExit):
@@ -63,7 +65,7 @@ def warm(path: str) -> Reborn:
     Args:
         path: Where this process is expected.
     """
-    for name in WARM_LIBRARIES:
+    for name in (*_USUAL, *_OF_KERNELS):
         try:
             __import__(name)
         except ImportError as error:
