@@ -67,7 +67,7 @@ class Expectation:
             late = f"the new process did not come within {timeout_s:g} s"
             raise ForkRefused(["the process to fork has ended" if ready else late])
         connection, _ = self._socket.accept()
-        data, handles, _, _ = socket.recv_fds(connection, _LINE_BYTES, 1)
+        data, handles, _, _ = socket.recv_fds(connection, _LINE_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
         lost = {"error": "the new process ended at once"}
         told: dict[str, Any] = json.loads(data) if handles else lost
         size = _CREDENTIALS.size

@@ -157,7 +157,8 @@ def _kernel(session: Session) -> str:
     if memory.resident_bytes:
         parts.append(f"{mebibytes(memory.resident_bytes)}, {mebibytes(memory.shared_bytes)} shared")
     if states:
-        parts.append(f"{counted(states, 'state')} to go back to, {mebibytes(extra_bytes)} more")
+        more = f", {mebibytes(extra_bytes)} more" if extra_bytes >> 20 else ""
+        parts.append(f"{counted(states, 'state')} to go back to{more}")
     return "; ".join(parts)
 
 

@@ -188,10 +188,29 @@ def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path
 def test_a_warm_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
     with opened(tmp_path, **{"execution.zygote": True}) as app:
         run(app.get_session(), "1")
-        children = psutil.Process().children()
-        warm = [child for child in children if "template" in child.cmdline()]
-        assert len(warm) == 1
-        warm[0].kill()
-        warm[0].wait()
+        (warm,) = map(psutil.Process, _warm())
+        warm.kill()
+        warm.wait()
         assert "2" in run(app.get_session(), "1 + 1")
         assert "3" in run(app.get_session(), "1 + 2")
+
+
+def test_a_new_library_ends_the_warm_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "more-packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    with opened(tmp_path, **{"execution.zygote": True}) as app:
+        run(app.get_session(), "1")
+        before = _warm()
+        run(app.get_session(), "1")
+        assert _warm() == before
+        (folder / "installed.py").write_text("")
+        assert run(app.get_session(), "20 + 1") == "21"
+        assert _warm() != before
+
+
+def _warm() -> list[int]:
+    children = _running(psutil.Process().children())
+    return [child.pid for child in children if "template" in child.cmdline()]
