@@ -105,6 +105,10 @@ class CodeGenerator:
         use = self.config.use_example
         self.examples = load_examples(folder, role_set=roles) if use else []
 
+    def set_policy(self, rules: str) -> None:
+        """Tell the model, with every task, what code may not do."""
+        self.prompt.policy = self.prompt.text("policy", POLICY=rules)
+
     def view(self, memory: Memory) -> View:
         """Return what the next prompt shows; the last round is being answered."""
         self.compaction.attend(memory, self.alias)

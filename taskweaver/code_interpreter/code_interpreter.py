@@ -10,13 +10,20 @@ from injector import inject
 from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerator, Unreadable
+from taskweaver.code_interpreter.code_verification import (
+    Policy,
+    kinds_of,
+    policy_text,
+    verify,
+)
 from taskweaver.code_interpreter.report import sections
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import RecordedCell
+from taskweaver.memory.cells import RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
+from taskweaver.module.confirmation import ConfirmationRequest
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.correction import send_back, task_of, tries_so_far
@@ -31,6 +38,15 @@ class CodeInterpreterConfig(RoleConfig):
         self._set_name("code_interpreter")
         self.max_retry_count = self._get_int("max_retry_count")
         self.code_prefix = self._get_str("code_prefix")
+        self.code_verification_on = self._get_bool("code_verification_on")
+        self.policy = Policy(
+            self._get_list("allowed_modules", None),
+            self._get_list("blocked_modules"),
+            self._get_list("allowed_functions", None),
+            self._get_list("blocked_functions"),
+        )
+        self.require_confirmation = self._get_bool("require_confirmation")
+        self.confirmation_timeout_s = self._get_float("confirmation_timeout_s")
 
 
 class CodeInterpreter(Role):
@@ -52,7 +68,10 @@ class CodeInterpreter(Role):
         self.interpreter_config = config
         self.generator = generator
         generator.set_alias(self.alias)
+        if config.code_verification_on:
+            generator.set_policy(policy_text(config.policy))
         registry = plugin_registry if generator.config.load_plugin else None
+        self._asked = ""
         self.executor = CodeExecutor(client, registry, logger, config.code_prefix)
 
     def meet(self, peers: Mapping[str, Role]) -> None:  # noqa: ARG002 - it needs no peers
@@ -108,7 +127,49 @@ class CodeInterpreter(Role):
                     proxy.update_send_to(task.send_from)
                     return proxy.end()
                 case Cell(code):
+                    earlier = [cell.code for cell in successful_cells(view.rounds)]
+                    refused = self._verify(proxy, code, earlier)
+                    if refused:
+                        return self._refuse(proxy, task, refused, may_retry=may_retry)
+                    if not self._is_allowed(proxy, code, earlier):
+                        proxy.update_message(self.generator.prompt.text("declined"))
+                        proxy.update_send_to(task.send_from)
+                        return proxy.end()
                     return self._run(proxy, task, code, may_retry=may_retry)
+
+    def _verify(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> list[str]:
+        """Return what the policy does not allow in a cell."""
+        if not self.interpreter_config.code_verification_on:
+            return []
+        found = verify(code, self.interpreter_config.policy, earlier)
+        proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
+        return found
+
+    def _refuse(
+        self, proxy: PostEventProxy, task: Post, refused: Sequence[str], *, may_retry: bool
+    ) -> Post:
+        problems = "\n".join(refused)
+        proxy.update_attachment(problems, AttachmentType.code_error)
+        if not may_retry:
+            return self._give_up(
+                proxy, task, f"No code came back that the policy allows:\n{problems}"
+            )
+        revise = self.generator.prompt.text("revise_refused", PROBLEMS=problems)
+        proxy.update_attachment(revise, AttachmentType.revise_message)
+        proxy.update_message(f"The code did not run.\n{problems}")
+        proxy.update_send_to(self.alias)
+        return proxy.end()
+
+    def _is_allowed(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> bool:
+        """Return whether a person allows a cell, where one has to be asked."""
+        if not self.interpreter_config.require_confirmation:
+            return True
+        names = [entry.name for entry in self.executor.plugins]
+        previous, self._asked = self._asked or (earlier[-1] if earlier else ""), code
+        request = ConfirmationRequest(kinds_of(code, names), code, previous, proxy.post.id)
+        proxy.update_status("waiting for you")
+        confirmations = self.event_emitter.confirmations
+        return confirmations.ask(request, self.interpreter_config.confirmation_timeout_s)
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")

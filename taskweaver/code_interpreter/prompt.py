@@ -28,7 +28,7 @@ from taskweaver.utils.text import fill, remove_temporal_delimiters
 PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")
 _TEXTS = (
     "instruction", "plugins", "feedback", "request", "plan", "task", "correction", "requirements",
-    "revise_reply", "revise_failure",
+    "revise_reply", "revise_failure", "policy", "revise_refused", "declined",
 )  # fmt: skip
 _OWN_FIELDS = {AttachmentType.thought, AttachmentType.reply_type, AttachmentType.reply_content}
 _NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
@@ -52,12 +52,14 @@ class CodePrompt:
 
     Attributes:
         schema: JSON schema of its replies.
+        policy: What code may not do, as the model is told; empty for no policy.
     """
 
     def __init__(
         self, alias: str, role_name: str, translator: PostTranslator, path: Path | None
     ) -> None:
         self._texts = load_prompt(path or PROMPT_FILE, _TEXTS)
+        self.policy = ""
         self._alias = alias
         self._role_name = role_name
         self._translator = translator
@@ -128,6 +130,7 @@ class CodePrompt:
         else:
             parts.append(self.text("task", TASK=remove_temporal_delimiters(post.message)))
         if newest is not None:
+            parts += [self.policy] if self.policy else []
             parts.append(self.text("requirements", ROLE_NAME=self._role_name))
         return "\n\n".join(parts)
 

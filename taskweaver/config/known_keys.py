@@ -13,6 +13,12 @@ from taskweaver.config.memory_keys import MEMORY_KEYS
 
 __all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
 
+BLOCKED_FUNCTIONS = (
+    "eval exec compile __import__ breakpoint globals os.system os.popen os.fork os.kill os.execv"
+    " os.execve os.spawnv os.posix_spawn shutil.rmtree importlib.import_module pickle.load"
+    " pickle.loads .read_pickle typing.get_type_hints"
+).split()
+
 KEYS: tuple[Key, ...] = (
     # The model
     enum(
@@ -181,6 +187,49 @@ KEYS: tuple[Key, ...] = (
     Key("planner.max_retry_count", "int", 3, "Times a malformed reply is sent back."),
     Key("code_interpreter.max_retry_count", "int", 3, "Times failed code is sent back."),
     Key("code_interpreter.code_prefix", "str", "", "Code run before each cell and not shown."),
+    Key(
+        "code_interpreter.code_verification_on",
+        "bool",
+        False,
+        "Whether code is checked against the policy below before it runs. Advice, not a wall.",
+    ),
+    Key(
+        "code_interpreter.allowed_modules",
+        "list",
+        None,
+        "Modules that may be imported; none allows all but the blocked ones.",
+    ),
+    Key(
+        "code_interpreter.blocked_modules",
+        "list",
+        ["ctypes", "subprocess", "socket", "pty", "runpy"],
+        "Modules that may not be imported.",
+    ),
+    Key(
+        "code_interpreter.allowed_functions",
+        "list",
+        None,
+        "Functions that may be called; none allows all but the blocked ones.",
+    ),
+    Key(
+        "code_interpreter.blocked_functions",
+        "list",
+        BLOCKED_FUNCTIONS,
+        "Functions that may not be used: builtins, `module.function`, or `.method` of anything.",
+    ),
+    Key(
+        "code_interpreter.require_confirmation",
+        "bool",
+        False,
+        "Whether a person is asked before each cell runs; where nobody can be, none runs.",
+    ),
+    Key(
+        "code_interpreter.confirmation_timeout_s",
+        "float",
+        600.0,
+        "Longest wait in seconds for that answer; no answer is a no.",
+        minimum=1.0,
+    ),
     Key(
         "code_generator.role_name", "str", "ProgramApe", "Name the model plays when it writes code."
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.console.asking import TerminalConfirmation
 from taskweaver.console.blocks import Answer, Broken, Note
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.render import RoundView
@@ -44,11 +45,20 @@ class Chat:
         self.surface = surface
         self.waiting: list[Path] = []
         if resume is None:
-            self.session: Session = app.get_session()
+            self.session: Session = self._new_session()
         else:
             self.session = app.resume_session(None if resume == "latest" else resume)
+            self._can_ask(self.session)
             self._show_earlier()
             self.rebuild()
+
+    def _new_session(self) -> Session:
+        session = self.app.get_session()
+        self._can_ask(session)
+        return session
+
+    def _can_ask(self, session: Session) -> None:
+        session.event_emitter.confirmation_handler = TerminalConfirmation(self.surface)
 
     def _show_earlier(self) -> None:
         """Show what was said, without the steps between."""
@@ -124,7 +134,7 @@ class Chat:
         """
         self.app.session_manager.stop_session(self.session.session_id)
         self.waiting.clear()
-        self.session = self.app.get_session()
+        self.session = self._new_session()
 
     def data_files(self) -> list[str]:
         """Return the names of files a message can name."""

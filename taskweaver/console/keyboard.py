@@ -14,13 +14,24 @@ else:
     HAS_TERMIOS = True
 
 
+def is_keyboard() -> bool:
+    """Return whether somebody can type."""
+    return HAS_TERMIOS and sys.stdin is not None and sys.stdin.isatty()
+
+
+def discard_typed() -> None:
+    """Forget what was typed so far, so that it answers no question that comes after it."""
+    if is_keyboard():
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
 @contextmanager
 def silent_keyboard() -> Iterator[None]:
     """Keep keys from being drawn into the live region; the next prompt gets them.
 
     Ctrl-C goes on working.
     """
-    if not HAS_TERMIOS or sys.stdin is None or not sys.stdin.isatty():
+    if not is_keyboard():
         yield
         return
     terminal = sys.stdin.fileno()

@@ -158,6 +158,8 @@ class RoundView:
                 self._draft.message = ""
                 self._pending_error = safe(text)
                 self._surface.preview(None)
+            case PostEventType.post_confirmation_response:
+                self._run.since = monotonic()  # the person's time is not the cell's
             case PostEventType.post_end:
                 self._finish_post()
 

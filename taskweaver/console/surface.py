@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol, TextIO
@@ -45,6 +45,10 @@ class Surface(Protocol):
         """Say that work is going on inside the block; `status` is asked for words to show."""
         ...
 
+    def paused(self) -> AbstractContextManager[None]:
+        """Let a person type inside the block, which is inside `working`."""
+        ...
+
     def ask_status(self, text: str) -> None:
         """Set what is being done right now."""
         ...
@@ -72,6 +76,11 @@ class PlainSurface:
     def working(self, status: Callable[[], str]) -> Iterator[None]:
         """Do nothing around the block: a line that nobody can take back says nothing yet."""
         del status
+        yield
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do nothing around the block."""
         yield
 
     def ask_status(self, text: str) -> None:
@@ -104,6 +113,7 @@ class LiveSurface:
         self._more: Callable[[], str] = str
         self._since = 0.0
         self._spinner = Spinner(glyphs.spinner, style="cyan")
+        self._live = ExitStack()
 
     def show(self, block: Block) -> None:
         """Print a block above the live region."""
@@ -123,17 +133,31 @@ class LiveSurface:
     def working(self, status: Callable[[], str]) -> Iterator[None]:
         """Keep the live region on the screen inside the block."""
         self._more, self._since, self._status = status, monotonic(), ""
-        live = Live(
+        try:
+            with ExitStack() as self._live:
+                self._live.enter_context(silent_keyboard())
+                self._live.enter_context(self._new_live())
+                yield
+        finally:
+            self.preview(None)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the live region off the screen, and give the keyboard back."""
+        self._live.close()
+        try:
+            yield
+        finally:
+            self._live.enter_context(silent_keyboard())
+            self._live.enter_context(self._new_live())
+
+    def _new_live(self) -> Live:
+        return Live(
             console=self.console,
             get_renderable=self._frame,
             refresh_per_second=FRAMES_PER_SECOND,
             transient=True,
         )
-        try:
-            with silent_keyboard(), live:
-                yield
-        finally:
-            self.preview(None)
 
     def _frame(self) -> RenderableType:
         with self._lock:

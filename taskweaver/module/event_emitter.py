@@ -14,6 +14,11 @@ from typing import Any
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.module.confirmation import (
+    ConfirmationHandler,
+    ConfirmationRequest,
+    Confirmations,
+)
 from taskweaver.module.events import (
     EventScope,
     EventType,
@@ -127,6 +132,32 @@ class SessionEventEmitter:
         self._handlers: list[SessionEventHandler] = []
         self._logger = logger
         self._round_id: str | None = None
+        self.confirmations = Confirmations(self._tell_confirmation, self._log_warning)
+
+    @property
+    def confirmation_handler(self) -> ConfirmationHandler | None:
+        """Who asks a person before something runs."""
+        return self.confirmations.handler
+
+    @confirmation_handler.setter
+    def confirmation_handler(self, handler: ConfirmationHandler | None) -> None:
+        self.confirmations.handler = handler
+
+    def _tell_confirmation(self, what: str, request: ConfirmationRequest, answer: str) -> None:
+        is_request = what == "request"
+        kind = (
+            PostEventType.post_confirmation_request
+            if is_request
+            else PostEventType.post_confirmation_response
+        )
+        text = request.content if is_request else answer
+        extra = {"id": request.id, "kinds": sorted(request.kinds)}
+        scope, post_id = EventScope.post, request.post_id
+        self.emit(TaskWeaverEvent(scope, kind, self._round_id, post_id, text, extra))
+
+    def _log_warning(self, text: str) -> None:
+        if self._logger is not None:
+            self._logger.warning(text)
 
     def register(self, handler: SessionEventHandler) -> None:
         """Tell `handler` everything from now on."""

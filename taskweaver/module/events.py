@@ -43,7 +43,9 @@ class PostEventType(Enum):
     ``post_start`` and ``post_send_to_update``: ``{"role"}``. ``post_message_update``: `msg` is
     new text, ``{"is_end"}``. ``post_attachment_update``: `msg` is new text,
     ``{"type", "extra", "id", "is_end"}``. ``post_execution_output``: ``{"stream", "text"}``.
-    ``post_status_update`` and ``post_error``: `msg`.
+    ``post_status_update`` and ``post_error``: `msg`. ``post_confirmation_request``: `msg` is what
+    a person is asked to allow, ``{"id", "kinds"}``; ``post_confirmation_response``: `msg` is the
+    answer, ``{"id"}``.
     """
 
     post_start = "post_start"
@@ -54,6 +56,8 @@ class PostEventType(Enum):
     post_message_update = "post_message_update"
     post_attachment_update = "post_attachment_update"
     post_execution_output = "post_execution_output"
+    post_confirmation_request = "post_confirmation_request"
+    post_confirmation_response = "post_confirmation_response"
 
 
 EventType = SessionEventType | RoundEventType | PostEventType

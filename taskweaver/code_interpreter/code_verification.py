@@ -1,0 +1,329 @@
+"""Reads a cell before it runs, and names what a policy does not allow.
+
+This is advice: it tells the model early and lets a person set a policy. It is no wall. Python
+cannot be confined by reading it: plain library calls write files and open connections. Nothing
+here may be relied on against code that means harm; docs/security.md says what may be.
+
+What is read is what the kernel will run: magics and shell lines as IPython rewrites them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from taskweaver.ces.inkernel.namespace import USUAL_NAMES
+
+ALLOWED_INSTALL = re.compile(r"install(?:\s+(?:-q|--quiet|-U|--upgrade|[\w.\-\[\],=<>!~]+))+\s*")
+_SHELL_INSTALL = re.compile(rf"\s*(?:pip3?|conda)\s+{ALLOWED_INSTALL.pattern}")
+_INSTALLERS = {"pip", "conda", "mamba"}
+
+# Ways from a value to the interpreter's insides. Ordinary code has no use for them.
+_INSIDES = frozenset(
+    "__globals__ __builtins__ __subclasses__ __bases__ __base__ __mro__ __code__ __closure__"
+    " __getattribute__ __loader__ __spec__ __import__ __self__ __reduce__ __reduce_ex__"
+    " f_globals f_locals f_builtins f_back f_code gi_frame gi_code cr_frame cr_code ag_frame"
+    " tb_frame tb_next".split()
+)
+# Modules that others import for themselves; reached through those they are no less themselves.
+_SYSTEM_MODULES = frozenset(
+    "os sys subprocess ctypes builtins importlib socket shutil posix pty runpy code marshal".split()
+)
+_FORMAT_INSIDES = re.compile(r"\{[^{}]*\.(?:__\w+__|modules\b|environ\b)[^{}]*\}")
+_EVALUATORS = {"query", "eval"}
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What code may do. Where a list of allowed names is given, nothing else is allowed.
+
+    Attributes:
+        allowed_modules: Modules that may be imported; None allows all but the blocked ones.
+        blocked_modules: Modules that may not.
+        allowed_functions: Functions that may be called; None allows all but the blocked ones.
+        blocked_functions: Functions that may not be used: builtins by name (``eval``), others with
+            their module (``os.system``), or as a method of anything (``.read_pickle``).
+        allowed_variables: Variables that may be assigned; None allows all.
+    """
+
+    allowed_modules: Sequence[str] | None = None
+    blocked_modules: Sequence[str] = ()
+    allowed_functions: Sequence[str] | None = None
+    blocked_functions: Sequence[str] = ()
+    allowed_variables: Sequence[str] | None = None
+
+
+def code_snippet_verification(  # noqa: PLR0913 - kept signature
+    code_snippet: str,
+    code_verification_on: bool = False,  # noqa: FBT001, FBT002 - kept signature
+    *,
+    allowed_modules: Sequence[str] | None = None,
+    blocked_modules: Sequence[str] | None = None,
+    allowed_functions: Sequence[str] | None = None,
+    blocked_functions: Sequence[str] | None = None,
+    allowed_variables: Sequence[str] | None = None,
+) -> list[str] | None:
+    """Check a cell against a policy; see `Policy` for the lists.
+
+    Returns:
+        What is not allowed, a sentence each; empty when all is. None when the check is off.
+    """
+    if not code_verification_on:
+        return None
+    policy = Policy(
+        allowed_modules,
+        blocked_modules or (),
+        allowed_functions,
+        blocked_functions or (),
+        allowed_variables,
+    )
+    return verify(code_snippet, policy)
+
+
+def verify(code: str, policy: Policy, earlier: Iterable[str] = ()) -> list[str]:
+    """Return what a policy does not allow in a cell, a sentence each, in the order of the lines.
+
+    It never raises, whatever the text.
+
+    Args:
+        code: The cell.
+        policy: The policy.
+        earlier: Cells that ran before, whose imports still hold.
+    """
+    try:
+        check = _Check(policy)
+        for cell in earlier:
+            check.note_imports(ast.walk(ast.parse(_as_kernel_reads(cell))))
+        found = set(check.findings(ast.parse(_as_kernel_reads(code))))
+    except SyntaxError as error:
+        return [f"Line {error.lineno}: this is not Python: {error.msg}."]
+    except (RecursionError, MemoryError, ValueError) as error:
+        return [f"The code cannot be read: {type(error).__name__}: {error}."]
+    return [f"Line {line}: {problem}." for line, problem in sorted(found)]
+
+
+def _as_kernel_reads(code: str) -> str:
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    transformer: Any = TransformerManager
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of line ends that only some call such
+        return str(transformer().transform_cell(code))
+
+
+Finding = tuple[int, str]
+
+
+@dataclass(slots=True)
+class _Check:
+    """Checks one cell."""
+
+    policy: Policy
+    _places: dict[str, str] = field(default_factory=lambda: dict(USUAL_NAMES))
+    """Names of the cell, and the dotted places they were imported from."""
+
+    def findings(self, tree: ast.AST) -> Iterator[Finding]:
+        """Give what is not allowed, with its line."""
+        nodes = list(ast.walk(tree))
+        self.note_imports(nodes)
+        allowed_magics = set(_allowed_magics(nodes))
+        for node in nodes:
+            line = getattr(node, "lineno", 0)
+            if node not in allowed_magics:
+                for problem in self._problems(node, allowed_magics):
+                    yield line, problem
+
+    def note_imports(self, nodes: Iterable[ast.AST]) -> None:
+        """Remember what names are imported as."""
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                for item in node.names:
+                    place = item.name if item.asname else item.name.partition(".")[0]
+                    self._places[item.asname or place] = place
+            elif isinstance(node, ast.ImportFrom):
+                for item in node.names:
+                    self._places[item.asname or item.name] = f"{node.module}.{item.name}"
+
+    def _problems(self, node: ast.AST, allowed_magics: set[ast.AST]) -> Iterator[str]:
+        match node:
+            case ast.Import(names):
+                for item in names:
+                    yield from self._module_problems(item.name)
+            case ast.ImportFrom(module, names, level):
+                yield from self._import_from_problems(module or "", names, level)
+            case ast.Name("get_ipython") if node not in allowed_magics:
+                yield "magics and shell commands are not allowed, except to install packages"
+            case ast.Name(name, ctx):
+                yield from self._name_problems(name, ctx)
+            case ast.Attribute(attr=attr):
+                yield from self._attribute_problems(node, attr)
+            case ast.MatchClass(kwd_attrs=attrs):
+                yield from (_inside(attr) for attr in attrs if attr in _INSIDES)
+            case ast.Constant(str(text)):
+                yield from _text_problems(text)
+            case ast.Call():
+                yield from self._call_problems(node)
+            case _:
+                return
+
+    def _module_problems(self, name: str) -> Iterator[str]:
+        top = name.partition(".")[0]
+        allowed, blocked = self.policy.allowed_modules, self.policy.blocked_modules
+        if allowed is not None and top not in allowed:
+            yield f"importing {top!r} is not allowed; allowed are {', '.join(allowed) or 'none'}"
+        elif top in blocked or name in blocked:
+            yield f"importing {name!r} is not allowed"
+
+    def _import_from_problems(
+        self, module: str, names: Iterable[ast.alias], level: int
+    ) -> Iterator[str]:
+        if level:
+            yield "relative imports are not allowed"
+            return
+        yield from self._module_problems(module)
+        top = module.partition(".")[0]
+        for item in names:
+            if item.name in _SYSTEM_MODULES and top not in _SYSTEM_MODULES:
+                yield f"importing {item.name!r} out of {module!r} is not allowed"
+            elif item.name == "*" and any(
+                name.startswith(f"{module}.") for name in self.policy.blocked_functions
+            ):
+                yield f"importing everything from {module!r} is not allowed"
+            else:
+                yield from self._function_problems(f"{module}.{item.name}")
+
+    def _name_problems(self, name: str, ctx: ast.expr_context) -> Iterator[str]:
+        variables = self.policy.allowed_variables
+        if isinstance(ctx, ast.Store):
+            if variables is not None and name not in variables:
+                yield f"assigning {name!r} is not allowed"
+        elif name in _INSIDES:
+            yield _inside(name)
+        elif name not in self._places:
+            yield from self._function_problems(name)
+
+    def _attribute_problems(self, node: ast.Attribute, attr: str) -> Iterator[str]:
+        if attr in _INSIDES:
+            yield _inside(attr)
+            return
+        root, parts = self._place(node)
+        # However it is reached, `os.system` is itself.
+        places = {".".join(parts[-2:])} if len(parts) > 1 else set()
+        for place in places | ({".".join([root, *parts])} if root else set()):
+            yield from self._function_problems(place)
+        if attr in _SYSTEM_MODULES and root is not None:
+            yield f"reaching the module {attr!r} through another one is not allowed"
+        if f".{attr}" in self.policy.blocked_functions:
+            yield f"{attr!r} is not allowed"
+
+    def _function_problems(self, place: str) -> Iterator[str]:
+        name = place.removeprefix("builtins.")
+        if name in self.policy.blocked_functions:
+            yield f"{name!r} is not allowed"
+
+    def _call_problems(self, node: ast.Call) -> Iterator[str]:
+        allowed = self.policy.allowed_functions
+        name = _name_of(node.func)
+        if allowed is not None and name not in allowed:
+            yield f"calling {name or 'this'!r} is not allowed; allowed are {', '.join(allowed)}"
+        for keyword in node.keywords:
+            is_true = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+            if keyword.arg == "allow_pickle" and is_true:
+                yield "'allow_pickle=True' runs what a file says, and is not allowed"
+        texts = [item.value for item in node.args[:1] if isinstance(item, ast.Constant)]
+        if name in _EVALUATORS and texts and isinstance(texts[0], str):
+            yield from self._expression_problems(texts[0])
+
+    def _expression_problems(self, text: str) -> Iterator[str]:
+        """Check the text of ``DataFrame.query`` and ``eval``, where ``@`` marks Python's names."""
+        try:
+            tree = ast.parse(text.replace("@", ""), mode="eval")
+        except SyntaxError:
+            return  # a form of pandas' own
+        yield from (f"in the expression: {problem}" for _, problem in self.findings(tree))
+
+    def _place(self, node: ast.Attribute) -> tuple[str | None, list[str]]:
+        """Return what the first name of ``a.b.c`` was imported as, if it was, and the parts."""
+        parts = [node.attr]
+        value: ast.expr = node.value
+        while isinstance(value, ast.Attribute):
+            parts.insert(0, value.attr)
+            value = value.value
+        if not isinstance(value, ast.Name):
+            return None, parts
+        root = self._places.get(value.id)
+        return root, [*([] if root else [value.id]), *parts]
+
+
+def _allowed_magics(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Give the names ``get_ipython`` that only serve to install packages."""
+    for node in nodes:
+        match node:
+            case ast.Call(
+                ast.Attribute(ast.Call(ast.Name("get_ipython") as name), kind), arguments
+            ) if all(isinstance(item, ast.Constant) for item in arguments):
+                texts = [str(item.value) for item in arguments if isinstance(item, ast.Constant)]
+                if _is_install(kind, texts):
+                    yield name
+
+
+def _is_install(kind: str, texts: list[str]) -> bool:
+    if kind == "run_line_magic":
+        return texts[0] in _INSTALLERS and bool(ALLOWED_INSTALL.fullmatch(texts[1]))
+    return kind == "system" and bool(_SHELL_INSTALL.fullmatch(texts[0]))
+
+
+def _text_problems(text: str) -> Iterator[str]:
+    if text in _INSIDES:
+        yield _inside(text)
+    elif _FORMAT_INSIDES.search(text):
+        yield "a format text that reaches into objects is not allowed"
+
+
+def _inside(name: str) -> str:
+    return f"{name!r} reaches into the interpreter, and is not allowed"
+
+
+def _name_of(function: ast.expr) -> str | None:
+    match function:
+        case ast.Name(name):
+            return name
+        case ast.Attribute(attr=name):
+            return name
+        case _:
+            return None
+
+
+def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
+    """Return what a cell is, for whoever is asked to allow it.
+
+    Args:
+        code: The cell.
+        plugins: Names of the plugins that exist.
+    """
+    kinds = {"code"}
+    try:
+        nodes = list(ast.walk(ast.parse(_as_kernel_reads(code))))
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        return frozenset({"code", "shell"})  # what cannot be read may be anything
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    if "get_ipython" in names:
+        kinds.add("shell")
+    return frozenset(kinds | {f"plugin {name}" for name in plugins if name in names})
+
+
+def policy_text(policy: Policy) -> str:
+    """Return a policy as the model is told it, one rule a line."""
+    rules: Mapping[str, Sequence[str] | None] = {
+        "Import only": policy.allowed_modules,
+        "Do not import": policy.blocked_modules,
+        "Call only": policy.allowed_functions,
+        "Do not use": policy.blocked_functions,
+    }
+    lines = [f"- {rule} {', '.join(names)}." for rule, names in rules.items() if names]
+    shell = "- No magics and no shell commands, except `%pip install NAME`."
+    return "\n".join([*lines, shell])

@@ -1,0 +1,148 @@
+"""The switches that hold code back: with each one on, the forbidden thing does not happen."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import Listener, Script, code_reply, make_project
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.round import Round
+from taskweaver.module.confirmation import (
+    AnsweredElsewhere,
+    Confirmation,
+    ConfirmationRequest,
+)
+from taskweaver.module.events import PostEventType
+from taskweaver.session.session import Session
+
+ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
+VERIFIED = {"code_interpreter.code_verification_on": True}
+CONFIRMED = {"code_interpreter.require_confirmation": True}
+MARK = "open('mark', 'w').write('ran')"
+
+
+class Person:
+    """A handler with its answers ready."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.requests: list[ConfirmationRequest] = []
+
+    def request_confirmation(self, request: ConfirmationRequest, timeout_s: float) -> Any:
+        assert timeout_s > 0
+        self.requests.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def ask(folder: Path, config: dict[str, Any], *cells: str, handler: Any = None) -> list[Round]:
+    """Have each cell written in a round of its own; return the rounds."""
+    script = Script([code_reply(cell) for cell in cells])
+    project = make_project(folder / "project")
+    with TaskWeaverApp(project, model=script, config=ALONE | config) as app:
+        session = app.get_session()
+        session.event_emitter.confirmation_handler = handler
+        return [session.send_message("go") for _ in cells]
+
+
+def marks(folder: Path) -> list[Path]:
+    return list(folder.rglob("mark"))
+
+
+def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(tmp_path: Path) -> None:
+    bad = code_reply(f"import subprocess\n{MARK}")
+    script = Script([bad, code_reply("'fine'")])
+    project = make_project(tmp_path / "project")
+    with TaskWeaverApp(project, model=script, config=ALONE | VERIFIED) as app:
+        round_ = app.get_session().send_message("go")
+    assert marks(tmp_path) == []
+    first, second = round_.post_list[1:]
+    assert first.get_attachment(AttachmentType.verification)[0].content == "INCORRECT"
+    assert "importing 'subprocess' is not allowed" in first.message
+    assert second.get_attachment(AttachmentType.verification)[0].content == "CORRECT"
+    assert "fine" in second.message
+    assert "Do not import ctypes, subprocess" in script.last(0)
+    assert "importing 'subprocess' is not allowed" in script.last()
+
+
+def test_a_model_that_insists_is_given_up(tmp_path: Path) -> None:
+    config = VERIFIED | {"code_interpreter.max_retry_count": 1}
+    script = Script([code_reply(f"eval('1'); {MARK}")] * 2)
+    project = make_project(tmp_path / "project")
+    with TaskWeaverApp(project, model=script, config=ALONE | config) as app:
+        round_ = app.get_session().send_message("go")
+    assert marks(tmp_path) == []
+    assert "No code came back that the policy allows" in round_.post_list[-1].message
+
+
+def test_without_the_switch_it_runs(tmp_path: Path) -> None:
+    ask(tmp_path, {}, f"import subprocess; {MARK}")
+    assert len(marks(tmp_path)) == 1
+
+
+def test_where_nobody_can_be_asked_nothing_runs(tmp_path: Path) -> None:
+    (round_,) = ask(tmp_path, CONFIRMED, MARK)
+    assert marks(tmp_path) == []
+    assert "did not allow this code to run" in round_.post_list[-1].message
+
+
+@pytest.mark.parametrize("answer", [Confirmation.no, None, True, "yes", ValueError("broken")])
+def test_only_a_yes_is_a_yes(tmp_path: Path, answer: object) -> None:
+    ask(tmp_path, CONFIRMED, MARK, handler=Person(answer))
+    assert marks(tmp_path) == []
+
+
+def test_a_yes_is_for_this_code_and_always_for_its_kind(tmp_path: Path) -> None:
+    person = Person(Confirmation.yes, Confirmation.always, Confirmation.no)
+    cells = ("a = 1", "a = 2", "a = 3", f"!echo x > mark\n{MARK}")
+    rounds = ask(tmp_path, CONFIRMED, *cells, handler=person)
+    assert [sorted(request.kinds) for request in person.requests] == [
+        ["code"], ["code"], ["code", "shell"],
+    ]  # fmt: skip
+    assert person.requests[1].diff().endswith("-a = 1\n+a = 2")
+    assert marks(tmp_path) == []
+    assert "did not allow" in rounds[3].post_list[-1].message
+
+
+def test_an_answer_comes_from_another_thread_in_time_or_is_a_no(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    script = Script([code_reply(MARK), code_reply(MARK)])
+    config = ALONE | CONFIRMED | {"code_interpreter.confirmation_timeout_s": 1.0}
+    with TaskWeaverApp(project, model=script, config=config) as app:
+        session, listener, elsewhere = app.get_session(), Listener(), AnsweredElsewhere()
+        session.event_emitter.confirmation_handler = elsewhere
+        late = session.send_message("go")
+        assert "did not allow" in late.post_list[-1].message
+        assert marks(tmp_path) == []
+        ids = _answered(session, listener, elsewhere)
+    assert len(marks(tmp_path)) == 1
+    assert not elsewhere.provide_confirmation(ids[0], Confirmation.yes)
+    kinds = [event.t for event in listener.events if "confirmation" in event.t.value]
+    assert kinds == [
+        PostEventType.post_confirmation_request, PostEventType.post_confirmation_response
+    ]  # fmt: skip
+
+
+def _answered(session: Session, listener: Listener, elsewhere: AnsweredElsewhere) -> list[str]:
+    """Have a round answered by another thread, after a wrong answer; return the ids."""
+    ids: list[str] = []
+
+    def answer() -> None:
+        request = elsewhere.wait_for_request(10)
+        assert request is not None
+        ids.append(request.id)
+        assert not elsewhere.provide_confirmation("confirm-other", Confirmation.yes)
+        assert elsewhere.provide_confirmation(request.id, Confirmation.yes)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    session.send_message("go", listener)
+    thread.join()
+    return ids
