@@ -20,6 +20,7 @@ from taskweaver.role.role import Role, RoleEntry
 from taskweaver.session.branch import BranchParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError
+from taskweaver.session.limits import LimitsConfig
 from taskweaver.session.parts import SessionMetadata, SessionParts
 from taskweaver.session.session import Session
 from taskweaver.session.store import SessionFiles, stored_session, stored_sessions
@@ -189,6 +190,7 @@ class SessionManager:
             files=files,
             open_branch=open_branch,
             fork_kernel=fork_kernel,
+            limits=child.get(LimitsConfig),
         )
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
         session = Session(place, config, parts, child.get(TelemetryLogger))

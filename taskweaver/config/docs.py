@@ -36,6 +36,7 @@ _TITLES = {
     "llm": "The model",
     "ext_llms": "Further models",
     "session": "Sessions",
+    "limits": "What a session may consume",
     "{role}": "Every role",
     "planner": "The Planner",
     "code_interpreter": "The CodeInterpreter",

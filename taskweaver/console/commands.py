@@ -151,6 +151,11 @@ def _export(chat: Chat, arguments: str) -> None:
     chat.surface.show(Note(f"written to {display_path(target)}"))
 
 
+def _continue(chat: Chat, _: str) -> None:
+    chat.session.extend_limits()
+    chat.surface.show(Note("the session may use as much again"))
+
+
 def _kernel(session: Session) -> str:
     memory, (states, extra_bytes) = session.kernel_memory, session.kept_states
     parts = [session.kernel_state]
@@ -211,6 +216,7 @@ COMMANDS = (
     Command(("diff",), "A [B]", "how two branches differ", show_diff),
     Command(("merge",), "NAME", "bring over what a branch keeps in its memory", show_merge),
     Command(("export",), "[NAME.ipynb|.py|.md]", "write a notebook, script or report", _export),
+    Command(("continue",), "", "allow the session as much again as its limits did", _continue),
     Command(("reset",), "", "start a new session", _reset),
     Command(("clear",), "", "clear the screen", _clear),
     EXIT,

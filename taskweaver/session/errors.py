@@ -43,3 +43,7 @@ class RoundLimit(SessionError):
 
 class RoundInterrupted(SessionError):
     """The round was given up between two of its steps."""
+
+
+class LimitReached(SessionError):
+    """A round or a session has used up what it may."""

@@ -10,6 +10,7 @@ from taskweaver.ces.common import Snapshot
 from taskweaver.llm.api import LLMApi
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.session.branch import BranchParts
+from taskweaver.session.limits import LimitsConfig
 from taskweaver.session.store import SessionFiles
 
 
@@ -38,6 +39,7 @@ class SessionParts:
         files: Its folder and its memory on disk.
         open_branch: Makes what a branch of a name consists of.
         fork_kernel: Starts the kernel of a branch from a state.
+        limits: What it may consume.
     """
 
     emitter: SessionEventEmitter
@@ -45,3 +47,4 @@ class SessionParts:
     files: SessionFiles
     open_branch: Callable[[str], BranchParts]
     fork_kernel: Callable[[str, Snapshot], None]
+    limits: LimitsConfig

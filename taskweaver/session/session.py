@@ -26,6 +26,7 @@ from taskweaver.session.errors import (
     SessionClosed,
     SessionError,
 )
+from taskweaver.session.limits import Spending
 from taskweaver.session.parts import SessionMetadata, SessionParts
 from taskweaver.session.states import KernelStates
 from taskweaver.session.store import BranchInfo
@@ -68,6 +69,7 @@ class Session:
         self._answering = threading.Lock()
         self._is_interrupted = False
         self.is_closed = False
+        self._spending = Spending(parts.limits)
         self._states = KernelStates(config.snapshot_limit_bytes)
         self._why_rebuilt: dict[str, str] = {}
         self._open: dict[str, SessionBranch] = {}
@@ -127,14 +129,16 @@ class Session:
             SessionBusy: If another message is being answered.
             SessionClosed: If the session was stopped.
             SessionError: If the message is no text, or an empty one.
+            LimitReached: If the session has used up what it may; see `extend_limits`.
             FileNotAdded: If a file cannot be added; nothing was asked then.
         """
         _check_text(message)
         with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
+            before = self.usage
+            self._spending.begin_round(before)
             mentioned = mentioned_files(message, self.config.data_dir)
             notes = self._current.files.bring(files or [], mentioned)
             query = "\n".join([*notes, message])
-            before = self.usage
             self._is_interrupted = False
             problems = self._current.rebuild(lambda _: None)
             round_ = self.memory.create_round(query)
@@ -148,6 +152,10 @@ class Session:
                 self.round_usage = self.usage - before
                 self.event_emitter.end_round(round_.id)
             return round_
+
+    def extend_limits(self) -> None:
+        """Let the session consume as much again as the limits allow it (keys under ``limits.``)."""
+        self._spending.extend()
 
     @property
     def cells_to_rebuild(self) -> int:
@@ -314,6 +322,7 @@ class Session:
             raise SessionClosed("The session was stopped.")
         if self._is_interrupted:
             raise RoundInterrupted("interrupted")
+        self._spending.check(self.usage)
 
     def interrupt(self) -> None:
         """Give up the open round: its model call, its cell, and what would come next.

@@ -1,4 +1,4 @@
-"""The switches that hold code back: with each one on, the forbidden thing does not happen."""
+"""The switches that hold things back: with each one on, the forbidden thing does not happen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from taskweaver.module.confirmation import (
     Confirmation,
     ConfirmationRequest,
 )
-from taskweaver.module.events import PostEventType
+from taskweaver.module.events import PostEventType, RoundEventType
+from taskweaver.session.errors import LimitReached
 from taskweaver.session.session import Session
 
 ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
@@ -146,3 +147,58 @@ def _answered(session: Session, listener: Listener, elsewhere: AnsweredElsewhere
     session.send_message("go", listener)
     thread.join()
     return ids
+
+
+def spender(replies: int) -> Script:
+    return Script([code_reply("'word ' * 50")] * replies)
+
+
+def test_a_round_stops_at_its_tokens_and_the_next_goes_on(tmp_path: Path) -> None:
+    failing = [code_reply("1 / 0")] * 2
+    config = ALONE | {"limits.round_tokens": 100}
+    with TaskWeaverApp(make_project(tmp_path / "p"), model=Script(failing), config=config) as app:
+        session = app.get_session()
+        for _ in failing:
+            listener = Listener()
+            round_ = session.send_message("go", listener)
+            assert round_.state == "failed"
+            (reason,) = listener.messages(RoundEventType.round_error)
+            assert "limits.round_tokens is 100" in reason
+
+
+@pytest.mark.parametrize(
+    ("limit", "part"),
+    [
+        ({"limits.session_tokens": 10}, "tokens (limits.session_tokens)"),
+        ({"limits.session_rounds": 1}, "1 rounds (limits.session_rounds)"),
+        (
+            {"limits.session_cost": 1e-9, "llm.prompt_price": 1.0, "llm.completion_price": 1.0},
+            "(limits.session_cost)",
+        ),
+    ],
+)
+def test_a_session_stops_at_its_limit_until_it_is_extended(
+    tmp_path: Path, limit: dict[str, Any], part: str
+) -> None:
+    project = make_project(tmp_path / "project")
+    with TaskWeaverApp(project, model=spender(2), config=ALONE | limit) as app:
+        session = app.get_session()
+        assert session.send_message("go").state == "finished"
+        with pytest.raises(LimitReached) as caught:
+            session.send_message("go")
+        assert part in str(caught.value)
+        assert "/continue" in str(caught.value)
+        assert len(session.memory.conversation.rounds) == 1
+        for _ in range(1 if "limits.session_rounds" in limit else 1000):
+            session.extend_limits()
+        if "limits.session_cost" not in limit:
+            assert session.send_message("go").state == "finished"
+
+
+def test_a_limit_on_money_without_prices_is_said(tmp_path: Path) -> None:
+    config = ALONE | {"limits.session_cost": 5.0}
+    with TaskWeaverApp(make_project(tmp_path / "p"), model=spender(1), config=config) as app:
+        session = app.get_session()
+        session.send_message("go")
+        with pytest.raises(LimitReached, match=r"llm\.prompt_price"):
+            session.send_message("go")
