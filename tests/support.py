@@ -71,9 +71,9 @@ class Listener:
 
 
 def make_project(folder: Path, config: dict[str, Any] | None = None) -> Path:
-    """Make a project folder with a small data file; its kernels start cold, one is enough."""
+    """Make a project folder with a small data file; its kernels start cold, and in no sandbox."""
     (folder / "data").mkdir(parents=True)
-    keys = {"execution.zygote": False} | (config or {})
+    keys = {"execution.zygote": False, "execution.sandbox": "none"} | (config or {})
     (folder / "taskweaver_config.json").write_text(json.dumps(keys))
     (folder / "data" / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
     return folder

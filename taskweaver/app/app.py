@@ -13,6 +13,7 @@ from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
 from taskweaver.app.replaying import Replaying
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.common import Manager
+from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.config.check import check
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
@@ -76,6 +77,7 @@ class TaskWeaverApp:
 
     def _inspect(self) -> None:
         self.warnings += check(self.config, extra_prefixes=self.roles.get_role_name_list())
+        self.warnings += filter(None, [self.app_injector.get(SandboxChoice).warning])
         self.warnings += [str(error) for error in self.roles.broken]
         self.warnings += [str(error) for error in self.plugins.broken.values()]
 
@@ -93,6 +95,14 @@ class TaskWeaverApp:
     def announcement(self) -> str:
         """One line that says which model answers, and why."""
         return self.app_injector.get(ModelServices).announcement
+
+    @property
+    def sandbox(self) -> str:
+        """Whether code runs in a sandbox, in a few words."""
+        policy = self.app_injector.get(SandboxChoice).policy
+        if policy is None:
+            return "none: code runs with your rights"
+        return "bubblewrap, " + ("with the network" if policy.has_network else "no network")
 
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.

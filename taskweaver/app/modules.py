@@ -10,6 +10,7 @@ from injector import Module, provider, singleton
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.ces.sandbox import SandboxChoice, SandboxPolicy, choose
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.api import LLMApi
@@ -46,12 +47,18 @@ class ExecutionConfig(ModuleConfig):
     def _configure(self) -> None:
         self._set_name("execution")
         self.is_warm = self._get_bool("zygote")
+        self.sandbox = self._get_enum("sandbox")
+        self.has_network = self._get_bool("network")
+        self.read_only = [Path(path) for path in self._get_list("read_only_paths")]
+        self.writable = [Path(path) for path in self._get_list("writable_paths")]
         self.limits = KernelLimits(
             start_timeout_s=self._get_float("start_timeout_s"),
             cell_timeout_s=self._get_float("cell_timeout_s"),
             memory_limit_bytes=self._get_int("memory_limit_mb") << 20,
             output_limit_bytes=self._get_int("output_limit_kb") << 10,
             artifact_limit_bytes=self._get_int("artifact_limit_mb") << 20,
+            process_limit=self._get_int("process_limit"),
+            file_limit_bytes=self._get_int("file_limit_mb") << 20,
         )
 
 
@@ -82,10 +89,23 @@ class AppModule(Module):
 
     @singleton
     @provider
-    def kernels(self, folders: FoldersConfig, execution: ExecutionConfig) -> Manager:
+    def sandbox(self, folders: FoldersConfig, execution: ExecutionConfig) -> SandboxChoice:
+        """Whether kernels run in a sandbox."""
+        readable = (folders.plugins, *execution.read_only)
+        policy = SandboxPolicy(execution.has_network, readable, tuple(execution.writable))
+        return choose(execution.sandbox, policy)
+
+    @singleton
+    @provider
+    def kernels(
+        self, folders: FoldersConfig, execution: ExecutionConfig, choice: SandboxChoice
+    ) -> Manager:
         """The owner of all kernels."""
         return code_execution_service_factory(
-            folders.env_dir, limits=execution.limits, is_warm=execution.is_warm
+            folders.env_dir,
+            limits=execution.limits,
+            is_warm=execution.is_warm,
+            sandbox=choice.policy,
         )
 
     @singleton

@@ -40,6 +40,7 @@ def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) 
         "PAGER": "cat",
         "PYTHONUNBUFFERED": "1",
         "PYTHONIOENCODING": "utf-8:replace",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # the debugger's advice helps nobody here
     }
 
 

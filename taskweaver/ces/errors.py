@@ -41,6 +41,14 @@ class ForkRefused(KernelError):
         self.reasons = list(reasons)
 
 
+class SandboxUnavailable(KernelError):
+    """The sandbox that was asked for cannot be had here."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"No sandbox: {reason}.", "Set execution.sandbox to none to go without.")
+        self.reason = reason
+
+
 class KernelBusy(KernelError):
     """Another cell is running and the caller did not want to wait."""
 

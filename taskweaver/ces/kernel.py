@@ -17,6 +17,7 @@ from taskweaver.ces.common import CellStatus, ExecutionResult, OutputHandler
 from taskweaver.ces.errors import (
     ForkRefused,
     KernelClosed,
+    KernelError,
     KernelStartFailed,
     PluginLoadFailed,
 )
@@ -40,12 +41,14 @@ class KernelPlace:
     Attributes:
         env_id: Id of the environment.
         session_id: Id of the session.
+        folder: Folder of the session.
         cwd: Its working directory.
         log_path: File for the process's own output.
     """
 
     env_id: str
     session_id: str
+    folder: Path
     cwd: Path
     log_path: Path
 
@@ -61,6 +64,7 @@ class Kernel:
 
     Attributes:
         state: ``not started``, ``starting``, ``ready``, ``busy``, ``restarting`` or ``stopped``.
+        place: Where it belongs.
     """
 
     def __init__(
@@ -82,7 +86,7 @@ class Kernel:
             ForkRefused: If it cannot be forked off the snapshot.
         """
         self.state = "not started"
-        self._place = place
+        self.place = place
         self._limits = limits
         self._launch_process = launch
         self._one_cell = threading.RLock()
@@ -106,7 +110,7 @@ class Kernel:
         with self._starting_lock:
             if self._starting is None:
                 self.state = "starting"
-                self._starting = self._launch_process(self._place)
+                self._starting = self._launch_process(self.place)
             return self._starting
 
     def execute(self, exec_id: str, code: str, on_output: OutputHandler | None) -> ExecutionResult:
@@ -166,18 +170,19 @@ class Kernel:
             running = self._running
             if running is None or not running.process.is_alive:
                 raise ForkRefused(["it is not running"])
-            with KernelHome() as home, Expectation(home.folder) as expected:
-                birth = Birth(str(expected.path), str(self._place.log_path))
+            homes = running.process.homes
+            with KernelHome(homes) as home, Expectation(home.folder) as expected:
+                birth = Birth(str(expected.path), str(self.place.log_path))
                 refused = self._ask(running, {"op": "snapshot", "birth": asdict(birth)})
                 if refused:
                     raise ForkRefused(refused["refused"])
                 timeout_s = self._limits.start_timeout_s
                 arrival = expected.arrive(running.process.death_fd, timeout_s)
-            template = Template(arrival, timeout_s)
+            template = Template(arrival, timeout_s, homes=homes)
             return KernelSnapshot(template, dict(self._plugins), dict(self._session_vars))
 
     def _take_over(self, origin: KernelSnapshot) -> None:
-        process = origin.template.spawn(self._place.cwd, self._place.log_path)
+        process = origin.template.spawn(self.place.cwd, self.place.log_path)
         self._plugins = dict(origin.plugins)
         self._session_vars = dict(origin.session_vars)
         try:
@@ -206,8 +211,9 @@ class Kernel:
             self._is_closed = True
         self.interrupt()
         with self._one_cell:
-            if self._running is None and self._starting is not None:
-                self._adopt(self._starting.result())
+            starting = self._starting
+            if self._running is None and starting is not None and not starting.exception():
+                self._adopt(starting.result())
             self._discard(grace_s=_SHUT_DOWN_S)
             self.state = "stopped"
 
@@ -221,6 +227,9 @@ class Kernel:
             return self._running
         try:
             process = self._launch().result()
+        except KernelError:
+            self._starting = None
+            raise
         except OSError as error:
             self._starting = None
             raise KernelStartFailed(f"The kernel cannot be started: {error}.") from error
@@ -252,7 +261,7 @@ class Kernel:
 
     def _prepare(self, running: _Running) -> None:
         """Bring a fresh kernel to the state a restart must not lose."""
-        ids = {"env_id": self._place.env_id, "session_id": self._place.session_id}
+        ids = {"env_id": self.place.env_id, "session_id": self.place.session_id}
         session: dict[str, Any] = {"op": "session", **ids}
         variables: dict[str, Any] = {"op": "variables", "values": self._session_vars}
         for operation in (session, variables, *self._plugins.values()):
@@ -267,7 +276,7 @@ class Kernel:
         what = f"The kernel did not do `{operation['op']}` ({status})."
         if operation["op"] == "load":
             raise PluginLoadFailed(f"Plugin {operation['name']!r} stopped the kernel: {status}.")
-        raise KernelStartFailed(what, f"Its log is {self._place.log_path}.")
+        raise KernelStartFailed(what, f"Its log is {self.place.log_path}.")
 
     def _run(
         self, running: _Running, code: str, payload: str, on_output: OutputHandler | None
@@ -341,7 +350,7 @@ class Kernel:
             stderr=exchange.stderr,
             log=[(str(a), str(b), str(c)) for a, b, c in report.get("log", [])],
             artifact=accept(
-                report.get("artifacts", []), self._place.cwd, self._limits.artifact_limit_bytes
+                report.get("artifacts", []), self.place.cwd, self._limits.artifact_limit_bytes
             ),
             variables=[(str(name), str(text)) for name, text in report.get("variables", [])],
             status=status,

@@ -15,6 +15,8 @@ class KernelLimits:
         memory_limit_bytes: Address space of the kernel; 0 sets no limit.
         output_limit_bytes: Output kept of one cell; the kernel itself drops the rest.
         artifact_limit_bytes: Largest file that is listed as an artifact.
+        process_limit: Processes and threads in a sandbox; 0 sets no limit.
+        file_limit_bytes: Largest file that can be written in a sandbox; 0 sets no limit.
     """
 
     start_timeout_s: float
@@ -22,3 +24,5 @@ class KernelLimits:
     memory_limit_bytes: int
     output_limit_bytes: int
     artifact_limit_bytes: int
+    process_limit: int = 0
+    file_limit_bytes: int = 0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from taskweaver.ces.box import Boxes, BoxPlan
 from taskweaver.ces.common import ExecutionResult, Manager, OutputHandler, Snapshot
 from taskweaver.ces.footprint import Footprint
 from taskweaver.ces.kernel import Kernel, KernelPlace
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import KernelProcess, start_kernel, sweep_folders
+from taskweaver.ces.sandbox import SandboxPolicy
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.zygote import Zygote
 from taskweaver.config.known_keys import BY_NAME
@@ -22,9 +24,15 @@ __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "d
 class KernelClient:
     """One session's kernel, as a `Client`."""
 
-    def __init__(self, kernel: Kernel, cwd: Path) -> None:
+    def __init__(self, kernel: Kernel, cwd: Path, on_stop: Callable[[], None]) -> None:
         self._kernel = kernel
         self._cwd = cwd
+        self._on_stop = on_stop
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the session."""
+        return self._kernel.place.folder
 
     @property
     def state(self) -> str:
@@ -38,6 +46,7 @@ class KernelClient:
     def stop(self) -> None:
         """Stop the kernel and everything it started."""
         self._kernel.stop()
+        self._on_stop()
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the kernel's namespace, now and after each restart."""
@@ -90,10 +99,19 @@ class KernelClient:
 class KernelManager:
     """Owner of the kernels of an application, and of the thread that starts them."""
 
-    def __init__(self, env_dir: Path, limits: KernelLimits, *, is_warm: bool) -> None:
+    def __init__(
+        self,
+        env_dir: Path,
+        limits: KernelLimits,
+        *,
+        is_warm: bool,
+        sandbox: SandboxPolicy | None = None,
+    ) -> None:
         self._env_dir = env_dir
         self._limits = limits
-        self._zygote = Zygote(limits, env_dir / "warm.log") if is_warm else None
+        self._boxes = None if sandbox is None else Boxes(BoxPlan(sandbox, limits, is_warm))
+        has_zygote = is_warm and sandbox is None
+        self._zygote = Zygote(limits, env_dir / "warm.log") if has_zygote else None
         self._launcher: ThreadPoolExecutor | None = None
         self._clients: dict[str, KernelClient] = {}
 
@@ -111,6 +129,8 @@ class KernelManager:
 
     def _launch(self, place: KernelPlace) -> Future[KernelProcess]:
         where = (place.cwd, place.log_path)
+        if self._boxes is not None:
+            return self._launching().submit(self._boxes.start, place.folder, *where)
         if self._zygote is not None:
             return self._launching().submit(self._zygote.start, *where)
         return self._launching().submit(start_kernel, *where, self._limits)
@@ -120,6 +140,8 @@ class KernelManager:
         clients, self._clients = self._clients, {}
         for client in clients.values():
             client.stop()
+        if self._boxes is not None:
+            self._boxes.close_all()
         launcher, self._launcher = self._launcher, None
         if launcher is not None:
             if self._zygote is not None:
@@ -181,14 +203,22 @@ class KernelManager:
         folder = Path(session_dir or self._env_dir / "sessions" / session_id)
         where = Path(cwd or folder / "cwd")
         where.mkdir(parents=True, exist_ok=True)
-        place = KernelPlace(env_id or "local", session_id, where, folder / "kernel.log")
-        client = KernelClient(Kernel(place, self._limits, self._launch, origin), where)
+        log_path = folder / "kernel.log"
+        place = KernelPlace(env_id or "local", session_id, folder, where, log_path)
+        kernel = Kernel(place, self._limits, self._launch, origin)
+        client = KernelClient(kernel, where, lambda: self._has_stopped(folder))
         self._clients[session_id] = client
         return client
 
+    def _has_stopped(self, folder: Path) -> None:
+        """End the sandbox of a session whose last kernel was stopped."""
+        others = (client for client in self._clients.values() if client.folder == folder)
+        if self._boxes is not None and all(client.state == "stopped" for client in others):
+            self._boxes.close(folder)
+
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""
-        return "local"
+        return "local" if self._boxes is None else "bwrap"
 
 
 def default_limits() -> KernelLimits:
@@ -213,7 +243,11 @@ _LIMIT_KEYS = (
 
 
 def code_execution_service_factory(
-    env_dir: Path | str, *, limits: KernelLimits | None = None, is_warm: bool = False
+    env_dir: Path | str,
+    *,
+    limits: KernelLimits | None = None,
+    is_warm: bool = False,
+    sandbox: SandboxPolicy | None = None,
 ) -> Manager:
     """Return an owner of kernels.
 
@@ -221,5 +255,7 @@ def code_execution_service_factory(
         env_dir: Where sessions without a folder of their own keep their files.
         limits: What kernels may use; None takes the defaults of the configuration.
         is_warm: Keep a process with the usual libraries, from which kernels start faster.
+        sandbox: Run the kernels of each session in a sandbox; None runs them without.
     """
-    return KernelManager(Path(env_dir), limits or default_limits(), is_warm=is_warm)
+    chosen = limits or default_limits()
+    return KernelManager(Path(env_dir), chosen, is_warm=is_warm, sandbox=sandbox)

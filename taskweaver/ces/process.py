@@ -28,7 +28,7 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.utils.ids import create_id
 
 _KILL_WAIT_S = 5.0
-_FOLDER = "tw-"
+FOLDER = "tw-"
 """Private folders are called this, the owner's process id, and something random."""
 
 
@@ -74,6 +74,7 @@ class KernelProcess:
         pid: Process id.
         connection: Addresses and key, as in a Jupyter connection file.
         log_path: Where the process's own output goes: crashes, messages of native libraries.
+        homes: Folder in which private folders can be made that the process sees too.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class KernelProcess:
         self.id = home.id
         self.connection = home.connection
         self.log_path = log_path
+        self.homes = home.folder.parent
         self.pid = handle.pid
         self.death_fd = handle.death_fd
         self._home = home
@@ -153,9 +155,14 @@ class KernelHome:
         connection: What the file says.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parent: Path | None = None) -> None:
+        """Make it.
+
+        Args:
+            parent: Folder it is made in; None takes the one for temporary files.
+        """
         self.id = create_id("kernel")
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
         try:
             self.file, self.connection = _write_connection(self.folder)
         except BaseException:
@@ -215,8 +222,8 @@ def start(
 
 def sweep_folders() -> None:
     """Remove the private folders of owners that were killed before they could."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
-        owner = folder.name.removeprefix(_FOLDER).partition("-")[0]
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*-*"):
+        owner = folder.name.removeprefix(FOLDER).partition("-")[0]
         if owner.isdigit() and not psutil.pid_exists(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)  # another user's stays
 

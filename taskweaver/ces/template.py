@@ -102,6 +102,7 @@ class Template:
         arrival: Arrival,
         start_timeout_s: float,
         started: subprocess.Popen[bytes] | None = None,
+        homes: Path | None = None,
     ) -> None:
         """Take charge of a process.
 
@@ -109,12 +110,14 @@ class Template:
             arrival: The process.
             start_timeout_s: Longest wait for a kernel of its.
             started: The process, where it is a child of this one.
+            homes: Folder for the private folders of its kernels; None takes the usual one.
         """
         self.pid = arrival.handle.pid
         self._process = arrival.handle
         self._connection = arrival.connection
         self._start_timeout_s = start_timeout_s
         self._started = started
+        self._homes = homes
         self._lock = threading.Lock()
         self._unread = b""
         self._codes: dict[int, int] = {}
@@ -127,7 +130,7 @@ class Template:
             ForkRefused: If that cannot be done.
         """
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        home = KernelHome()
+        home = KernelHome(self._homes)
         birth_paths = (str(log_path), home.id, str(home.file), str(cwd))
         try:
             with self._lock, Expectation(home.folder) as expected:
@@ -186,7 +189,7 @@ def warm_template(limits: KernelLimits, log_path: Path) -> Template:
     home, cwd = KernelHome(), log_path.parent
     try:
         with Expectation(home.folder) as expected:
-            process = start("template", expected.path, home.id, limits, cwd=cwd, log_path=log_path)
+            process = start("warm", expected.path, home.id, limits, cwd=cwd, log_path=log_path)
             death_fd = os.pidfd_open(process.pid)
             try:
                 arrival = expected.arrive(death_fd, limits.start_timeout_s)

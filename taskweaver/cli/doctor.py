@@ -20,6 +20,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import ExecutionConfig, FoldersConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.blocks import format_seconds
 from taskweaver.console.surface import is_plain
@@ -93,12 +94,7 @@ def _findings(project: Path | None) -> Iterator[Finding]:
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
         yield _guarded("model", "See docs/models.md.", lambda: _model(app))
         yield from _kernel(app)
-        yield Finding(
-            "sandbox",
-            "warn",
-            "none is built in yet: code runs with your rights, in its own process",
-            "Use data you have a copy of.",
-        )
+        yield _sandbox(app)
         yield from _roles(app)
 
 
@@ -132,6 +128,13 @@ def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
         yield Finding("config", "ok", f"{app.app_dir}")
 
 
+def _sandbox(app: TaskWeaverApp) -> Finding:
+    choice = app.app_injector.get(SandboxChoice)
+    if choice.policy is not None:
+        return Finding("sandbox", "ok", app.sandbox)
+    return Finding("sandbox", "warn", choice.warning or app.sandbox, "See docs/security.md.")
+
+
 def _broken(app: TaskWeaverApp) -> list[Exception]:
     plugins, roles = app.plugins, app.roles
     return [*plugins.broken.values(), *roles.broken]
@@ -158,7 +161,8 @@ def _kernel(app: TaskWeaverApp) -> Iterator[Finding]:
     """Start a kernel, compute in it, and load every plugin into it."""
     limits = app.app_injector.get(ExecutionConfig).limits
     with tempfile.TemporaryDirectory(prefix="taskweaver-doctor-") as folder:
-        manager = code_execution_service_factory(folder, limits=limits)
+        policy = app.app_injector.get(SandboxChoice).policy
+        manager = code_execution_service_factory(folder, limits=limits, sandbox=policy)
         try:
             client = manager.get_session_client("doctor", session_dir=folder, cwd=folder)
             fix = "Check that `python -m ipykernel --version` works."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from taskweaver.config.execution_keys import EXECUTION_KEYS
 from taskweaver.config.key import Key, KeyType, enum
 from taskweaver.config.memory_keys import MEMORY_KEYS
 
@@ -316,44 +317,7 @@ KEYS: tuple[Key, ...] = (
         "Alias of the model that summarises; empty takes the role's.",
     ),
     *MEMORY_KEYS,
-    # Execution
-    Key(
-        "execution_service.env_dir",
-        "path",
-        "${AppBaseDir}/workspace/env",
-        "Where kernels keep logs.",
-    ),
-    Key(
-        "execution.start_timeout_s",
-        "float",
-        60.0,
-        "Longest wait in seconds for a kernel to start.",
-        minimum=0.1,
-    ),
-    Key(
-        "execution.cell_timeout_s",
-        "float",
-        600.0,
-        "Longest time in seconds for one cell.",
-        minimum=0.1,
-    ),
-    Key(
-        "execution.zygote",
-        "bool",
-        True,
-        "Whether a process with pandas, numpy and matplotlib is kept, to start kernels from.",
-    ),
-    Key(
-        "execution.memory_limit_mb", "int", 0, "Address space of a kernel in MiB; 0 sets no limit."
-    ),
-    Key(
-        "execution.output_limit_kb",
-        "int",
-        1024,
-        "Output kept of one cell in KiB; the rest is counted and dropped.",
-        minimum=1,
-    ),
-    Key("execution.artifact_limit_mb", "int", 256, "Largest artifact file in MiB that is listed."),
+    *EXECUTION_KEYS,
     # Logs
     Key("logging.log_folder", "str", "logs", "Folder of the log, in the project."),
     Key("logging.log_file", "str", "task_weaver.log", "Name of the log file."),

@@ -179,6 +179,7 @@ def _info(chat: Chat, _: str) -> None:
         ("branch", session.branch),
         ("files", display_path(session.execution_cwd)),
         ("kernel", _kernel(session)),
+        ("sandbox", chat.app.sandbox),
         ("roles", ", ".join(session.roles)),
         ("rounds", str(len(session.memory.conversation.rounds))),
         ("model", chat.app.announcement.removeprefix("model: ")),

@@ -1,7 +1,9 @@
-"""Starts a process for kernels: ``python -m <this> KIND PLACE PARENT_PID MEMORY OUTPUT``.
+"""Starts a process for kernels.
 
-KIND is ``kernel``, and PLACE its connection file; or ``template``, and PLACE the socket at which
-it is expected. A kernel of a template's goes through here too, in the forked process.
+``python -m <this> KIND PLACE PARENT_PID MEMORY OUTPUT [PROCESSES FILE_BYTES]``: KIND is ``kernel``,
+and PLACE its connection file; or ``template``, and PLACE the socket at which it is expected;
+``warm`` is a template with the usual libraries. PARENT_PID is 0 in a sandbox, which ends its
+processes by itself. A kernel of a template's goes through here too, in the forked process.
 """
 
 from __future__ import annotations
@@ -19,20 +21,24 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Run a kernel until it is told to stop or its owner is gone."""
     kind, place = sys.argv[1:3]
-    parent, memory, output = map(int, sys.argv[3:6])
-    _tie_to(parent)
-    if memory:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    parent, memory, output, *inner = map(int, sys.argv[3:])
+    if parent:
+        _tie_to(parent)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    kinds = (resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE)
+    for which, limit in zip(kinds, (memory, *inner), strict=False):
+        if limit:
+            resource.setrlimit(which, (limit, limit))
 
     from taskweaver.ces.inkernel.kernel import make_app
-    from taskweaver.ces.inkernel.template import Reborn, warm
+    from taskweaver.ces.inkernel.template import Reborn, wait_as_template
 
     app: Any = None
-    if kind == "template":
-        reborn: Reborn | None = warm(place)
+    reborn: Reborn | None = None
+    if kind == "kernel":
+        app = make_app(place, output)
     else:
-        app, reborn = make_app(place, output), None
+        reborn = wait_as_template(place, is_warm=kind == "warm")
     sys.path.append(os.getcwd())  # noqa: PTH109 - a text is what sys.path holds
     while True:
         if reborn is not None:

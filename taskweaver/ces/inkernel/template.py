@@ -59,13 +59,14 @@ def snapshot(birth: Birth) -> int:
     raise reborn
 
 
-def warm(path: str) -> Reborn:
-    """Import the usual libraries, and serve; returns in each kernel that is forked.
+def wait_as_template(path: str, *, is_warm: bool) -> Reborn:
+    """Serve as a template; returns in each kernel that is forked.
 
     Args:
         path: Where this process is expected.
+        is_warm: Import the usual libraries first.
     """
-    for name in (*_USUAL, *_OF_KERNELS):
+    for name in (*_USUAL, *_OF_KERNELS) if is_warm else _OF_KERNELS:
         try:
             __import__(name)
         except ImportError as error:

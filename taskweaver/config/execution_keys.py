@@ -1,0 +1,68 @@
+"""The configuration keys of the place where code runs."""
+
+from __future__ import annotations
+
+from taskweaver.config.key import Key, enum
+
+EXECUTION_KEYS: tuple[Key, ...] = (
+    Key(
+        "execution_service.env_dir",
+        "path",
+        "${AppBaseDir}/workspace/env",
+        "Where kernels keep logs.",
+    ),
+    Key(
+        "execution.start_timeout_s",
+        "float",
+        60.0,
+        "Longest wait in seconds for a kernel to start.",
+        minimum=0.1,
+    ),
+    Key(
+        "execution.cell_timeout_s",
+        "float",
+        600.0,
+        "Longest time in seconds for one cell.",
+        minimum=0.1,
+    ),
+    enum(
+        "execution.sandbox",
+        "auto",
+        "auto bwrap none",
+        "Whether code runs in a sandbox: where bubblewrap works, or not at all without, or never.",
+    ),
+    Key("execution.network", "bool", False, "Whether code in the sandbox may use the network."),
+    Key("execution.read_only_paths", "list", [], "Further paths it may read."),
+    Key("execution.writable_paths", "list", [], "Further paths it may write."),
+    Key(
+        "execution.process_limit",
+        "int",
+        512,
+        "Processes and threads in the sandbox; 0 sets no limit. Not kept for root.",
+        minimum=0,
+    ),
+    Key(
+        "execution.file_limit_mb",
+        "int",
+        8192,
+        "Largest file in MiB that can be written in the sandbox; 0 sets no limit.",
+        minimum=0,
+    ),
+    Key(
+        "execution.zygote",
+        "bool",
+        True,
+        "Whether a process with pandas, numpy and matplotlib is kept, to start kernels from.",
+    ),
+    Key(
+        "execution.memory_limit_mb", "int", 0, "Address space of a kernel in MiB; 0 sets no limit."
+    ),
+    Key(
+        "execution.output_limit_kb",
+        "int",
+        1024,
+        "Output kept of one cell in KiB; the rest is counted and dropped.",
+        minimum=1,
+    ),
+    Key("execution.artifact_limit_mb", "int", 256, "Largest artifact file in MiB that is listed."),
+)
