@@ -12,6 +12,7 @@ NAMES = (
     "cell",
     "kernel_fork",
     "warm_start",
+    "sandbox_start",
     "stdout",
     "turn",
     "http_turn",
