@@ -357,10 +357,10 @@ class Session:
         self.is_closed = True
         self._llm_api.close()
         try:
+            self._states.close()  # before their kernels, which would wait for them
             for branch in self._open.values():
                 branch.close()
         finally:
-            self._states.close()
             self._close_files()
         self.event_emitter.emit_session(SessionEventType.session_end)
 

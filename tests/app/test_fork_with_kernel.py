@@ -213,4 +213,4 @@ def test_a_new_library_ends_the_warm_process(
 
 def _warm() -> list[int]:
     children = _running(psutil.Process().children())
-    return [child.pid for child in children if "template" in child.cmdline()]
+    return [child.pid for child in children if "warm" in child.cmdline()]
