@@ -67,17 +67,15 @@ class Expectation:
             late = f"the new process did not come within {timeout_s:g} s"
             raise ForkRefused(["the process to fork has ended" if ready else late])
         connection, _ = self._socket.accept()
-        data, handles, _, _ = socket.recv_fds(connection, _LINE_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
-        lost = {"error": "the new process ended at once"}
-        told: dict[str, Any] = json.loads(data) if handles else lost
-        size = _CREDENTIALS.size
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        handle = ProcessHandle(_CREDENTIALS.unpack(credentials)[0], *handles) if handles else None
-        if handle is None or "error" in told:
+        try:
+            handle, told = _introduction(connection, timeout_s)
+        except ForkRefused:
             connection.close()
-            if handle is not None:
-                handle.close()
-            raise ForkRefused([told["error"]])
+            raise
+        if not isinstance(told.get("pid"), int):
+            connection.close()
+            handle.close()
+            raise ForkRefused([str(told.get("error", "the new process says nothing of itself"))])
         return Arrival(handle, told["pid"], connection)
 
     def __enter__(self) -> Expectation:
@@ -88,6 +86,32 @@ class Expectation:
         """Expect nobody any more."""
         self._socket.close()
         self.path.unlink(missing_ok=True)
+
+
+def _introduction(
+    connection: socket.socket, timeout_s: float
+) -> tuple[ProcessHandle, dict[str, Any]]:
+    """Return who is there, and what it says; anybody in a sandbox may say anything."""
+    connection.settimeout(timeout_s)
+    try:
+        data, handles, _, _ = socket.recv_fds(connection, _LINE_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+    except OSError as error:
+        raise ForkRefused([f"the new process cannot be heard: {error}"]) from error
+    connection.settimeout(None)
+    if not handles:
+        raise ForkRefused(["the new process ended at once"])
+    size = _CREDENTIALS.size
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return ProcessHandle(_CREDENTIALS.unpack(credentials)[0], *handles), _fields(data)
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    """Return what a line of JSON says; nothing when it is none."""
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 class Template:
@@ -146,7 +170,10 @@ class Template:
     def _ask(self, birth: Birth) -> None:
         if self._is_closed or self._process.has_ended():
             raise ForkRefused(["the process it would start from has ended"])
-        self._connection.sendall(json.dumps(asdict(birth)).encode() + b"\n")
+        try:
+            self._connection.sendall(json.dumps(asdict(birth)).encode() + b"\n")
+        except OSError as error:
+            raise ForkRefused([f"the process it would start from is gone: {error}"]) from error
 
     def _exit_code(self, inner_pid: int) -> int | None:
         """Return how a kernel ended, as the template tells it."""
@@ -159,9 +186,11 @@ class Template:
                 data = self._connection.recv(_LINE_BYTES)
                 if not data:
                     break
-                *lines, self._unread = (self._unread + data).split(b"\n")
-                for told in map(json.loads, lines):
-                    self._codes[told["pid"]] = told["code"]
+                *lines, rest = (self._unread + data).split(b"\n")
+                self._unread = rest[-_LINE_BYTES:]
+                for told in map(_fields, lines):
+                    if isinstance(told.get("code"), int):
+                        self._codes[told.get("pid", 0)] = told["code"]
             return self._codes.get(inner_pid)
 
     def close(self) -> None:

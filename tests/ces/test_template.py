@@ -1,0 +1,55 @@
+"""Whoever announces itself may be anybody: what it says is checked."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.template import Expectation
+
+
+def say(path: Path, data: bytes, *, with_handle: bool) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path))
+        if with_handle:
+            handle = os.pidfd_open(os.getpid())
+            socket.send_fds(connection, [data], [handle])
+            os.close(handle)
+        else:
+            connection.sendall(data)
+
+
+@pytest.mark.parametrize("with_handle", [True, False])
+@pytest.mark.parametrize(
+    "data",
+    [b"{}", b"[]", b"nonsense", b"\xff" * 100, b"[" * 50_000, b'{"pid": "1"}', b'{"error": 1}'],
+)
+def test_nonsense_is_no_process(tmp_path: Path, data: bytes, with_handle: bool) -> None:
+    own = os.pidfd_open(os.getpid())
+    try:
+        with Expectation(tmp_path) as expected:
+            speaker = threading.Thread(
+                target=say, args=(expected.path, data), kwargs={"with_handle": with_handle}
+            )
+            speaker.start()
+            with pytest.raises(ForkRefused):
+                expected.arrive(own, 5)
+            speaker.join()
+    finally:
+        os.close(own)
+
+
+def test_one_who_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
+    own = os.pidfd_open(os.getpid())
+    try:
+        with Expectation(tmp_path) as expected, socket.socket(socket.AF_UNIX) as silent:
+            silent.connect(str(expected.path))
+            with pytest.raises(ForkRefused, match="cannot be heard"):
+                expected.arrive(own, 0.2)
+    finally:
+        os.close(own)
