@@ -28,8 +28,9 @@ from taskweaver.utils.text import fill, remove_temporal_delimiters
 PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")
 _TEXTS = (
     "instruction", "plugins", "feedback", "request", "plan", "task", "correction", "requirements",
-    "revise_reply", "revise_failure", "policy", "revise_refused", "declined",
+    "revise_reply", "revise_failure",
 )  # fmt: skip
+_TEXTS_OF_CHECKS = ("policy", "revise_refused", "declined")
 _OWN_FIELDS = {AttachmentType.thought, AttachmentType.reply_type, AttachmentType.reply_content}
 _NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
 
@@ -58,7 +59,8 @@ class CodePrompt:
     def __init__(
         self, alias: str, role_name: str, translator: PostTranslator, path: Path | None
     ) -> None:
-        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS)
+        packaged = load_prompt(PROMPT_FILE, _TEXTS_OF_CHECKS)
+        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
         self.policy = ""
         self._alias = alias
         self._role_name = role_name

@@ -22,12 +22,15 @@ ComposeRound = Callable[[Round, Round | None], list[ChatMessage]]
 """Composes a round, given the round before it that has any posts."""
 
 
-def load_prompt(path: Path, names: Sequence[str]) -> dict[str, str]:
+def load_prompt(
+    path: Path, names: Sequence[str], packaged: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """Read a prompt file.
 
     Args:
         path: The YAML file.
         names: Texts it must hold.
+        packaged: Further texts it may hold, and what they are where it does not.
 
     Raises:
         ConfigError: If the file cannot be read or a text is missing.
@@ -41,7 +44,9 @@ def load_prompt(path: Path, names: Sequence[str]) -> dict[str, str]:
     missing = [name for name in names if not isinstance(texts.get(name), str)]
     if missing:
         raise ConfigError("prompt_file_path", f"{path} lacks {', '.join(missing)}", remedy)
-    return {name: texts[name].strip() for name in names}
+    found = {name: texts[name] for name in names}
+    found |= {name: str(texts.get(name, text)) for name, text in (packaged or {}).items()}
+    return {name: text.strip() for name, text in found.items()}
 
 
 def reply_schema(fields: Mapping[str, Mapping[str, object]]) -> dict[str, object]:

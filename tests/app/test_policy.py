@@ -10,6 +10,7 @@ import pytest
 from support import Listener, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.code_interpreter.prompt import PROMPT_FILE
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import (
@@ -20,6 +21,7 @@ from taskweaver.module.confirmation import (
 from taskweaver.module.events import PostEventType, RoundEventType
 from taskweaver.session.errors import LimitReached
 from taskweaver.session.session import Session
+from taskweaver.utils.files import read_yaml, write_yaml
 
 ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
 VERIFIED = {"code_interpreter.code_verification_on": True}
@@ -202,3 +204,16 @@ def test_a_limit_on_money_without_prices_is_said(tmp_path: Path) -> None:
         session.send_message("go")
         with pytest.raises(LimitReached, match=r"llm\.prompt_price"):
             session.send_message("go")
+
+
+def test_a_prompt_file_without_the_texts_of_checks_takes_the_packaged_ones(tmp_path: Path) -> None:
+    packaged = read_yaml(PROMPT_FILE)
+    mine = {name: text for name, text in packaged.items() if name not in {"policy", "declined"}}
+    file = tmp_path / "mine.yaml"
+    write_yaml(file, mine | {"revise_refused": "Mine: {PROBLEMS}"})
+    config = ALONE | VERIFIED | {"code_generator.prompt_file_path": str(file)}
+    script = Script([code_reply("eval('1')"), code_reply("1")])
+    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+        app.get_session().send_message("go")
+    assert "## Policy" in script.last(0)
+    assert "Mine: Line 1: 'eval' is not allowed." in script.last()
