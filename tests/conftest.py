@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Made once for all tests, also for those that give a command a home folder of its own.
+os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-cache")
 
 _LOOPBACK = ("127.", "::1", "localhost")
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from taskweaver.ces.environment import kernel_environment, python_command
 from taskweaver.ces.errors import ForkRefused
@@ -17,6 +21,8 @@ from taskweaver.ces.sandbox import SandboxPolicy, bwrap_command, require_bwrap, 
 from taskweaver.ces.template import Expectation, Template
 from taskweaver.utils.ids import create_id
 
+_FONT_LISTS = "fontlist-*.json"
+_MATPLOTLIB = "/tmp/.matplotlib"
 WORKING_FOLDERS = ("cwd", "branches")
 """Folders in a session's that its kernels may write; the conversation beside them they may not."""
 
@@ -34,6 +40,29 @@ class BoxPlan:
     policy: SandboxPolicy
     limits: KernelLimits
     is_warm: bool
+
+    def font_lists(self) -> list[tuple[Path, str]]:
+        """Return matplotlib's lists of fonts, made when there are none, and their place inside.
+
+        Without one, matplotlib would look at every font of the machine in each sandbox anew.
+        """
+        cache = _cache_folder() / "matplotlib"
+        if not any(cache.glob(_FONT_LISTS)):
+            cache.mkdir(parents=True, exist_ok=True)
+            with suppress(subprocess.TimeoutExpired):  # then they are made inside
+                subprocess.run(
+                    [sys.executable, "-c", "import matplotlib.font_manager"],
+                    env={**os.environ, "MPLCONFIGDIR": str(cache)},
+                    capture_output=True,
+                    timeout=self.limits.start_timeout_s,
+                    check=False,
+                )
+        return [(path, f"{_MATPLOTLIB}/{path.name}") for path in cache.glob(_FONT_LISTS)]
+
+
+def _cache_folder() -> Path:
+    """Return the user's folder for what can be made again (XDG base directories)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taskweaver"
 
 
 class Box:
@@ -61,17 +90,15 @@ class Box:
         self._homes = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
         writable = dict.fromkeys([*own, cwd, log_path, self._homes])
         environment = kernel_environment(create_id("box"))
-        caches = {"HOME": str(cwd), "TMPDIR": "/tmp", "MPLCONFIGDIR": "/tmp/.matplotlib"}
+        inside = {"HOME": str(cwd), "TMPDIR": "/tmp", "MPLCONFIGDIR": _MATPLOTLIB}
         kind = "warm" if plan.is_warm else "template"
         most = plan.limits
         limits = (0, most.memory_limit_bytes, most.output_limit_bytes)
         inner = (most.process_limit, most.file_limit_bytes)
         try:
-            with Expectation(self._homes) as expected:
+            with Expectation(self._homes) as expected, log_path.open("ab") as log:
                 command = python_command(kind, str(expected.path), *map(str, limits + inner))
-                self._process = _start(
-                    plan.policy, list(writable), command, environment | caches, cwd, log_path
-                )
+                self._process = _start(plan, writable, command, environment | inside, log)
                 self._template = self._meet(expected, plan.limits.start_timeout_s)
         except BaseException:
             shutil.rmtree(self._homes, ignore_errors=True)
@@ -107,26 +134,25 @@ class Box:
 
 
 def _start(
-    policy: SandboxPolicy,
-    writable: list[Path],
+    plan: BoxPlan,
+    writable: Iterable[Path],
     command: list[str],
     environment: dict[str, str],
-    cwd: Path,
-    log_path: Path,
+    log: IO[bytes],
 ) -> subprocess.Popen[bytes]:
+    copies = plan.font_lists()
     file = socket_filter()
     try:
-        with log_path.open("ab") as log:
-            return subprocess.Popen(
-                [*bwrap_command(policy, writable, file), *command],
-                cwd=cwd,
-                env=environment,
-                pass_fds=[file],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        return subprocess.Popen(
+            [*bwrap_command(plan.policy, writable, file, copies), *command],
+            cwd=environment["HOME"],
+            env=environment,
+            pass_fds=[file],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     finally:
         os.close(file)
 

@@ -109,7 +109,9 @@ class KernelManager:
     ) -> None:
         self._env_dir = env_dir
         self._limits = limits
-        self._boxes = None if sandbox is None else Boxes(BoxPlan(sandbox, limits, is_warm))
+        self._boxes: Boxes | None = None
+        if sandbox is not None:
+            self._boxes = Boxes(BoxPlan(sandbox, limits, is_warm))
         has_zygote = is_warm and sandbox is None
         self._zygote = Zygote(limits, env_dir / "warm.log") if has_zygote else None
         self._launcher: ThreadPoolExecutor | None = None

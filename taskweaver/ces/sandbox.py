@@ -54,13 +54,19 @@ class SandboxPolicy:
     writable: tuple[Path, ...] = ()
 
 
-def bwrap_command(policy: SandboxPolicy, writable: Iterable[Path], filter_fd: int) -> list[str]:
+def bwrap_command(
+    policy: SandboxPolicy,
+    writable: Iterable[Path],
+    filter_fd: int,
+    copies: Iterable[tuple[Path, str]] = (),
+) -> list[str]:
     """Return the command line that a command is appended to.
 
     Args:
         policy: What it may reach beside the system.
         writable: Paths of the session's own.
         filter_fd: File descriptor of `socket_filter`.
+        copies: Files to read, and where they are inside.
     """
     options = [
         ["--die-with-parent", "--new-session", "--cap-drop", "ALL"],
@@ -74,6 +80,7 @@ def bwrap_command(policy: SandboxPolicy, writable: Iterable[Path], filter_fd: in
         *_system(policy),
         *(["--ro-bind", str(path), str(path)] for path in _code()),
         *(["--ro-bind-try", str(path), str(path)] for path in policy.read_only),
+        *(["--ro-bind", str(source), target] for source, target in copies),
         *(["--bind", str(path), str(path)] for path in (*writable, *policy.writable)),
         ["--remount-ro", "/", "--seccomp", str(filter_fd)],
     ]

@@ -169,6 +169,10 @@ def test_ordinary_work_goes_on_inside(tmp_path: Path) -> None:
     figure = run(client, "plt.plot([1, 2]); plt.title('T'); None")
     assert [artifact.preview for artifact in figure.artifact] == ["T"]
     assert (tmp_path / "sessions" / "s" / "cwd" / "a.csv").exists()
+    fonts = "import os; [name for name in os.listdir('/tmp/.matplotlib') if 'fontlist' in name]"
+    cache = Path(os.environ["XDG_CACHE_HOME"]) / "taskweaver" / "matplotlib"
+    made_outside = sorted(path.name for path in cache.glob("fontlist-*"))
+    assert run(client, fonts).output == made_outside != []
     run(client, "from concurrent.futures import ProcessPoolExecutor as Pool")
     pool = "with Pool(2) as p: r = list(p.map(abs, [-1, 2]))\nr"
     assert run(client, pool).output == [1, 2]
