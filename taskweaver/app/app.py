@@ -102,7 +102,8 @@ class TaskWeaverApp:
         policy = self.app_injector.get(SandboxChoice).policy
         if policy is None:
             return "none: code runs with your rights"
-        return "bubblewrap, " + ("with the network" if policy.has_network else "no network")
+        name = "bubblewrap" if policy.tier == "bwrap" else "Landlock"
+        return f"{name}, {'with the network' if policy.has_network else 'no network'}"
 
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.

@@ -10,7 +10,8 @@ from injector import Module, provider, singleton
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.ces.sandbox import SandboxChoice, SandboxPolicy, choose
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox import SandboxChoice, choose
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.api import LLMApi
@@ -59,6 +60,7 @@ class ExecutionConfig(ModuleConfig):
             artifact_limit_bytes=self._get_int("artifact_limit_mb") << 20,
             process_limit=self._get_int("process_limit"),
             file_limit_bytes=self._get_int("file_limit_mb") << 20,
+            cpu_limit_s=self._get_int("cpu_limit_s"),
         )
 
 

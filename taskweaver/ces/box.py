@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import psutil
+
+from taskweaver.ces.cgroup import ControlGroup
 from taskweaver.ces.environment import kernel_environment, python_command
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process import FOLDER, KernelProcess
-from taskweaver.ces.sandbox import SandboxPolicy, bwrap_command, require_bwrap, socket_filter
+from taskweaver.ces.sandbox import confined, require
 from taskweaver.ces.template import Expectation, Template
 from taskweaver.utils.ids import create_id
 
 _FONT_LISTS = "fontlist-*.json"
-_MATPLOTLIB = "/tmp/.matplotlib"
+_END_WAIT_S = 5.0
 WORKING_FOLDERS = ("cwd", "branches")
 """Folders in a session's that its kernels may write; the conversation beside them they may not."""
 
@@ -41,8 +46,8 @@ class BoxPlan:
     limits: KernelLimits
     is_warm: bool
 
-    def font_lists(self) -> list[tuple[Path, str]]:
-        """Return matplotlib's lists of fonts, made when there are none, and their place inside.
+    def font_lists(self) -> list[Path]:
+        """Return matplotlib's lists of fonts, made when there are none.
 
         Without one, matplotlib would look at every font of the machine in each sandbox anew.
         """
@@ -57,12 +62,21 @@ class BoxPlan:
                     timeout=self.limits.start_timeout_s,
                     check=False,
                 )
-        return [(path, f"{_MATPLOTLIB}/{path.name}") for path in cache.glob(_FONT_LISTS)]
+        return sorted(cache.glob(_FONT_LISTS))
 
 
 def _cache_folder() -> Path:
     """Return the user's folder for what can be made again (XDG base directories)."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taskweaver"
+
+
+def _counts_by_sandbox() -> bool:
+    """Return whether processes are counted for each user namespace (Linux 5.14), not the user.
+
+    Counted for the user, a desktop alone may have more than the limit.
+    """
+    numbers = re.findall(r"\d+", platform.release())[:2]
+    return tuple(map(int, numbers)) >= (5, 14)
 
 
 class Box:
@@ -82,26 +96,21 @@ class Box:
             ForkRefused: If its template does not come up.
             OSError: If it cannot be started.
         """
-        require_bwrap()
+        require(plan.policy.tier)
         own = [folder / name for name in WORKING_FOLDERS]
         for path in own:
             path.mkdir(parents=True, exist_ok=True)
         log_path.touch()
         self._homes = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
-        writable = dict.fromkeys([*own, cwd, log_path, self._homes])
-        environment = kernel_environment(create_id("box"))
-        inside = {"HOME": str(cwd), "TMPDIR": "/tmp", "MPLCONFIGDIR": _MATPLOTLIB}
-        kind = "warm" if plan.is_warm else "template"
-        most = plan.limits
-        limits = (0, most.memory_limit_bytes, most.output_limit_bytes)
-        inner = (most.process_limit, most.file_limit_bytes)
+        self._group = ControlGroup(plan.limits.process_limit)
+        writable = list(dict.fromkeys([*own, cwd, log_path, self._homes]))
         try:
             with Expectation(self._homes) as expected, log_path.open("ab") as log:
-                command = python_command(kind, str(expected.path), *map(str, limits + inner))
-                self._process = _start(plan, writable, command, environment | inside, log)
+                start = _Start(plan, writable, cwd, self._homes, self._group)
+                self._process = start.run(expected.path, log)
                 self._template = self._meet(expected, plan.limits.start_timeout_s)
         except BaseException:
-            shutil.rmtree(self._homes, ignore_errors=True)
+            self._remove()
             raise
 
     def _meet(self, expected: Expectation, timeout_s: float) -> Template:
@@ -126,35 +135,65 @@ class Box:
         """End everything in it; safe to call again."""
         self._template.close()
         self._kill()
-        shutil.rmtree(self._homes, ignore_errors=True)
+        self._remove()
 
     def _kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        """Kill the sandbox, and wait for all that the system ends with it."""
+        if self._process.returncode is None:
+            inside = psutil.Process(self._process.pid).children(recursive=True)
+            self._process.kill()
+            self._process.wait()
+            psutil.wait_procs(inside, timeout=_END_WAIT_S)
+
+    def _remove(self) -> None:
+        self._group.remove()
+        shutil.rmtree(self._homes, ignore_errors=True)
 
 
-def _start(
-    plan: BoxPlan,
-    writable: Iterable[Path],
-    command: list[str],
-    environment: dict[str, str],
-    log: IO[bytes],
-) -> subprocess.Popen[bytes]:
-    copies = plan.font_lists()
-    file = socket_filter()
-    try:
-        return subprocess.Popen(
-            [*bwrap_command(plan.policy, writable, file, copies), *command],
-            cwd=environment["HOME"],
-            env=environment,
-            pass_fds=[file],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    finally:
-        os.close(file)
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """How the template of a box is started."""
+
+    plan: BoxPlan
+    writable: list[Path]
+    cwd: Path
+    homes: Path
+    group: ControlGroup
+
+    def run(self, place: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start it; it announces itself at a place."""
+        kind = "warm" if self.plan.is_warm else "template"
+        most = self.plan.limits
+        is_bwrap = self.plan.policy.tier == "bwrap"
+        owner = 0 if is_bwrap else os.getpid()
+        limits = (owner, most.memory_limit_bytes, most.output_limit_bytes)
+        processes = most.process_limit if is_bwrap and _counts_by_sandbox() else 0
+        inner = (processes, most.file_limit_bytes, most.cpu_limit_s)
+        command = python_command(kind, str(place), *map(str, limits + inner))
+        fonts = self.plan.font_lists()
+        tmp = "/tmp" if is_bwrap else str(self._private_tmp(fonts))
+        environment = kernel_environment(create_id("box"))
+        environment |= {"HOME": str(self.cwd), "TMPDIR": tmp, "MPLCONFIGDIR": f"{tmp}/.matplotlib"}
+        copies = [(path, f"{tmp}/.matplotlib/{path.name}") for path in fonts]
+        with confined(self.plan.policy, self.writable, command, copies) as run:
+            return subprocess.Popen(
+                self.group.joined(run.command),
+                cwd=self.cwd,
+                env=environment,
+                pass_fds=run.pass_fds,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _private_tmp(self, fonts: list[Path]) -> Path:
+        """Make a folder for temporary files where ``/tmp`` is everybody's."""
+        folder = self.homes / "tmp"
+        (folder / ".matplotlib").mkdir(parents=True)
+        for path in fonts:
+            shutil.copy(path, folder / ".matplotlib")
+        return folder
 
 
 class Boxes:
@@ -163,6 +202,11 @@ class Boxes:
     def __init__(self, plan: BoxPlan) -> None:
         self._plan = plan
         self._boxes: dict[Path, Box] = {}
+
+    @property
+    def tier(self) -> str:
+        """What keeps them."""
+        return self._plan.policy.tier
 
     def start(self, folder: Path, cwd: Path, log_path: Path) -> KernelProcess:
         """Start a kernel in the session's box; a box that has ended is replaced.

@@ -17,6 +17,7 @@ class KernelLimits:
         artifact_limit_bytes: Largest file that is listed as an artifact.
         process_limit: Processes and threads in a sandbox; 0 sets no limit.
         file_limit_bytes: Largest file that can be written in a sandbox; 0 sets no limit.
+        cpu_limit_s: Processor time of each process in a sandbox; 0 sets no limit.
     """
 
     start_timeout_s: float
@@ -26,3 +27,4 @@ class KernelLimits:
     artifact_limit_bytes: int
     process_limit: int = 0
     file_limit_bytes: int = 0
+    cpu_limit_s: int = 0

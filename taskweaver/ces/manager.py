@@ -12,8 +12,8 @@ from taskweaver.ces.common import ExecutionResult, Manager, OutputHandler, Snaps
 from taskweaver.ces.footprint import Footprint
 from taskweaver.ces.kernel import Kernel, KernelPlace
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process import KernelProcess, start_kernel, sweep_folders
-from taskweaver.ces.sandbox import SandboxPolicy
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.zygote import Zygote
 from taskweaver.config.known_keys import BY_NAME
@@ -220,7 +220,7 @@ class KernelManager:
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""
-        return "local" if self._boxes is None else "bwrap"
+        return "local" if self._boxes is None else self._boxes.tier
 
 
 def default_limits() -> KernelLimits:

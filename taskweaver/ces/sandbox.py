@@ -1,173 +1,164 @@
-"""A box for code nobody has read: bubblewrap, with what a kernel needs and nothing else.
-
-Inside there is a read-only system, the session's working directories, a private ``/tmp``, process
-ids and shared memory of its own, no capabilities, and no network unless it is granted. The recipe
-and the traps it avoids are listed in docs/security.md.
-"""
+"""Sandboxes: how a command is run in one, and whether this machine can have one."""
 
 from __future__ import annotations
 
+import base64
+import json
 import os
-import platform
 import shutil
-import struct
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from taskweaver.ces.bwrap import bwrap_command, code_folders, system_files
 from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.ces.inkernel import confine, probe
+from taskweaver.ces.policy import SandboxPolicy, Tier
+from taskweaver.ces.seccomp import system_call_filter
 
-_TMP_BYTES = 256 << 20
+__all__ = ["Confined", "SandboxChoice", "SandboxPolicy", "choose", "confined", "require"]
+
 _TEST_TIMEOUT_S = 10.0
-_PACKAGE_ROOT = Path(__file__).parents[2]
-_SYSTEM_FILES = (
-    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "passwd", "group", "nsswitch.conf",
-    "alternatives", "ssl/certs", "fonts",
-)  # fmt: skip
-_NETWORK_FILES = ("resolv.conf", "hosts")
-# Each line must fail inside; the shell's exit status is the number of the first that did not.
-_PROBES = (
-    "test -w /usr",
-    "test -w /etc/passwd",
-    "cat /proc/sys/kernel/hostname > /proc/sys/kernel/hostname",
-    'test -d "$HOME/.ssh"',
-    "kill -0 $OUTSIDE",
-)
+_READABLE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm", "ptmx", "pts")
+_NAMES = {"bwrap": "bubblewrap", "landlock": "Landlock"}
+# What only namespaces prevent.
+_BEYOND_LANDLOCK = frozenset(f"share the {name} namespace" for name in probe.NAMESPACES) | {
+    "see the machine's devices", "outlive its owner", "hold capabilities",
+    "share the owner's terminal session",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class SandboxPolicy:
-    """What code may reach.
+class Confined:
+    """A command in a sandbox.
 
     Attributes:
-        has_network: Whether it may use the network.
-        read_only: Further paths it may read.
-        writable: Further paths it may write.
+        command: What to run.
+        pass_fds: File descriptors it needs.
     """
 
-    has_network: bool = False
-    read_only: tuple[Path, ...] = ()
-    writable: tuple[Path, ...] = ()
+    command: list[str]
+    pass_fds: list[int]
 
 
-def bwrap_command(
+@contextmanager
+def confined(
     policy: SandboxPolicy,
     writable: Iterable[Path],
-    filter_fd: int,
+    command: list[str],
     copies: Iterable[tuple[Path, str]] = (),
-) -> list[str]:
-    """Return the command line that a command is appended to.
+) -> Iterator[Confined]:
+    """Give the command line that runs a command in a sandbox; start it inside the ``with``.
 
     Args:
         policy: What it may reach beside the system.
         writable: Paths of the session's own.
-        filter_fd: File descriptor of `socket_filter`.
-        copies: Files to read, and where they are inside.
-    """
-    options = [
-        ["--die-with-parent", "--new-session", "--cap-drop", "ALL"],
-        ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"],
-        ["--unshare-cgroup-try", "--hostname", "sandbox"],
-        [] if policy.has_network else ["--unshare-net"],
-        ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"],
-        ["--ro-bind", "/proc/sys", "/proc/sys"],  # root's own would be writable otherwise
-        _tmpfs("/dev/shm"),
-        _tmpfs("/tmp"),
-        *_system(policy),
-        *(["--ro-bind", str(path), str(path)] for path in _code()),
-        *(["--ro-bind-try", str(path), str(path)] for path in policy.read_only),
-        *(["--ro-bind", str(source), target] for source, target in copies),
-        *(["--bind", str(path), str(path)] for path in (*writable, *policy.writable)),
-        ["--remount-ro", "/", "--seccomp", str(filter_fd)],
-    ]
-    return ["bwrap", *(word for option in options for word in option), "--"]
-
-
-def _tmpfs(path: str) -> list[str]:
-    return ["--perms", "1777", "--size", str(_TMP_BYTES), "--tmpfs", path]
-
-
-def _system(policy: SandboxPolicy) -> Iterator[list[str]]:
-    for name in ("bin", "sbin", "lib", "lib32", "lib64"):
-        path = Path("/") / name
-        if path.is_symlink():
-            yield ["--symlink", str(path.readlink()), str(path)]
-        elif path.is_dir():
-            yield ["--ro-bind", str(path), str(path)]
-    for name in _SYSTEM_FILES + (_NETWORK_FILES if policy.has_network else ()):
-        yield ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-
-
-def _code() -> list[Path]:
-    """Return where Python, its libraries and this package are, outermost folders only."""
-    entries = [Path(sys.prefix), Path(sys.base_prefix), _PACKAGE_ROOT / "taskweaver"]
-    found = {*entries, *(entry.resolve() for entry in entries), Path("/usr")}
-    inner = {path for path in found if not found.isdisjoint(path.parents)}
-    return sorted(found - inner - {Path("/usr")})
-
-
-def socket_filter() -> int:
-    """Return the descriptor of a filter that lets a process make local and internet sockets only.
-
-    A new network namespace does not stop ``AF_VSOCK``, a way from a virtual machine to its host.
-    The program is for ``seccomp(2)``, in the form of `struct sock_filter`.
+        command: The command.
+        copies: Files to read, and where they are inside; with bubblewrap only.
 
     Raises:
-        SandboxUnavailable: If there is no filter for this processor.
+        SandboxUnavailable: If there is no filter of system calls for this processor.
     """
-    machines = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-    if platform.machine() not in machines:
-        raise SandboxUnavailable(f"there is no filter for {platform.machine()} yet")
-    architecture, socket_call = machines[platform.machine()]
-    load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
-    allow, refuse, unknown = 0x7FFF0000, 0x00050000 | 97, 0x00050000 | 38  # EAFNOSUPPORT, ENOSYS
-    program = [
-        (load, 0, 0, 4), (equal, 1, 0, architecture), (give, 0, 0, unknown),
-        (load, 0, 0, 0), (at_least, 0, 1, 0x40000000), (give, 0, 0, unknown),
-        (equal, 1, 0, socket_call), (give, 0, 0, allow),
-        (load, 0, 0, 16),
-        (equal, 4, 0, 1), (equal, 3, 0, 2), (equal, 2, 0, 10), (equal, 1, 0, 16),
-        (give, 0, 0, refuse), (give, 0, 0, allow),
-    ]  # fmt: skip
+    if policy.tier == "landlock":
+        yield Confined([*_landlock_command(policy, writable), *command], [])
+        return
     file = os.memfd_create("filter")
-    os.write(file, b"".join(struct.pack("HBBI", *step) for step in program))
-    os.lseek(file, 0, os.SEEK_SET)
-    return file
+    try:
+        os.write(file, system_call_filter())
+        os.lseek(file, 0, os.SEEK_SET)
+        yield Confined([*bwrap_command(policy, writable, file, copies), *command], [file])
+    finally:
+        os.close(file)
+
+
+def _landlock_command(policy: SandboxPolicy, writable: Iterable[Path]) -> list[str]:
+    devices = [f"/dev/{name}" for name in _DEVICES]
+    steps = system_call_filter(has_datagrams=policy.has_network)
+    left = confine.Confinement(
+        readable=[
+            *_READABLE,
+            *system_files(policy),
+            *map(str, (*code_folders(), *policy.read_only)),
+        ],
+        writable=[*devices, *map(str, (*writable, *policy.writable))],
+        has_network=policy.has_network,
+        filter=base64.b64encode(steps).decode(),
+    )
+    program = str(Path(confine.__file__))
+    return [sys.executable, "-I", "-S", program, json.dumps(asdict(left))]
 
 
 @cache
-def require_bwrap() -> None:
-    """Try the sandbox: what it must prevent is tried in it.
+def require(tier: Tier) -> None:
+    """Try a sandbox: what it must prevent is attempted in it.
 
     Raises:
         SandboxUnavailable: If it does not run here, or does not hold.
     """
-    if shutil.which("bwrap") is None:
+    if tier == "bwrap" and shutil.which("bwrap") is None:
         raise SandboxUnavailable("bubblewrap is not installed (Debian: apt install bubblewrap)")
-    lines = [f"{probe} && exit {n}" for n, probe in enumerate(_PROBES, start=1)]
-    script = "; ".join([*lines, "touch here || exit 100", "exit 0"])
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(Path.home()), "OUTSIDE": str(os.getpid())}
     with tempfile.TemporaryDirectory(prefix="tw-test-") as folder:
-        file = socket_filter()
+        done, output = _attempt(tier, Path(folder))
+    if done is None:
+        reason = " ".join(output.split()) or "it ends without a word"
+        raise SandboxUnavailable(f"{_NAMES[tier]} does not run: {reason}")
+    beyond = _BEYOND_LANDLOCK if tier == "landlock" else frozenset()
+    escapes = [name for name in done if name not in beyond]
+    if escapes:
+        raise SandboxUnavailable(
+            f"{_NAMES[tier]} does not hold: inside one can {', '.join(escapes)}"
+        )
+
+
+def _attempt(tier: Tier, folder: Path) -> tuple[list[str] | None, str]:
+    """Return what could be done in a sandbox, None when it did not run, and its error output."""
+    inside, canary = folder / "inside", folder / "canary"
+    inside.mkdir()
+    canary.write_text("outside")
+    name = f"\0{folder.name}"
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_UNIX) as hidden,
+        subprocess.Popen(["sleep", "60"], env={"PATH": os.defpath}) as other,
+    ):
+        hidden.bind(name)
+        hidden.listen()
+        links = [os.readlink(f"/proc/self/ns/{kind}") for kind in probe.NAMESPACES]  # noqa: PTH115
+        facts = {
+            "canary": str(canary), "port": tcp.getsockname()[1], "abstract": name,
+            "pid": other.pid, "session": os.getsid(0), "ns": links,
+        }  # fmt: skip
         try:
-            done = subprocess.run(
-                [*bwrap_command(SandboxPolicy(), [Path(folder)], file), "/bin/sh", "-c", script],
-                cwd=folder, env=environment, pass_fds=[file], timeout=_TEST_TIMEOUT_S,
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise SandboxUnavailable(f"bubblewrap does not run: {error}") from error
+            done, output = _run_probe(tier, inside, facts)
         finally:
-            os.close(file)
-        if done.returncode == 0 and (Path(folder) / "here").exists():
-            return
-    if 1 <= done.returncode <= len(_PROBES):
-        raise SandboxUnavailable(f"it does not hold: `{_PROBES[done.returncode - 1]}` worked in it")
-    raise SandboxUnavailable(f"bubblewrap does not run: {done.stderr.strip() or done.returncode}")
+            other.kill()
+    if not (inside / "here").exists():
+        return None, output
+    return done, output
+
+
+def _run_probe(tier: Tier, inside: Path, facts: dict[str, object]) -> tuple[list[str] | None, str]:
+    program = [sys.executable, "-I", "-S", str(Path(probe.__file__)), json.dumps(facts)]
+    environment = {"PATH": os.environ.get("PATH", os.defpath)}
+    try:
+        with confined(SandboxPolicy(tier=tier), [inside], program) as run:
+            done = subprocess.run(
+                run.command, cwd=inside, env=environment, pass_fds=run.pass_fds,
+                timeout=_TEST_TIMEOUT_S, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
+    try:
+        return json.loads(done.stdout), done.stderr
+    except ValueError:
+        return None, done.stderr or str(done.returncode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +166,8 @@ class SandboxChoice:
     """Whether kernels run in a sandbox.
 
     Attributes:
-        policy: What they may reach; None for no sandbox.
-        warning: Why there is none although one was wanted where it can be had; else empty.
+        policy: What they may reach, and what keeps them; None for no sandbox.
+        warning: Why it is not the one that would be wanted; else empty.
     """
 
     policy: SandboxPolicy | None
@@ -184,23 +175,36 @@ class SandboxChoice:
 
 
 def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:
-    """Return whether kernels run in a sandbox.
+    """Return whether kernels run in a sandbox, and in which.
 
     Args:
-        wanted: ``auto``: where it works. ``bwrap``: or not at all. ``none``: without.
+        wanted: ``bwrap`` or ``landlock``: this, or not at all. ``auto``: the first of them that
+            works, or none. ``none``: without.
         policy: What code in it may reach.
 
     Raises:
-        SandboxUnavailable: If ``bwrap`` is wanted, and does not work here.
+        SandboxUnavailable: If the one that is wanted does not work here.
     """
     if wanted == "none":
         return SandboxChoice(None)
-    try:
-        require_bwrap()
-    except SandboxUnavailable as error:
-        if wanted != "auto":
-            raise
-        return SandboxChoice(
-            None, f"Code runs with your rights, without a sandbox: {error.reason}."
-        )
-    return SandboxChoice(policy)
+    tiers: tuple[Tier, ...] = ("bwrap", "landlock")
+    reasons = []
+    for tier in tiers:
+        if wanted not in {"auto", tier}:
+            continue
+        try:
+            require(tier)
+        except SandboxUnavailable as error:
+            if wanted != "auto":
+                raise
+            reasons.append(error.reason)
+        else:
+            return SandboxChoice(replace(policy, tier=tier), _warning(reasons))
+    why = "; ".join(reasons)
+    return SandboxChoice(None, f"Code runs with your rights, without a sandbox: {why}.")
+
+
+def _warning(reasons: list[str]) -> str:
+    if not reasons:
+        return ""
+    return f"Code runs in a weaker sandbox (Landlock: files and TCP, not processes): {reasons[0]}."

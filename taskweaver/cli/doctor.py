@@ -130,7 +130,7 @@ def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
 
 def _sandbox(app: TaskWeaverApp) -> Finding:
     choice = app.app_injector.get(SandboxChoice)
-    if choice.policy is not None:
+    if choice.policy is not None and not choice.warning:
         return Finding("sandbox", "ok", app.sandbox)
     return Finding("sandbox", "warn", choice.warning or app.sandbox, "See docs/security.md.")
 

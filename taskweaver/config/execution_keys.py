@@ -28,8 +28,8 @@ EXECUTION_KEYS: tuple[Key, ...] = (
     enum(
         "execution.sandbox",
         "auto",
-        "auto bwrap none",
-        "Whether code runs in a sandbox: where bubblewrap works, or not at all without, or never.",
+        "auto bwrap landlock none",
+        "The sandbox code runs in: the best that works, or only this one, or none.",
     ),
     Key("execution.network", "bool", False, "Whether code in the sandbox may use the network."),
     Key("execution.read_only_paths", "list", [], "Further paths it may read."),
@@ -38,7 +38,7 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "execution.process_limit",
         "int",
         512,
-        "Processes and threads in the sandbox; 0 sets no limit. Not kept for root.",
+        "Processes and threads in the sandbox; 0 sets no limit.",
         minimum=0,
     ),
     Key(
@@ -46,6 +46,13 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "int",
         8192,
         "Largest file in MiB that can be written in the sandbox; 0 sets no limit.",
+        minimum=0,
+    ),
+    Key(
+        "execution.cpu_limit_s",
+        "int",
+        0,
+        "Processor time in seconds of each process in the sandbox, the kernel too; 0 sets none.",
         minimum=0,
     ),
     Key(

@@ -86,7 +86,9 @@ class SessionFiles:
         self.session_id = session_id
         self.folder = folder
         try:
-            (folder / WORKING_FOLDER).mkdir(parents=True, exist_ok=True)
+            # Private: what code leaves in there is nobody else's to read, or to run.
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / WORKING_FOLDER).mkdir(exist_ok=True)
         except OSError as error:
             raise SessionError(f"{folder} cannot be made: {error.strerror}") from error
         self._lock = _locked(folder)

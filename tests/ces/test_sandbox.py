@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, get_args
 
 import psutil
 import pytest
@@ -17,15 +19,33 @@ from taskweaver.ces import sandbox
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
-from taskweaver.ces.sandbox import SandboxPolicy, choose
+from taskweaver.ces.policy import SandboxPolicy, Tier
+from taskweaver.ces.sandbox import choose
+from taskweaver.ces.seccomp import REFUSED
 
-try:
-    sandbox.require_bwrap()
-except SandboxUnavailable as error:
-    if os.environ.get("SANDBOX_REQUIRED"):
-        raise
-    pytest.skip(str(error), allow_module_level=True)
 
+def available(tier: Tier) -> bool:
+    try:
+        sandbox.require(tier)
+    except SandboxUnavailable:
+        if os.environ.get("SANDBOX_REQUIRED"):
+            raise
+        return False
+    return True
+
+
+TIERS = [tier for tier in get_args(Tier) if available(tier)]
+needs_bwrap = pytest.mark.skipif("bwrap" not in TIERS, reason="bubblewrap does not run here")
+BOXED = replace(LIMITS, process_limit=300, file_limit_bytes=64 << 20)
+
+# Calls into the C library; `refused` tells a call that is forbidden from one that went wrong.
+PRELUDE = """
+import ctypes, errno, os, resource, signal, socket, stat, subprocess, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+def refused(*call):
+    ctypes.set_errno(0)
+    return libc.syscall(*call) < 0 and ctypes.get_errno() in {errno.EPERM, errno.ENOSYS}
+"""
 ATTEMPTS = {
     "write a file outside": "open(OUT + '/1', 'w').close(); done = True",
     "append to a file outside": "open(CANARY, 'a').close(); done = True",
@@ -36,8 +56,7 @@ ATTEMPTS = {
     "write an array outside": "np.save(OUT + '/5.npy', np.ones(2)); done = True",
     "make a folder outside": "import os; os.mkdir(OUT + '/6'); done = True",
     "write with the C library": (
-        "import ctypes; libc = ctypes.CDLL(None)\n"
-        "done = libc.open((OUT + '/7').encode(), 0o101, 0o600) >= 0"
+        "import ctypes\ndone = ctypes.CDLL(None).open((OUT + '/7').encode(), 0o101, 0o600) >= 0"
     ),
     "delete a file outside": "import os; os.rename(DELETABLE, DELETABLE + '2'); done = True",
     "read a file outside": "done = 'secret' in open(CANARY).read()",
@@ -56,8 +75,8 @@ ATTEMPTS = {
     "read the conversation": "done = 'secret' in open('../memory.sqlite').read()",
     "change the conversation": "open('../memory.sqlite', 'r+').close(); done = True",
     "read another session": "done = 'secret' in open('../../other/memory.sqlite').read()",
-    "change an installed library": "import os; done = os.access(os.path.dirname(np.__file__), 2)",
-    "change this program": "import os, taskweaver as t; done = os.access(t.__path__[0], 2)",
+    "change an installed library": "open(np.__file__, 'r+').close(); done = True",
+    "change this program": "import taskweaver as t; open(t.__file__, 'r+').close(); done = True",
     "connect to the machine": (
         "import socket; socket.create_connection(('127.0.0.1', PORT), 2); done = True"
     ),
@@ -78,15 +97,117 @@ ATTEMPTS = {
         "    for p in os.listdir('/proc') if p.isdigit() and int(p) != os.getpid())"
     ),
     "read another's environment": "done = 'PATH' in open(f'/proc/{VICTIM}/environ').read()",
-    "open another's files": "import os; done = bool(os.listdir(f'/proc/{VICTIM}/fd'))",
+    "open another's files": "import os; done = bool(os.readlink(f'/proc/{VICTIM}/fd/0'))",
     "see the network's devices": "import os; done = len(os.listdir('/sys/class/net')) > 0",
     "see the machine's devices": "import os; done = os.path.exists('/sys/block')",
     "see the machine's routes": "done = len(open('/proc/net/route').read().splitlines()) > 1",
     "leave a file in shared memory": "open('/dev/shm/tw-probe', 'w').close()",
     "use a vsock": "import socket; socket.socket(40, socket.SOCK_STREAM); done = True",
     "read the home folder": "import os; done = 'canary-home' in os.listdir(HOME)",
+    "write through the root of a process": (
+        "open('/proc/self/root' + OUT + '/9', 'w').close(); done = os.path.exists(OUT)"
+    ),
+    "write through the root of another": (
+        "open(f'/proc/{VICTIM}/root{OUT}/10', 'w').close(); done = True"
+    ),
+    "read through the folder of another": "done = bool(os.listdir(f'/proc/{VICTIM}/cwd'))",
+    "leave a file in /tmp": "open('/tmp/tw-probe', 'w').close()",
+    "change a shell's startup": "open(HOME + '/.bashrc', 'a').close(); done = True",
+    "leave a hook for git": "os.mkdir(OUT + '/.git'); done = True",
+    "change the users of the machine": "open('/etc/passwd', 'r+').close(); done = True",
+    "leave code for every Python": (
+        "import site; path = site.getsitepackages()[0] + '/tw_probe.txt'\n"
+        "open(path, 'w').close(); os.remove(path); done = True"
+    ),
+    "make a file outside run as its owner": "os.chmod(CANARY, 0o4755); done = True",
+    "give a file away": "open('mine', 'w').close(); os.chown('mine', 12345, 12345); done = True",
+    "read the passwords": "done = bool(open('/etc/shadow').read())",
+    "read the logs": "done = bool(os.listdir('/var/log'))",
+    "read another's memory": "open(f'/proc/{VICTIM}/mem', 'rb').close(); done = True",
+    "trace another process": (
+        "done = libc.ptrace(0x4206, VICTIM, 0, 0) == 0\nlibc.ptrace(17, VICTIM, 0, 0)"
+    ),
+    "signal the owner": "os.kill(OWNER, 0); done = True",
+    "become another user": "done = subprocess.call(['setpriv', '--reuid=12345', 'true']) == 0",
+    "enter another's namespace": "done = libc.setns(os.pidfd_open(VICTIM), 0x04000000) == 0",
+    "make a namespace of users": "done = subprocess.call(['unshare', '-U', 'true']) == 0",
+    "make one by clone": (
+        "import platform\n"
+        "clone = {'x86_64': 56, 'aarch64': 220}[platform.machine()]\n"
+        "raw = ctypes.PyDLL(None)  # holds the interpreter's lock, as the child needs it\n"
+        "pid = raw.syscall(clone, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0)\n"
+        "if pid == 0: os._exit(0)\n"
+        "done = pid > 0 and bool(os.waitpid(pid, 0))"
+    ),
+    "make one by clone3": "done = not refused(435, None, 0)",
+    "mount a file system": (
+        "os.makedirs('m', exist_ok=True)\n"
+        "done = libc.mount(b'none', b'm', b'tmpfs', 0, None) == 0\n"
+        "libc.umount(b'm')"
+    ),
+    "make a device": (
+        "os.mknod('device', stat.S_IFCHR | 0o600, os.makedev(1, 3)); os.remove('device')\n"
+        "done = True"
+    ),
+    "see the kernel's log device": "done = os.path.exists('/dev/kmsg')",
+    "read the kernel's log": "done = libc.klogctl(3, ctypes.create_string_buffer(64), 64) >= 0",
+    "set the clock": (
+        "time.clock_settime(time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME))\n"
+        "done = True"
+    ),
+    "name the machine": "socket.sethostname(socket.gethostname()); done = True",
+    "change a setting": (
+        "path = '/proc/sys/vm/swappiness'; value = open(path).read()\n"
+        "open(path, 'w').write(value); done = True"
+    ),
+    "choose who handles crashes": "open('/proc/sys/kernel/core_pattern', 'r+'); done = True",
+    "press the system's keys": "open('/proc/sysrq-trigger', 'w'); done = True",
+    "reach kernel programs": "import platform; done = not refused(NUMBERS['bpf'], 99, None, 0)",
+    "reach counters": "done = not refused(NUMBERS['perf_event_open'], None, 0, -1, -1, 0)",
+    "reach io_uring": "done = not refused(NUMBERS['io_uring_setup'], 0, None)",
+    "reach page faults": "done = not refused(NUMBERS['userfaultfd'], 0x7fffffff)",
+    "reach the key ring": "done = not refused(NUMBERS['keyctl'], 0, -3, 0)",
+    "reach files by handle": "done = not refused(NUMBERS['open_by_handle_at'], -1, None, 0)",
+    "load a module": "done = not refused(NUMBERS['finit_module'], -1, b'', 0)",
+    "make a raw socket": "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close(); done = True",
+    "make a packet socket": "socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close(); done = True",
+    "reach the crypto sockets": "socket.socket(38, socket.SOCK_SEQPACKET).close(); done = True",
+    "send a datagram": (
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('127.0.0.1', UDP))"
+    ),
+    "listen on the machine": (
+        "port = free_port = socket.create_server(('0.0.0.0', 0)); port = port.getsockname()[1]\n"
+        "open('port', 'w').write(str(port))"
+    ),
+    "lift its limits": (
+        "inf = resource.RLIM_INFINITY; resource.setrlimit(resource.RLIMIT_FSIZE, (inf, inf))\n"
+        "done = True"
+    ),
+    "write a huge file": (
+        "f = open('huge', 'wb'); f.truncate(1 << 30); f.close(); os.remove('huge'); done = True"
+    ),
+    "fill shared memory": (
+        "f = open('/dev/shm/tw-fill', 'wb')\n"
+        "try:\n"
+        "    for _ in range(320): f.write(bytes(1 << 20))\n"
+        "    f.flush(); done = True\n"
+        "finally: os.remove('/dev/shm/tw-fill')"
+    ),
+    "start processes without end": (
+        "pids = []\n"
+        "try:\n"
+        "    for _ in range(400): pids.append(os.posix_spawn('/bin/sleep', ['sleep', '60'], {}))\n"
+        "    done = True\n"
+        "finally:\n"
+        "    for pid in pids: os.kill(pid, 9); os.waitpid(pid, 0)"
+    ),
 }
-EFFECT_ONLY = {"leave a file in shared memory"}
+# What only namespaces keep away.
+BEYOND_LANDLOCK = {
+    "see other processes", "see the network's devices", "see the machine's devices",
+    "see the machine's routes", "connect to a local socket", "leave a file in shared memory",
+    "see the kernel's log device", "listen on the machine", "make a file outside run as its owner",
+}  # fmt: skip
 
 
 @dataclass
@@ -95,6 +216,42 @@ class World:
 
     names: str
     out: Path
+    udp: socket.socket
+
+
+@dataclass
+class Inside:
+    """A kernel to try things in."""
+
+    tier: str
+    client: Client
+    cwd: Path
+
+
+def has_datagram(world: World, _: Inside) -> bool:
+    try:
+        return world.udp.recv(8) == b"x"
+    except TimeoutError:
+        return False
+
+
+def is_heard(_: World, inside: Inside) -> bool:
+    port = int((inside.cwd / "port").read_text())
+    try:
+        socket.create_connection(("127.0.0.1", port), 2).close()
+    except OSError:
+        return False
+    return True
+
+
+PROBES = (Path("/dev/shm/tw-probe"), Path("/tmp/tw-probe"))
+# Attempts that inside nothing tells the success of.
+EFFECTS: dict[str, Callable[[World, Inside], bool]] = {
+    "leave a file in shared memory": lambda *_: PROBES[0].exists(),
+    "leave a file in /tmp": lambda *_: PROBES[1].exists(),
+    "send a datagram": has_datagram,
+    "listen on the machine": is_heard,
+}
 
 
 @pytest.fixture(scope="module")
@@ -107,69 +264,82 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     (home / "canary-home").write_text("")
     (out / "deletable").write_text("")
     abstract = f"\0tw-{os.getpid()}"
+    column = {"x86_64": 0, "aarch64": 1}[platform.machine()]
     with (
         socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
         socket.socket(socket.AF_UNIX) as unix,
         socket.socket(socket.AF_UNIX) as hidden,
-        subprocess.Popen(["sleep", "600", "0"]) as victim,
+        subprocess.Popen(["sleep", "600", "0"], cwd=out) as victim,
     ):
         unix.bind(str(out / "s"))
         hidden.bind(abstract)
+        udp.bind(("127.0.0.1", 0))
+        udp.settimeout(1)
         unix.listen()
         hidden.listen()
         values = {
             "OUT": str(out), "CANARY": str(out / "canary"), "DELETABLE": str(out / "deletable"),
-            "PORT": tcp.getsockname()[1], "UNIX": str(out / "s"), "ABSTRACT": abstract,
-            "VICTIM": victim.pid, "HOME": str(home),
+            "PORT": tcp.getsockname()[1], "UDP": udp.getsockname()[1], "UNIX": str(out / "s"),
+            "ABSTRACT": abstract, "VICTIM": victim.pid, "OWNER": os.getpid(), "HOME": str(home),
+            "NUMBERS": {name: row[column] for name, row in REFUSED.items()},
         }  # fmt: skip
-        yield World("; ".join(f"{name} = {value!r}" for name, value in values.items()), out)
+        names = "; ".join(f"{name} = {value!r}" for name, value in values.items())
+        yield World(names, out, udp)
         victim.kill()
 
 
 def opened(folder: Path, policy: SandboxPolicy | None) -> KernelManager:
-    made = code_execution_service_factory(folder, limits=LIMITS, sandbox=policy)
+    limits = LIMITS if policy is None else BOXED
+    made = code_execution_service_factory(folder, limits=limits, sandbox=policy)
     assert isinstance(made, KernelManager)
     return made
 
 
-@pytest.fixture(scope="module", params=["boxed", "plain"])
-def kernel(
+@pytest.fixture(scope="module", params=[*TIERS, "plain"])
+def inside(
     request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Client]]:
+) -> Iterator[Inside]:
     folder = tmp_path_factory.mktemp(request.param)
     for name in ("own", "other"):
         (folder / "sessions" / name).mkdir(parents=True)
         (folder / "sessions" / name / "memory.sqlite").write_text("secret")
-    manager = opened(folder, SandboxPolicy() if request.param == "boxed" else None)
+    policy = None if request.param == "plain" else SandboxPolicy(tier=request.param)
+    manager = opened(folder, policy)
     client = manager.get_session_client("own")
-    assert run(client, world.names).is_success
-    yield request.param, client
+    assert run(client, PRELUDE + world.names).is_success
+    yield Inside(request.param, client, folder / "sessions" / "own" / "cwd")
     manager.clean_up()
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_nothing_outside_is_reached(kernel: tuple[str, Client], attempt: str) -> None:
-    tier, client = kernel
-    (Path("/dev/shm") / "tw-probe").unlink(missing_ok=True)
-    run(client, f"done = False\n{ATTEMPTS[attempt]}")
-    has_succeeded = run(client, "bool(done)").output
-    if attempt in EFFECT_ONLY:
-        has_succeeded = (Path("/dev/shm") / "tw-probe").exists()
-    if tier == "plain" and not has_succeeded:
+def test_nothing_outside_is_reached(inside: Inside, world: World, attempt: str) -> None:
+    if inside.tier == "landlock" and attempt in BEYOND_LANDLOCK:
+        pytest.skip("only namespaces keep this away")
+    for path in PROBES:
+        path.unlink(missing_ok=True)
+    run(inside.client, f"done = False\n{ATTEMPTS[attempt]}")
+    has_succeeded = run(inside.client, "bool(done)").output
+    if attempt in EFFECTS:
+        has_succeeded = EFFECTS[attempt](world, inside)
+    for path in PROBES:
+        path.unlink(missing_ok=True)
+    if inside.tier == "plain" and not has_succeeded:
         pytest.skip("this machine does not allow it to anybody")
-    assert has_succeeded is (tier == "plain")
-    assert answers(client)
+    assert has_succeeded is (inside.tier == "plain")
+    assert answers(inside.client)
 
 
-def test_ordinary_work_goes_on_inside(tmp_path: Path) -> None:
-    manager = opened(tmp_path, SandboxPolicy())
+@pytest.mark.parametrize("tier", TIERS)
+def test_ordinary_work_goes_on_inside(tmp_path: Path, tier: Tier) -> None:
+    manager = opened(tmp_path, SandboxPolicy(tier=tier))
     client = manager.get_session_client("s")
     table = "pd.DataFrame({'a': [1, 2]}).to_csv('a.csv'); len(pd.read_csv('a.csv'))"
     assert run(client, table).output == 2
     figure = run(client, "plt.plot([1, 2]); plt.title('T'); None")
     assert [artifact.preview for artifact in figure.artifact] == ["T"]
     assert (tmp_path / "sessions" / "s" / "cwd" / "a.csv").exists()
-    fonts = "import os; [name for name in os.listdir('/tmp/.matplotlib') if 'fontlist' in name]"
+    fonts = "import os; d = os.environ['MPLCONFIGDIR']; [n for n in os.listdir(d) if 'font' in n]"
     cache = Path(os.environ["XDG_CACHE_HOME"]) / "taskweaver" / "matplotlib"
     made_outside = sorted(path.name for path in cache.glob("fontlist-*"))
     assert run(client, fonts).output == made_outside != []
@@ -181,7 +351,6 @@ def test_ordinary_work_goes_on_inside(tmp_path: Path) -> None:
 
 
 def test_a_fork_stays_inside_and_everything_ends_with_the_session(tmp_path: Path) -> None:
-    before = set(psutil.pids())
     manager = opened(tmp_path, SandboxPolicy())
     client = manager.get_session_client(
         "main", session_dir=tmp_path / "s", cwd=tmp_path / "s" / "cwd"
@@ -196,13 +365,12 @@ def test_a_fork_stays_inside_and_everything_ends_with_the_session(tmp_path: Path
     run(child, "import os; os._exit(1)")
     assert run(client, "x").output == 41
     assert answers(child)
-    run(client, "import subprocess as s; s.Popen(['sleep', '600'], start_new_session=True)")
+    run(client, "import subprocess as s; s.Popen(['sleep', '600.25'], start_new_session=True)")
     client.stop()
     assert answers(child)
     child.stop()
     manager.clean_up()
-    new = [psutil.Process(pid) for pid in set(psutil.pids()) - before if psutil.pid_exists(pid)]
-    ours = [process for process in new if process.name() in {"bwrap", "sleep"}]
+    ours = [p for p in psutil.process_iter(["cmdline"]) if "600.25" in (p.info["cmdline"] or [])]
     _, alive = psutil.wait_procs(ours, timeout=5)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
@@ -234,41 +402,103 @@ def test_a_sandbox_that_cannot_be_had_is_an_error_or_a_warning(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    sandbox.require_bwrap.cache_clear()
+    sandbox.require.cache_clear()
     try:
         with pytest.raises(SandboxUnavailable, match="not installed"):
             choose("bwrap", SandboxPolicy())
+        monkeypatch.setattr(sandbox, "system_call_filter", lambda **_: bytes(8))
         chosen = choose("auto", SandboxPolicy())
         assert chosen.policy is None
         assert "without a sandbox: bubblewrap is not installed" in chosen.warning
+        assert "Landlock does not run" in chosen.warning
         assert choose("none", SandboxPolicy()).warning == ""
     finally:
-        sandbox.require_bwrap.cache_clear()
+        sandbox.require.cache_clear()
 
 
-def without_processes_of_its_own(words: list[str]) -> list[str]:
-    words.remove("--unshare-pid")
-    return words
+@pytest.mark.skipif("landlock" not in TIERS, reason="Landlock does not run here")
+def test_landlock_is_second_best(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox.require.cache_clear()
+    try:
+        chosen = choose("auto", SandboxPolicy())
+    finally:
+        sandbox.require.cache_clear()
+    assert chosen.policy == SandboxPolicy(tier="landlock")
+    assert "weaker sandbox" in chosen.warning
+    assert "bubblewrap is not installed" in chosen.warning
 
 
-def with_a_system_that_can_be_written(words: list[str]) -> list[str]:
-    words[words.index("--ro-bind")] = "--bind"
-    return words
+WEAKER = (
+    ("--die-with-parent", 1), ("--new-session", 1), ("--unshare-ipc", 1), ("--unshare-pid", 1),
+    ("--unshare-uts", 3), ("--unshare-net", 1), ("--remount-ro", 2), ("--seccomp", 2),
+    ("--tmpfs", 2),
+)  # fmt: skip
+WEAKER_FOR_ROOT = (("--cap-drop", 2), ("--unshare-user", 1), ("--ro-bind /proc/sys", 3))
 
 
-@pytest.mark.parametrize(
-    "weaken", [without_processes_of_its_own, with_a_system_that_can_be_written]
-)
-def test_a_sandbox_that_does_not_hold_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, weaken: Callable[[list[str]], list[str]]
+def found(words: list[str], option: str) -> int:
+    name, _, value = option.partition(" ")
+    places = [n for n, word in enumerate(words) if word == name]
+    return next(n for n in reversed(places) if not value or words[n + 1] == value)
+
+
+@needs_bwrap
+@pytest.mark.parametrize(("option", "count"), [*WEAKER, *WEAKER_FOR_ROOT])
+def test_a_recipe_without_one_of_its_lines_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, option: str, count: int
 ) -> None:
-    if os.getuid() and weaken is with_a_system_that_can_be_written:
-        pytest.skip("only root can write there")
+    if os.getuid() and (option, count) in WEAKER_FOR_ROOT:
+        pytest.skip("for an ordinary user the system itself refuses this")
     whole = sandbox.bwrap_command
-    monkeypatch.setattr(sandbox, "bwrap_command", lambda *given: weaken(whole(*given)))
-    sandbox.require_bwrap.cache_clear()
+
+    def without(*given: Any) -> list[str]:
+        words = whole(*given)
+        if option == "--unshare-user":
+            words.remove("--disable-userns")
+        if option == "--tmpfs":  # of /tmp
+            place = found(words, option)
+            return [*words[: place - 4], "--bind", "/tmp", "/tmp", *words[place + count :]]
+        place = found(words, option)
+        return [*words[:place], *words[place + count :]]
+
+    monkeypatch.setattr(sandbox, "bwrap_command", without)
+    sandbox.require.cache_clear()
     try:
         with pytest.raises(SandboxUnavailable, match="does not hold"):
-            sandbox.require_bwrap()
+            sandbox.require("bwrap")
     finally:
-        sandbox.require_bwrap.cache_clear()
+        sandbox.require.cache_clear()
+
+
+@needs_bwrap
+def test_a_system_that_can_be_written_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.getuid():
+        pytest.skip("only root can write there")
+    whole = sandbox.bwrap_command
+
+    def writable(*given: Any) -> list[str]:
+        words = whole(*given)
+        words[words.index("--ro-bind")] = "--bind"
+        return words
+
+    monkeypatch.setattr(sandbox, "bwrap_command", writable)
+    sandbox.require.cache_clear()
+    try:
+        with pytest.raises(SandboxUnavailable, match="write to the system"):
+            sandbox.require("bwrap")
+    finally:
+        sandbox.require.cache_clear()
+        Path("/usr/taskweaver-probe").unlink(missing_ok=True)
+
+
+@needs_bwrap
+def test_a_kernel_that_computes_too_long_ends(tmp_path: Path) -> None:
+    limits = replace(BOXED, cpu_limit_s=3)
+    manager = code_execution_service_factory(tmp_path, limits=limits, sandbox=SandboxPolicy())
+    client = manager.get_session_client("s")
+    result = run(client, "while True: pass")
+    assert not result.is_success
+    assert "killed by SIGXCPU" in str(result.error)
+    assert answers(client)
+    manager.clean_up()

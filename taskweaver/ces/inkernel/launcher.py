@@ -1,9 +1,9 @@
 """Starts a process for kernels.
 
-``python -m <this> KIND PLACE PARENT_PID MEMORY OUTPUT [PROCESSES FILE_BYTES]``: KIND is ``kernel``,
-and PLACE its connection file; or ``template``, and PLACE the socket at which it is expected;
-``warm`` is a template with the usual libraries. PARENT_PID is 0 in a sandbox, which ends its
-processes by itself. A kernel of a template's goes through here too, in the forked process.
+``python -m <this> KIND PLACE PARENT_PID MEMORY OUTPUT [PROCESSES FILE_BYTES CPU_S]``: KIND is
+``kernel``, and PLACE its connection file; or ``template``, and PLACE the socket at which it is
+expected; ``warm`` is a template with the usual libraries. PARENT_PID is 0 where a namespace ends
+the processes by itself. A kernel of a template's goes through here too, in the forked process.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
+_GRACE_S = 2
 
 
 def main() -> None:
@@ -25,10 +26,12 @@ def main() -> None:
     if parent:
         _tie_to(parent)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    kinds = (resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE)
+    kinds = (resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
     for which, limit in zip(kinds, (memory, *inner), strict=False):
         if limit:
-            resource.setrlimit(which, (limit, limit))
+            # Over the first limit on processor time, the system says why; over the second, no more.
+            most = limit + _GRACE_S if which == resource.RLIMIT_CPU else limit
+            resource.setrlimit(which, (limit, most))
 
     from taskweaver.ces.inkernel.kernel import make_app
     from taskweaver.ces.inkernel.template import Reborn, wait_as_template

@@ -1,0 +1,104 @@
+"""Tries, inside a sandbox, what it must prevent; prints the list of what could be done.
+
+It is run as a program by its path, with the facts of the outside as JSON, and imports nothing but
+the standard library: the sandbox is tried, not this package.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+NAMESPACES = ("ipc", "mnt", "net", "pid", "user", "uts")
+_NEW_USER_NAMESPACE = 0x10000000
+_GET_PARENT_DEATH_SIGNAL = 2
+_VSOCK = 40
+
+
+def _writes(path: str) -> None:
+    with Path(path).open("r+"):
+        pass
+
+
+def _connects(address: Any, family: int = socket.AF_INET) -> None:
+    with socket.socket(family) as probe:
+        probe.settimeout(2)
+        probe.connect(address)
+
+
+def _makes_a_user_namespace() -> bool:
+    return bool(ctypes.CDLL(None).unshare(_NEW_USER_NAMESPACE) == 0)
+
+
+def _outlives_its_owner() -> bool:
+    signal = ctypes.c_int()
+    ctypes.CDLL(None).prctl(_GET_PARENT_DEATH_SIGNAL, ctypes.byref(signal), 0, 0, 0)
+    return signal.value == 0
+
+
+def _has_capabilities() -> bool:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    held = dict(line.split(":\t", 1) for line in lines if line.startswith("Cap"))
+    return int(held["CapEff"], 16) != 0 or int(held["CapPrm"], 16) != 0
+
+
+def _is_unfiltered() -> bool:
+    return "Seccomp:\t2\n" not in Path("/proc/self/status").read_text()
+
+
+def _sees_devices() -> bool:
+    return any((Path("/dev") / name).exists() for name in ("kmsg", "mem", "fuse", "loop-control"))
+
+
+def _signals(pid: int) -> None:
+    os.kill(pid, 0)
+
+
+def _shares(namespace: str, outer: list[str]) -> bool:
+    return str((Path("/proc/self/ns") / namespace).readlink()) in outer
+
+
+def _attempts(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    yield "read a file outside", lambda: Path(facts["canary"]).read_text()
+    yield "write a file outside", lambda: _writes(facts["canary"])
+    yield "write to the system", lambda: Path("/usr/taskweaver-probe").touch()
+    yield "make a folder at the top", lambda: Path("/taskweaver-probe").mkdir()
+    yield "write a setting of the system", lambda: _writes("/proc/sys/vm/swappiness")
+    yield "connect to the machine", lambda: _connects(("127.0.0.1", facts["port"]))
+    yield "connect to an abstract socket", lambda: _connects(facts["abstract"], socket.AF_UNIX)
+    yield "make a vsock", lambda: socket.socket(_VSOCK, socket.SOCK_STREAM).close()
+    yield "signal a process outside", lambda: _signals(facts["pid"])
+    yield "read another's environment", lambda: Path(f"/proc/{facts['pid']}/environ").read_bytes()
+    yield "hold capabilities", _has_capabilities
+    yield "make any system call", _is_unfiltered
+    yield "see the machine's devices", _sees_devices
+    yield "outlive its owner", _outlives_its_owner
+    yield "share the owner's terminal session", lambda: os.getsid(0) in {0, facts["session"]}
+    for name in NAMESPACES:
+        yield f"share the {name} namespace", partial(_shares, name, facts["ns"])
+    yield "make a user namespace", _makes_a_user_namespace  # last: it would change the others
+
+
+def main() -> None:
+    """Try everything, and leave a file where that is allowed."""
+    facts = json.loads(sys.argv[1])
+    done = []
+    for name, attempt in _attempts(facts):
+        try:
+            if attempt() is not False:
+                done.append(name)
+        except OSError:
+            continue
+    Path("here").touch()
+    sys.stdout.write(json.dumps(done))
+
+
+if __name__ == "__main__":
+    main()
