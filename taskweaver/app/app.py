@@ -102,7 +102,10 @@ class TaskWeaverApp:
         policy = self.app_injector.get(SandboxChoice).policy
         if policy is None:
             return "none: code runs with your rights"
-        return "bubblewrap, " + ("with the network" if policy.has_network else "no network")
+        if policy.has_network:
+            return "bubblewrap, with the network"
+        hosts = ", ".join(policy.allowed_hosts)
+        return f"bubblewrap, no network but {hosts}" if hosts else "bubblewrap, no network"
 
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from taskweaver.ces.environment import kernel_environment, python_command
+from taskweaver.ces.egress import EgressProxy
+from taskweaver.ces.environment import (
+    bridge_environment,
+    bridged,
+    kernel_environment,
+    python_command,
+)
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import FOLDER, KernelProcess
@@ -23,6 +29,7 @@ from taskweaver.utils.ids import create_id
 
 _FONT_LISTS = "fontlist-*.json"
 _MATPLOTLIB = "/tmp/.matplotlib"
+_PROXY = "/run/egress"
 WORKING_FOLDERS = ("cwd", "branches")
 """Folders in a session's that its kernels may write; the conversation beside them they may not."""
 
@@ -80,6 +87,7 @@ class Box:
         Raises:
             SandboxUnavailable: If there can be none here.
             ForkRefused: If its template does not come up.
+            ConfigError: If an allowed host is not one.
             OSError: If it cannot be started.
         """
         require_bwrap()
@@ -88,6 +96,7 @@ class Box:
             path.mkdir(parents=True, exist_ok=True)
         log_path.touch()
         self._homes = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+        self._proxy: EgressProxy | None = None
         writable = dict.fromkeys([*own, cwd, log_path, self._homes])
         environment = kernel_environment(create_id("box"))
         inside = {"HOME": str(cwd), "TMPDIR": "/tmp", "MPLCONFIGDIR": _MATPLOTLIB}
@@ -98,10 +107,17 @@ class Box:
         try:
             with Expectation(self._homes) as expected, log_path.open("ab") as log:
                 command = python_command(kind, str(expected.path), *map(str, limits + inner))
-                self._process = _start(plan, writable, command, environment | inside, log)
+                shown = plan.font_lists()
+                if plan.policy.allowed_hosts and not plan.policy.has_network:
+                    self._proxy = EgressProxy(plan.policy.allowed_hosts)
+                    shown.append((self._proxy.path, _PROXY))
+                    command = bridged(command, _PROXY)
+                    inside |= bridge_environment()
+                environment |= inside
+                self._process = _start(plan, writable, shown, command, environment, log)
                 self._template = self._meet(expected, plan.limits.start_timeout_s)
         except BaseException:
-            shutil.rmtree(self._homes, ignore_errors=True)
+            self._release()
             raise
 
     def _meet(self, expected: Expectation, timeout_s: float) -> Template:
@@ -126,6 +142,11 @@ class Box:
         """End everything in it; safe to call again."""
         self._template.close()
         self._kill()
+        self._release()
+
+    def _release(self) -> None:
+        if self._proxy is not None:
+            self._proxy.close()
         shutil.rmtree(self._homes, ignore_errors=True)
 
     def _kill(self) -> None:
@@ -136,11 +157,11 @@ class Box:
 def _start(
     plan: BoxPlan,
     writable: Iterable[Path],
+    copies: Iterable[tuple[Path, str]],
     command: list[str],
     environment: dict[str, str],
     log: IO[bytes],
 ) -> subprocess.Popen[bytes]:
-    copies = plan.font_lists()
     file = socket_filter()
     try:
         return subprocess.Popen(

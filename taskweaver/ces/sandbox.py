@@ -47,11 +47,13 @@ class SandboxPolicy:
         has_network: Whether it may use the network.
         read_only: Further paths it may read.
         writable: Further paths it may write.
+        allowed_hosts: Hosts it may reach by a proxy when it may not use the network.
     """
 
     has_network: bool = False
     read_only: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
 
 
 def bwrap_command(
