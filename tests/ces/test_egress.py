@@ -415,6 +415,12 @@ def test_code_inside_reaches_what_is_allowed_and_nothing_else(boxed: Client) -> 
     assert fetched.output == TABLE.decode()
     read = run(boxed, "int(pd.read_csv(f'http://files.test:{PORT}/t.csv')['b'].sum())")
     assert read.output == 6
+    tunnel = (
+        "from http.client import HTTPConnection\n"
+        "c = HTTPConnection(*os.environ['HTTPS_PROXY'].removeprefix('http://').split(':'))\n"
+        "c.set_tunnel('files.test', PORT); c.request('GET', '/t.csv'); c.getresponse().status"
+    )
+    assert run(boxed, f"import os\n{tunnel}").output == 200
     shell = run(boxed, "r = !curl -s http://files.test:$PORT/t.csv || echo none\nr[0]")
     assert shell.output in {"a,b", "none"}
     for place in ("http://other.test:{PORT}", "https://other.test", "http://127.0.0.2.test"):
@@ -428,6 +434,14 @@ def test_code_inside_reaches_what_is_allowed_and_nothing_else(boxed: Client) -> 
     assert not run(boxed, "import os; os.remove('/run/egress')").is_success
     assert not run(boxed, "open('/run/x', 'w')").is_success
     assert answers(boxed)
+
+
+def test_the_application_says_what_is_allowed(box: KernelManager, tmp_path: Path) -> None:
+    config = {"execution.allowed_hosts": ["a.test", "*.b.test"], "execution.sandbox": "bwrap"}
+    with TaskWeaverApp(tmp_path, config=config) as app:
+        assert app.sandbox == "bubblewrap, no network but a.test, *.b.test"
+    with TaskWeaverApp(tmp_path, config=config | {"execution.network": True}) as app:
+        assert app.sandbox == "bubblewrap, with the network"
 
 
 def test_many_connections_inside_at_once(boxed: Client) -> None:
