@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 
 from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.ces.sandbox import SandboxPolicy
+from taskweaver.ces.policy import SandboxPolicy
 
 ROUNDS, CELLS = 7, 100
 TIERS = {"plain": None, "boxed": SandboxPolicy()}

@@ -103,7 +103,10 @@ class TaskWeaverApp:
         if policy is None:
             return "none: code runs with your rights"
         name = "bubblewrap" if policy.tier == "bwrap" else "Landlock"
-        return f"{name}, {'with the network' if policy.has_network else 'no network'}"
+        if policy.has_network:
+            return f"{name}, with the network"
+        hosts = ", ".join(policy.allowed_hosts)
+        return f"{name}, no network but {hosts}" if hosts else f"{name}, no network"
 
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.

@@ -8,6 +8,7 @@ from pathlib import Path
 from injector import Module, provider, singleton
 
 from taskweaver.ces.common import Client, Manager
+from taskweaver.ces.hosts import AllowedHosts
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
@@ -50,6 +51,8 @@ class ExecutionConfig(ModuleConfig):
         self.is_warm = self._get_bool("zygote")
         self.sandbox = self._get_enum("sandbox")
         self.has_network = self._get_bool("network")
+        self.allowed_hosts = tuple(self._get_list("allowed_hosts"))
+        AllowedHosts(self.allowed_hosts)  # a mistake in it is told now, not by the first kernel
         self.read_only = [Path(path) for path in self._get_list("read_only_paths")]
         self.writable = [Path(path) for path in self._get_list("writable_paths")]
         self.limits = KernelLimits(
@@ -94,7 +97,9 @@ class AppModule(Module):
     def sandbox(self, folders: FoldersConfig, execution: ExecutionConfig) -> SandboxChoice:
         """Whether kernels run in a sandbox."""
         readable = (folders.plugins, *execution.read_only)
-        policy = SandboxPolicy(execution.has_network, readable, tuple(execution.writable))
+        policy = SandboxPolicy(
+            execution.has_network, readable, tuple(execution.writable), execution.allowed_hosts
+        )
         return choose(execution.sandbox, policy)
 
     @singleton

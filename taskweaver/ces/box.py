@@ -17,7 +17,13 @@ from typing import IO
 import psutil
 
 from taskweaver.ces.cgroup import ControlGroup
-from taskweaver.ces.environment import kernel_environment, python_command
+from taskweaver.ces.egress import EgressProxy
+from taskweaver.ces.environment import (
+    bridge_environment,
+    bridged,
+    kernel_environment,
+    python_command,
+)
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
@@ -28,6 +34,7 @@ from taskweaver.utils.ids import create_id
 
 _FONT_LISTS = "fontlist-*.json"
 _END_WAIT_S = 5.0
+_PROXY = "/run/egress"
 WORKING_FOLDERS = ("cwd", "branches")
 """Folders in a session's that its kernels may write; the conversation beside them they may not."""
 
@@ -94,6 +101,7 @@ class Box:
         Raises:
             SandboxUnavailable: If there can be none here.
             ForkRefused: If its template does not come up.
+            ConfigError: If an allowed host is not one.
             OSError: If it cannot be started.
         """
         require(plan.policy.tier)
@@ -103,14 +111,17 @@ class Box:
         log_path.touch()
         self._homes = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
         self._group = ControlGroup(plan.limits.process_limit)
+        self._proxy: EgressProxy | None = None
         writable = list(dict.fromkeys([*own, cwd, log_path, self._homes]))
         try:
+            if plan.policy.allowed_hosts and not plan.policy.has_network:
+                self._proxy = EgressProxy(plan.policy.allowed_hosts)
             with Expectation(self._homes) as expected, log_path.open("ab") as log:
-                start = _Start(plan, writable, cwd, self._homes, self._group)
+                start = _Start(plan, writable, cwd, self._homes, self._group, self._proxy)
                 self._process = start.run(expected.path, log)
                 self._template = self._meet(expected, plan.limits.start_timeout_s)
         except BaseException:
-            self._remove()
+            self._release()
             raise
 
     def _meet(self, expected: Expectation, timeout_s: float) -> Template:
@@ -135,7 +146,13 @@ class Box:
         """End everything in it; safe to call again."""
         self._template.close()
         self._kill()
-        self._remove()
+        self._release()
+
+    def _release(self) -> None:
+        if self._proxy is not None:
+            self._proxy.close()
+        self._group.remove()
+        shutil.rmtree(self._homes, ignore_errors=True)
 
     def _kill(self) -> None:
         """Kill the sandbox, and wait for all that the system ends with it."""
@@ -144,10 +161,6 @@ class Box:
             self._process.kill()
             self._process.wait()
             psutil.wait_procs(inside, timeout=_END_WAIT_S)
-
-    def _remove(self) -> None:
-        self._group.remove()
-        shutil.rmtree(self._homes, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +172,7 @@ class _Start:
     cwd: Path
     homes: Path
     group: ControlGroup
+    proxy: EgressProxy | None
 
     def run(self, place: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start it; it announces itself at a place."""
@@ -175,6 +189,10 @@ class _Start:
         environment = kernel_environment(create_id("box"))
         environment |= {"HOME": str(self.cwd), "TMPDIR": tmp, "MPLCONFIGDIR": f"{tmp}/.matplotlib"}
         copies = [(path, f"{tmp}/.matplotlib/{path.name}") for path in fonts]
+        if self.proxy is not None:
+            copies.append((self.proxy.path, _PROXY))
+            command = bridged(command, _PROXY)
+            environment |= bridge_environment()
         with confined(self.plan.policy, self.writable, command, copies) as run:
             return subprocess.Popen(
                 self.group.joined(run.command),

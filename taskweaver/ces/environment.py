@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _PACKAGE_ROOT = Path(__file__).parents[2]
+_BRIDGE = Path(__file__).parent / "inkernel" / "bridge.py"
+_PROXY_PORT = 3128  # of the sandbox's own loopback device, where nothing else listens
 _PASSED = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV")
 ) | {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}
@@ -47,3 +49,20 @@ def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) 
 def python_command(*arguments: str) -> list[str]:
     """Return the command that runs this interpreter with the kernel's launcher."""
     return [sys.executable, "-m", "taskweaver.ces.inkernel.launcher", *arguments]
+
+
+def bridged(command: list[str], proxy: str) -> list[str]:
+    """Return the command that first starts the bridge to a proxy, see `inkernel.bridge`.
+
+    Args:
+        command: What is to run.
+        proxy: Socket of the proxy, as it is called in the sandbox.
+    """
+    return [sys.executable, str(_BRIDGE), str(_PROXY_PORT), proxy, *command]
+
+
+def bridge_environment() -> dict[str, str]:
+    """Return the variables that lead programs to the bridge."""
+    address, direct = f"http://127.0.0.1:{_PROXY_PORT}", "localhost,127.0.0.1"
+    values = {"http_proxy": address, "https_proxy": address, "no_proxy": direct}
+    return values | {name.upper(): value for name, value in values.items()}

@@ -17,10 +17,13 @@ class SandboxPolicy:
         has_network: Whether it may use the network.
         read_only: Further paths it may read.
         writable: Further paths it may write.
+        allowed_hosts: Hosts it may reach by a proxy when it may not use the network; with
+            bubblewrap only.
         tier: What keeps it: namespaces, or rights that are given up.
     """
 
     has_network: bool = False
     read_only: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
     tier: Tier = "bwrap"

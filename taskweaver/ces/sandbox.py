@@ -199,12 +199,18 @@ def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:
                 raise
             reasons.append(error.reason)
         else:
-            return SandboxChoice(replace(policy, tier=tier), _warning(reasons))
+            return _chosen(replace(policy, tier=tier), reasons)
     why = "; ".join(reasons)
     return SandboxChoice(None, f"Code runs with your rights, without a sandbox: {why}.")
 
 
-def _warning(reasons: list[str]) -> str:
-    if not reasons:
-        return ""
-    return f"Code runs in a weaker sandbox (Landlock: files and TCP, not processes): {reasons[0]}."
+def _chosen(policy: SandboxPolicy, reasons: list[str]) -> SandboxChoice:
+    warnings = []
+    if reasons:
+        warnings.append(
+            f"Code runs in a weaker sandbox (Landlock: files and TCP, not processes): {reasons[0]}."
+        )
+    if policy.tier == "landlock" and policy.allowed_hosts:
+        warnings.append("execution.allowed_hosts needs bubblewrap: code has no network.")
+        policy = replace(policy, allowed_hosts=())
+    return SandboxChoice(policy, " ".join(warnings))

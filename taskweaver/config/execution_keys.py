@@ -32,6 +32,14 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "The sandbox code runs in: the best that works, or only this one, or none.",
     ),
     Key("execution.network", "bool", False, "Whether code in the sandbox may use the network."),
+    Key(
+        "execution.allowed_hosts",
+        "list",
+        [],
+        "Hosts that code in the sandbox may reach without `execution.network`, through a proxy: "
+        "`example.org`, `*.example.org` for all names below it, `example.org:8080` for another "
+        "port than 80 and 443.",
+    ),
     Key("execution.read_only_paths", "list", [], "Further paths it may read."),
     Key("execution.writable_paths", "list", [], "Further paths it may write."),
     Key(

@@ -1,0 +1,80 @@
+"""Carrying bytes between two connections, both ways, for as long as either side has any."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+IDLE_S = 60.0
+"""Longest time in seconds without a byte in either direction."""
+_CHUNK_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One end of a connection.
+
+    Attributes:
+        reader: What comes from the other end.
+        writer: What goes there.
+    """
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    def __post_init__(self) -> None:
+        """Have `send` wait until the system took everything: then ending at once loses nothing."""
+        self.writer.transport.set_write_buffer_limits(0)
+
+    async def send(self, data: bytes) -> None:
+        """Write.
+
+        Raises:
+            OSError: If the other end is gone.
+        """
+        self.writer.write(data)
+        await self.writer.drain()
+
+    def abort(self) -> None:
+        """End the connection now; safe to call again."""
+        self.writer.transport.abort()
+
+
+@asynccontextmanager
+async def idle_limit(idle_s: float) -> AsyncIterator[Callable[[], None]]:
+    """Give a function that is to be called whenever something moves.
+
+    Raises:
+        TimeoutError: If it is not called for so many seconds.
+    """
+    now = asyncio.get_running_loop().time
+    async with asyncio.timeout(idle_s) as deadline:
+        yield lambda: deadline.reschedule(now() + idle_s)
+
+
+async def pump(source: Stream, target: Stream, touch: Callable[[], None]) -> None:
+    """Carry bytes one way until the source says that there will be no more, and pass that on.
+
+    Raises:
+        OSError: If either end is gone.
+    """
+    while data := await source.reader.read(_CHUNK_BYTES):
+        touch()
+        await target.send(data)
+        touch()
+    target.writer.write_eof()
+
+
+async def carry(one: Stream, other: Stream, idle_s: float = IDLE_S) -> None:
+    """Carry bytes both ways until both ends are through, one is gone, or nothing moves."""
+    try:
+        async with idle_limit(idle_s) as touch, asyncio.TaskGroup() as both:
+            both.create_task(pump(one, other, touch))
+            both.create_task(pump(other, one, touch))
+    except* OSError:
+        ...  # the ordinary end of many a connection, and nobody left to tell
+    finally:
+        one.abort()
+        other.abort()
