@@ -41,6 +41,8 @@ _TITLES = {
     "planner": "The Planner",
     "code_interpreter": "The CodeInterpreter",
     "code_generator": "The CodeInterpreter's code model",
+    "echo": "The Echo",
+    "recepta": "Recepta",
     "experience": "Experiences",
     "memory": "Branched memory",
     "plugin": "Plugins",
