@@ -43,6 +43,7 @@ _TITLES = {
     "code_generator": "The CodeInterpreter's code model",
     "echo": "The Echo",
     "recepta": "Recepta",
+    "document_retriever": "The DocumentRetriever",
     "experience": "Experiences",
     "memory": "Branched memory",
     "plugin": "Plugins",
