@@ -44,6 +44,7 @@ _TITLES = {
     "echo": "The Echo",
     "recepta": "Recepta",
     "document_retriever": "The DocumentRetriever",
+    "web_search": "The WebSearch",
     "experience": "Experiences",
     "memory": "Branched memory",
     "plugin": "Plugins",
