@@ -12,6 +12,8 @@ from typing import Any
 from taskweaver.role.entry import RoleEntry
 from taskweaver.role.errors import RoleError, UnknownRole
 
+_PACKAGE = Path(__file__).parent.parent
+
 
 class RoleRegistry:
     """The roles in the packaged folders and in the project's own.
@@ -77,7 +79,9 @@ class RoleRegistry:
 
 @contextmanager
 def _importable(folders: Sequence[Path]) -> Iterator[None]:
-    added = [str(folder) for folder in folders if str(folder) not in sys.path]
+    # Packaged roles have dotted names; their folders on the path would hide the project's own.
+    own = [str(folder) for folder in folders if _PACKAGE not in folder.parents]
+    added = [folder for folder in own if folder not in sys.path]
     sys.path.extend(added)
     try:
         yield

@@ -45,7 +45,11 @@ class Role:
         name: Name in the configuration.
         intro: What the Planner is told about it.
         examples: Example conversations for its prompt.
+        only_acknowledges: Whether its answers tell nothing, so that the same answer again is no
+            sign of being stuck; the same question again is.
     """
+
+    only_acknowledges = False
 
     @inject
     def __init__(

@@ -61,9 +61,11 @@ class Turn:
         )
 
     def _answer(self, round_: Round, post: Post) -> Post:
-        answer = self._role(post.send_to).reply(self.memory)
+        role = self._role(post.send_to)
+        answer = role.reply(self.memory)
         posts = [*round_.post_list, answer]
-        repeated = repetitions(posts) if answer.send_to == self.leader else 0
+        said = round_.post_list if role.only_acknowledges else posts
+        repeated = repetitions(said) if answer.send_to == self.leader else 0
         if repeated == self.stuck_after:
             answer.message += nudge(answer)
         if repeated <= self.stuck_after:

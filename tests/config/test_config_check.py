@@ -34,8 +34,14 @@ def test_an_unknown_key_is_told_the_nearest_known_one() -> None:
 
 
 def test_keys_of_a_further_role_are_its_own() -> None:
-    assert len(warnings(echo__decorator="*")) == 1
-    assert warnings(("echo",), echo__decorator="*", echo__use_example=False) == []
+    assert len(warnings(parrot__mark="*")) == 1
+    assert warnings(("parrot",), parrot__mark="*", parrot__use_example=False) == []
+
+
+def test_a_misspelt_key_of_a_packaged_role_is_told_the_nearest_one() -> None:
+    assert warnings(echo__decorator="*", echo__use_example=False) == []
+    (line,) = warnings(("echo",), echo__decoratr="*")
+    assert line.endswith("did you mean echo.decorator?")
 
 
 def test_a_value_of_the_wrong_type_is_an_error() -> None:

@@ -1,0 +1,42 @@
+"""The configuration keys of the roles in ``taskweaver/ext_role``; see `known_keys`."""
+
+from __future__ import annotations
+
+from taskweaver.config.key import Key, enum
+
+EXT_ROLES = ("echo", "recepta", "document_retriever", "web_search")
+
+ROLE_KEYS: tuple[Key, ...] = (
+    Key("echo.decorator", "str", "", "Text before and after what the Echo repeats."),
+    Key("recepta.decorator", "str", "", "Text before and after Recepta's acknowledgement."),
+    Key(
+        "document_retriever.index_folder",
+        "path",
+        "${AppBaseDir}/knowledge_base",
+        "Folder of the documents: text, Markdown, HTML, PDF, Word.",
+    ),
+    Key("document_retriever.size", "int", 5, "Most passages in an answer.", minimum=1),
+    Key(
+        "document_retriever.target_length",
+        "int",
+        256,
+        "Length of a passage in tokens, of 4 characters each.",
+        minimum=16,
+    ),
+    enum(
+        "web_search.api_provider", "duckduckgo", "duckduckgo google bing searxng", "Who is asked."
+    ),
+    Key("web_search.result_count", "int", 3, "Pages read, and most quotes, per query.", minimum=1),
+    Key("web_search.google_api_key", "str", "", "Key for Google's Custom Search JSON API."),
+    Key("web_search.google_search_engine_id", "str", "", "Id of the Google search engine (`cx`)."),
+    Key("web_search.bing_api_key", "str", "", "Key for the Bing Web Search API."),
+    Key("web_search.searxng_url", "str", "", "Address of a SearXNG server."),
+    Key(
+        "web_search.chunk_size",
+        "int",
+        2000,
+        "Length in characters of the parts a page is cut into; the best are quoted.",
+        minimum=100,
+    ),
+    Key("web_search.chunk_overlap", "int", 500, "Characters a part shares with the next."),
+)

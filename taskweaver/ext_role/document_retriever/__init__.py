@@ -1,0 +1,1 @@
+"""The DocumentRetriever: finds passages in a folder of documents."""

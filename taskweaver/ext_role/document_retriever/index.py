@@ -1,0 +1,317 @@
+"""A full-text index over a folder of documents, in one SQLite file.
+
+The file is a cache: what is new, changed or gone is noticed at each use by size and time of
+change, and a file that is damaged is made again. Documents are read outside of transactions, and
+each is replaced in one, so sessions that index at once wait for each other only briefly, and
+nobody sees half a document.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISREG
+
+from taskweaver.ext_role.document_retriever.pieces import Piece, pieces
+from taskweaver.ext_role.words import TOKENIZER, any_word
+from taskweaver.utils.documents import read_document
+
+SUFFIXES = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".docx"})
+_VERSION = 1
+_LENGTHS = 10_000_000
+_MOST_CHARS = 4_000_000
+"""Characters of a document that are indexed."""
+
+_BUSY_TIMEOUT_S = 30.0
+_CANDIDATES = 8
+"""Pieces looked at per passage wanted: neighbours of a better one are left out."""
+
+_TABLES = (
+    "DROP TABLE IF EXISTS files",
+    "DROP TABLE IF EXISTS pieces",
+    "DROP TABLE IF EXISTS texts",
+    "CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL,"
+    " size INTEGER NOT NULL, mtime INTEGER NOT NULL, problem TEXT NOT NULL)",
+    "CREATE TABLE pieces (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, place INTEGER NOT NULL,"
+    " UNIQUE (file, place))",
+    f"CREATE VIRTUAL TABLE texts USING fts5 (text, heading, tokenize='{TOKENIZER}')",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a document that suits a query.
+
+    Attributes:
+        path: The document, below the folder.
+        heading: The heading the passage stands under.
+        text: What it says.
+        score: How well it suits; higher is better, comparable within one answer.
+    """
+
+    path: str
+    heading: str
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    path: Path
+    size: int
+    mtime: int
+
+    @property
+    def key(self) -> str:
+        """The path as text that SQLite can keep."""
+        return _key(self.path)
+
+
+class DocumentIndex:
+    """The index of one folder; it holds nothing open between calls."""
+
+    def __init__(self, file: Path, folder: Path, target_chars: int, leave_out: Path) -> None:
+        """Read nothing yet.
+
+        Args:
+            file: The index.
+            folder: The documents.
+            target_chars: Length of a passage in characters.
+            leave_out: Folder whose files are no documents, should it be in there.
+        """
+        self._file = file
+        self._folder = folder
+        self._target = target_chars
+        self._leave_out = leave_out
+
+    def search(
+        self, query: str, size: int, tell: Callable[[str], None]
+    ) -> tuple[list[Passage], list[str]]:
+        """Bring the index up to date, and look for any word of a query.
+
+        Args:
+            query: Words; nothing in it is an operator.
+            size: Most passages.
+            tell: Hears what is being done.
+
+        Returns:
+            The passages, best first, and a sentence for each document that cannot be read.
+
+        Raises:
+            OSError: If the folder cannot be listed, or the index cannot be written.
+            sqlite3.Error: If SQLite cannot keep an index here.
+        """
+        try:
+            return self._search(query, size, tell)
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+            tell("making the index again")
+            for suffix in ("", "-journal"):
+                self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
+            return self._search(query, size, tell)
+
+    def _search(
+        self, query: str, size: int, tell: Callable[[str], None]
+    ) -> tuple[list[Passage], list[str]]:
+        with self._opened() as connection:
+            problems = self._refresh(connection, tell)
+            with _transaction(connection, "DEFERRED"):  # one state of it, whoever else writes
+                problems += [
+                    f"{self._shown(path)}: {problem}"
+                    for path, problem in connection.execute(
+                        "SELECT path, problem FROM files WHERE problem != '' ORDER BY path"
+                    )
+                ]
+                return list(self._passages(connection, any_word(query), size)), problems
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self._file, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+        with closing(connection):
+            connection.execute("PRAGMA synchronous = OFF")  # what a power failure takes is remade
+            self._make_tables(connection)
+            yield connection
+
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        """Make the tables where there are none; pieces of another length are of no use either."""
+        stamp = _VERSION * _LENGTHS + min(self._target, _LENGTHS - 1)
+        if _stamp(connection) == stamp:
+            return
+        with _transaction(connection):
+            if _stamp(connection) != stamp:  # another session may just have made them
+                for statement in _TABLES:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {stamp}")
+
+    def _refresh(self, connection: sqlite3.Connection, tell: Callable[[str], None]) -> list[str]:
+        """Take up what is new, changed or gone; return which folders cannot be listed."""
+        problems: list[str] = []
+        known = {
+            path: (size, mtime, problem)
+            for path, size, mtime, problem in connection.execute(
+                "SELECT path, size, mtime, problem FROM files"
+            )
+        }
+        found = {item.key: item for item in self._documents(problems)}
+        # What could not be read is tried again: a right that was granted changes no time.
+        stale = [
+            item for path, item in found.items() if known.get(path) != (item.size, item.mtime, "")
+        ]
+        for gone in known.keys() - found.keys():
+            with _transaction(connection):
+                _forget(connection, gone)
+        for number, item in enumerate(stale, start=1):
+            tell(f"reading document {number} of {len(stale)}")
+            read, problem = self._read(item.path)
+            with _transaction(connection):
+                _replace(connection, item, read, problem)
+        return problems
+
+    def _documents(self, problems: list[str]) -> Iterator[_Found]:
+        def refuse(error: OSError) -> None:
+            if error.filename == str(self._folder):
+                raise error
+            problems.append(f"{self._shown(_key(Path(error.filename)))}: {error.strerror}")
+
+        for folder, names, files in os.walk(self._folder, onerror=refuse):
+            here = Path(folder)
+            names[:] = sorted(
+                name for name in names if name[0] != "." and here / name != self._leave_out
+            )
+            for name in sorted(files):
+                path = here / name
+                if name[0] != "." and path.suffix.lower() in SUFFIXES:
+                    yield from _found(path)
+
+    def _read(self, path: Path) -> tuple[list[Piece], str]:
+        try:
+            text = read_document(path, _MOST_CHARS)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            return [], " ".join(reason.split()) or type(error).__name__
+        clean = text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+        return list(pieces(clean, self._target)), ""
+
+    def _passages(
+        self, connection: sqlite3.Connection, wanted: str, size: int
+    ) -> Iterator[Passage]:
+        if not wanted:
+            return
+        hits = connection.execute(
+            "SELECT f.path, p.file, p.place, -bm25(texts, 1.0, 2.0) AS score FROM texts"
+            " JOIN pieces p ON p.id = texts.rowid JOIN files f ON f.id = p.file"
+            " WHERE texts MATCH ? ORDER BY score DESC, f.path, p.place LIMIT ?",
+            (wanted, size * _CANDIDATES),
+        ).fetchall()
+        shown: set[tuple[int, int]] = set()
+        count = 0
+        for path, file, place, score in hits:
+            if (file, place) in shown or count == size:
+                continue
+            places, heading, text = self._grown(connection, file, place)
+            shown.update((file, each) for each in places)
+            count += 1
+            yield Passage(self._shown(path), heading, text, float(f"{score:.4g}"))
+
+    def _grown(
+        self, connection: sqlite3.Connection, file: int, place: int
+    ) -> tuple[list[int], str, str]:
+        """Return a piece with its neighbours, up to the length of a passage."""
+        window = self._neighbours(connection, file, place)
+        first = last = place
+        length = len(window[place].text)
+        for is_after in (True, False):
+            while (at := last + 1 if is_after else first - 1) in window:
+                length += len(window[at].text) + 2
+                if length > self._target:
+                    length -= len(window[at].text) + 2
+                    break
+                first, last = min(first, at), max(last, at)
+        places = list(range(first, last + 1))
+        parts, above = [], window[place].heading
+        for at in places:
+            if window[at].heading != above:
+                above = window[at].heading
+                parts.append(f"# {above}")
+            parts.append(window[at].text)
+        return places, window[place].heading, "\n\n".join(parts)
+
+    def _neighbours(
+        self, connection: sqlite3.Connection, file: int, place: int
+    ) -> dict[int, Piece]:
+        reach = 40
+        rows = connection.execute(
+            "SELECT p.place, t.heading, t.text FROM pieces p JOIN texts t ON t.rowid = p.id"
+            " WHERE p.file = ? AND p.place BETWEEN ? AND ?",
+            (file, place - reach, place + reach),
+        )
+        return {at: Piece(heading, text) for at, heading, text in rows}
+
+    def _shown(self, path: str) -> str:
+        return Path(path).relative_to(_key(self._folder)).as_posix()
+
+
+def _key(path: Path) -> str:
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _found(path: Path) -> Iterator[_Found]:
+    """Yield a file; one that cannot be looked at is found too, and reading it says why."""
+    try:
+        stat = path.stat()
+    except OSError:
+        yield _Found(path, -1, -1)
+    else:
+        if S_ISREG(stat.st_mode):
+            yield _Found(path, stat.st_size, stat.st_mtime_ns)
+
+
+def _stamp(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _forget(connection: sqlite3.Connection, path: str) -> None:
+    own = "SELECT p.id FROM pieces p JOIN files f ON f.id = p.file WHERE f.path = ?"
+    connection.execute(f"DELETE FROM texts WHERE rowid IN ({own})", (path,))
+    connection.execute(f"DELETE FROM pieces WHERE id IN ({own})", (path,))
+    connection.execute("DELETE FROM files WHERE path = ?", (path,))
+
+
+def _replace(connection: sqlite3.Connection, item: _Found, read: list[Piece], problem: str) -> None:
+    _forget(connection, item.key)
+    facts = (item.key, item.size, item.mtime, problem)
+    file = connection.execute(
+        "INSERT INTO files (path, size, mtime, problem) VALUES (?, ?, ?, ?)", facts
+    ).lastrowid
+    for place, piece in enumerate(read):
+        row = connection.execute(
+            "INSERT INTO pieces (file, place) VALUES (?, ?)", (file, place)
+        ).lastrowid
+        connection.execute(
+            "INSERT INTO texts (rowid, text, heading) VALUES (?, ?, ?)",
+            (row, piece.text, piece.heading),
+        )
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    """Return whether an error says that the file is no sound index."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "no such table" in str(error)

@@ -1,0 +1,1 @@
+"""The Echo: says what it is told."""

@@ -1,0 +1,1 @@
+"""Recepta: a place for the Planner to think."""

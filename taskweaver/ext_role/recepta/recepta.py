@@ -1,0 +1,52 @@
+"""Recepta: a scratch-pad the Planner writes its reasoning to."""
+
+from __future__ import annotations
+
+from injector import inject
+
+from taskweaver.ext_role.task import task_for
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.role.role import Role, RoleConfig, RoleEntry
+
+ACKNOWLEDGEMENT = "Noted. Go on."
+
+
+class ReceptaConfig(RoleConfig):
+    """Keys under ``recepta.``."""
+
+    def _configure(self) -> None:
+        self.decorator = self._get_str("decorator")
+
+
+class Recepta(Role):
+    """Acknowledges a note; the note itself stays in the conversation, where its author reads it."""
+
+    only_acknowledges = True
+
+    @inject
+    def __init__(
+        self,
+        config: ReceptaConfig,
+        logger: TelemetryLogger,
+        tracing: Tracing,
+        event_emitter: SessionEventEmitter,
+        role_entry: RoleEntry,
+    ) -> None:
+        super().__init__(config, logger, tracing, event_emitter, role_entry)
+        self.decorator = config.decorator
+
+    def reply(self, memory: Memory, **_kwargs: object) -> Post:
+        """Acknowledge the newest note.
+
+        Raises:
+            RoleError: If nobody sent this role anything.
+        """
+        task = task_for(memory, self.alias)
+        with self.event_emitter.post(self.alias) as proxy:
+            proxy.update_send_to(task.send_from)
+            proxy.update_message(f"{self.decorator}{ACKNOWLEDGEMENT}{self.decorator}")
+            return proxy.end()

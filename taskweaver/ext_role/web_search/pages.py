@@ -1,0 +1,139 @@
+"""Reads pages of the web, and of nowhere nearer: no address of this machine or its network."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import socket
+import time
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from taskweaver.ext_role.web_search.http import MOST_SECONDS, Answer, WebError, get
+from taskweaver.utils.html_text import html_text
+
+_MOST_REDIRECTS = 5
+_MOST_ADDRESSES = 2
+_READABLE = ("text/html", "application/xhtml+xml", "text/plain")
+_META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([a-zA-Z0-9_-]{1,40})", re.IGNORECASE)
+# Python's other codecs are no encodings of pages, and some take quadratic time.
+_CHARSETS = ("utf", "iso", "ascii", "cp", "koi8", "mac", "big5", "gb", "euc", "shift_jis", "tis")
+_TRANSLATED = ip_network("64:ff9b::/96")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that was read.
+
+    Attributes:
+        url: Where it was found, after redirects.
+        title: Its title; may be empty.
+        text: Its text.
+    """
+
+    url: str
+    title: str
+    text: str
+
+
+def read_page(url: str, *, allows_private: bool) -> Page:
+    """Read a page.
+
+    Args:
+        url: Its address.
+        allows_private: Whether addresses of this machine and its network are allowed.
+
+    Raises:
+        WebError: If it cannot be read, or may not.
+    """
+    until = time.monotonic() + MOST_SECONDS
+    for _ in range(_MOST_REDIRECTS + 1):
+        answer = _visit(url, until, allows_private=allows_private)
+        if answer.status not in (301, 302, 303, 307, 308) or not answer.location:
+            return _page(url, answer)
+        url = _joined(url, answer.location)
+    raise WebError(f"more than {_MOST_REDIRECTS} redirects")
+
+
+def _visit(url: str, until: float, *, allows_private: bool) -> Answer:
+    """Request a page from an address that was checked, and from no other.
+
+    The host is looked up once, here: looked up again, it might lead somewhere else.
+    """
+    import httpx2
+
+    try:
+        parsed = httpx2.URL(url)
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise WebError(f"{url[:200]!r} is no address") from error
+    is_plain = parsed.scheme in ("http", "https") and parsed.host and not parsed.userinfo
+    if not is_plain or (parsed.port or 1) > 65535:
+        raise WebError(f"{url[:200]!r} is no plain http address")
+    host = parsed.raw_host.decode("ascii")
+    addresses = _looked_up(host, parsed.port or (443 if parsed.scheme == "https" else 80))
+    if not allows_private and not all(map(is_public, addresses)):
+        raise WebError(f"{host} is not on the public web")
+    *others, last = addresses[:_MOST_ADDRESSES]
+    for address in others:
+        try:
+            return get(url, address=address, until=until)
+        except WebError:
+            continue  # another address of the host may answer; the last one's failure is told
+    return get(url, address=last, until=until)
+
+
+def _looked_up(host: str, port: int) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise WebError(f"{host} has no address") from error
+    return list(dict.fromkeys(str(item[4][0]) for item in found))
+
+
+def is_public(address: str) -> bool:
+    """Return whether an IP address is one of the public internet, whatever form it has."""
+    ip = ip_address(address.partition("%")[0])
+    return all(one.is_global and not one.is_multicast for one in (ip, *_inside(ip)))
+
+
+def _inside(ip: IPv4Address | IPv6Address) -> list[IPv4Address]:
+    """Return the IPv4 addresses an IPv6 address leads to."""
+    if isinstance(ip, IPv4Address):
+        return []
+    found = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
+    if ip in _TRANSLATED or int(ip) >> 32 == 0:
+        found.append(IPv4Address(int(ip) & 0xFFFFFFFF))
+    return [inner for inner in found if inner is not None]
+
+
+def _joined(url: str, location: str) -> str:
+    import httpx2
+
+    try:
+        return str(httpx2.URL(url).join(location))
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise WebError(f"a redirect leads to {location[:200]!r}, which is no address") from error
+
+
+def _page(url: str, answer: Answer) -> Page:
+    if answer.status != 200:
+        raise WebError(f"the server answers {answer.status}")
+    if answer.media_type not in _READABLE:
+        raise WebError(f"it is {answer.media_type}, not a page of text")
+    text = _decoded(answer)
+    if answer.media_type == "text/plain":
+        return Page(url, "", text)
+    found = html_text(text)
+    return Page(url, found.title, found.text)
+
+
+def _decoded(answer: Answer) -> str:
+    said = _META_CHARSET.search(answer.body[:4096])
+    for charset in (answer.charset, said[1].decode("ascii") if said else ""):
+        try:
+            name = codecs.lookup(charset).name
+        except (LookupError, ValueError):
+            continue  # nothing is said, or no encoding of that name is known
+        if name.startswith(_CHARSETS):
+            return answer.body.decode(name, "replace")
+    return answer.body.decode("utf-8", "replace")

@@ -1,0 +1,101 @@
+"""Text of an HTML page, in time that grows with the page's length alone.
+
+The standard parser takes quadratic time on tags that never end, which a page from outside may be
+full of; what it would stumble over is taken out first.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+_UNREAD = re.compile(r"<(script|style|template|svg|noscript)\b", re.IGNORECASE)
+_DECLARATION = re.compile(r"<[!?][^<>]*>?")
+_LOOSE = re.compile(r"<(?!/?[a-zA-Z][^<>]{0,2000}>)")
+_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
+_BLOCKS = frozenset(
+    "address article aside blockquote body br dd div dl dt fieldset figcaption figure footer form"
+    " header hr li main nav ol option p pre section table td th title tr ul".split()
+) | frozenset(_HEADINGS)
+_PARAGRAPHS = frozenset("p div section article table ul ol pre blockquote".split())
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlText:
+    """What a page says.
+
+    Attributes:
+        title: Its title; may be empty.
+        text: Its text; headings begin with ``#``, paragraphs are apart by an empty line.
+    """
+
+    title: str
+    text: str
+
+
+def html_text(html: str) -> HtmlText:
+    """Return the text of a page; scripts, styles and comments are left out."""
+    reader = _Reader()
+    reader.feed(tamed(html))
+    reader.close()
+    lines = [" ".join(line.split()) for line in "".join(reader.parts).splitlines()]
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return HtmlText(" ".join("".join(reader.title).split()), text)
+
+
+def tamed(html: str) -> str:
+    """Return a page that the standard parser reads in linear time, without scripts and comments."""
+    html = _without(html.replace("\0", ""), "<!--", "-->")
+    kept, at = [], 0
+    lower = html.lower() if len(html.lower()) == len(html) else html
+    while match := _UNREAD.search(html, at):
+        kept.append(html[at : match.start()])
+        end = lower.find(f"</{match[1].lower()}", match.end())
+        if end < 0:
+            at = len(html)
+            break
+        at = end
+    kept.append(html[at:])
+    return _LOOSE.sub("&lt;", _DECLARATION.sub("", "".join(kept)))
+
+
+def _without(text: str, start: str, end: str) -> str:
+    """Return `text` without what stands between marks; one that never ends goes to the end."""
+    kept, at = [], 0
+    while (begin := text.find(start, at)) >= 0:
+        kept.append(text[at:begin])
+        found = text.find(end, begin + len(start))
+        at = found + len(end) if found >= 0 else len(text)
+    return "".join([*kept, text[at:]])
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self.title: list[str] = []
+        self._is_title = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 - the parser's signature
+        if tag == "title" and not self.title:
+            self._is_title = True
+        elif tag in _HEADINGS:
+            self.parts.append(f"\n\n{_HEADINGS[tag]} ")
+        else:
+            self._break(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_title = False
+        self._break(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self._is_title:
+            self.title.append(data)
+        else:
+            # A line's end in the source is only a space; the parser leaves it in the text.
+            self.parts.append(re.sub(r"\s+", " ", data))
+
+    def _break(self, tag: str) -> None:
+        if tag in _BLOCKS:
+            self.parts.append("\n\n" if tag in _PARAGRAPHS or tag in _HEADINGS else "\n")
