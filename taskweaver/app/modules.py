@@ -28,7 +28,7 @@ from taskweaver.session.parts import SessionMetadata
 ModelFunction = Callable[[Sequence[ChatMessage]], str | Iterator[str]]
 
 PACKAGE = Path(__file__).parent.parent
-ROLE_FOLDERS = (PACKAGE / "planner", PACKAGE / "code_interpreter")
+ROLE_FOLDERS = (PACKAGE / "planner", PACKAGE / "code_interpreter", PACKAGE / "ext_role")
 
 
 class FoldersConfig(ModuleConfig):

@@ -1,0 +1,1 @@
+"""Further roles: named in ``session.roles`` they take part, else they cost nothing."""
