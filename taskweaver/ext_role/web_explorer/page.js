@@ -108,6 +108,7 @@
         const parent = node.parentElement ?? node.getRootNode().host;
         if (parent && isShown(parent)) yield node;
       } else if (node.nodeType === Node.ELEMENT_NODE) {
+        if (node.localName === "br") yield node;
         if (/^(script|style|noscript|template|select|textarea)$/.test(node.localName)) continue;
         if (node.shadowRoot) yield* texts(node.shadowRoot);
         yield* texts(node);
@@ -120,7 +121,13 @@
     let last = {};
     const range = document.createRange();
     for (const node of texts(document.body)) {
-      const words = node.data.replace(/\s+/g, " ");
+      if (node.localName === "br") {
+        text += "\n";
+        continue;
+      }
+      const parent = node.parentElement ?? node.getRootNode().host;
+      const keepsLines = /^(pre|break)/.test(getComputedStyle(parent).whiteSpace);
+      const words = node.data.replace(keepsLines ? /[^\S\n]+/g : /\s+/g, " ");
       if (words === " ") {
         text += text ? " " : "";
         continue;
@@ -128,12 +135,12 @@
       range.selectNodeContents(node);
       const box = range.getBoundingClientRect();
       if (box.bottom <= 0 || (box.width === 0 && box.height === 0)) continue;
-      const now = placeOf(node.parentElement ?? node.getRootNode().host);
+      const now = placeOf(parent);
       text += separator(last, now) + words;
       last = now;
       if (text.length > most) break;
     }
-    const neat = text.replace(/ *\n */g, "\n").replace(/ {2,}/g, " ").trim();
+    const neat = text.replace(/ *\n */g, "\n").replace(/\n{3,}/g, "\n\n").replace(/ {2,}/g, " ").trim();
     return {text: neat.slice(0, most), is_cut: text.length > most};
   }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from taskweaver.ext_role.web_explorer.addresses import Addresses
 from taskweaver.ext_role.web_explorer.devtools import DevTools, decoded
 from taskweaver.ext_role.web_explorer.errors import (
     DeadlineExceeded,
+    ExplorationInterrupted,
     PageError,
     ProtocolError,
 )
@@ -79,10 +81,10 @@ class Page:
         url = self._addresses.checked(address)
         tab = self._fresh_tab()
         try:
-            reply = self._call("Page.navigate", {"url": url}, self._timeout_s, tab)
+            with self._stopped_if_interrupted():
+                reply = self._call("Page.navigate", {"url": url}, self._timeout_s, tab)
         except DeadlineExceeded:
-            self.devtools.send("Page.stopLoading", session=tab.session)
-            tab.is_loading = False
+            self._stop(tab)
             problem = f"{url} did not answer within {self._timeout_s:g} s."
             raise PageError(problem) from None
         except ProtocolError as error:
@@ -213,13 +215,15 @@ class Page:
 
     def _settle(self) -> None:
         """Wait until the page is loaded and has come to rest, or for as long as allowed."""
+        with self._stopped_if_interrupted():
+            self._come_to_rest()
+
+    def _come_to_rest(self) -> None:
         wait = self.devtools.wait
         wait(self._is_loading, within_s=_START_S)
         for _ in range(_LOOKS):
             if not wait(lambda: not self._is_loading(), within_s=self._timeout_s):
-                tab = self._living_tab()
-                self.devtools.send("Page.stopLoading", session=tab.session)
-                tab.is_loading = False
+                self._stop(self._living_tab())
                 waited = f"{self._timeout_s:g} s"
                 self._tabs.note(f"The page was still loading after {waited}; it was stopped.")
             tab_now = self._tabs.current
@@ -231,6 +235,20 @@ class Page:
                 continue
             if not self._is_loading():
                 return
+
+    @contextmanager
+    def _stopped_if_interrupted(self) -> Iterator[None]:
+        """Give up loading with the wait for it, or the next look would wait for the same page."""
+        try:
+            yield
+        except ExplorationInterrupted:
+            if self._tabs.current is not None:
+                self._stop(self._tabs.current)
+            raise
+
+    def _stop(self, tab: Tab) -> None:
+        self.devtools.send("Page.stopLoading", session=tab.session)
+        tab.is_loading = False
 
     def _is_loading(self) -> bool:
         tab = self._tabs.current
@@ -316,6 +334,7 @@ class Page:
             return tab is not None and (tab.is_dead or not self._tabs.has(tab))
 
         try:
+            within_s = min(within_s, self._timeout_s)
             return self.devtools.call(
                 method, params, session=session, within_s=within_s, is_lost=is_lost
             )
