@@ -7,13 +7,17 @@ import os
 import signal
 import stat
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from web_site import Site
 
+from taskweaver.ces.process import sweep_folders
 from taskweaver.ext_role.web_explorer.addresses import Addresses
 from taskweaver.ext_role.web_explorer.errors import (
     BrowserError,
@@ -69,6 +73,23 @@ def test_a_page_is_told_as_a_reader_sees_it(page: Page, shop: Site) -> None:
     assert '"About us", leads to: /about' in text
     assert "options: Small; Large" in text
     assert '"Off", disabled' in text
+
+
+def test_names_and_styles_that_mislead_scripts_do_not_mislead_the_reader(
+    page: Page, shop: Site
+) -> None:
+    page.open(f"{shop.url}/booking")
+    found = seen(page)
+    assert found.title == "Booking"
+    assert "no box of its own Book" in found.text
+    assert "but this" in found.text
+    assert "unseen" not in found.text
+    assert "one\ntwo" in found.text
+    assert "a b" in found.text
+    assert "$12.99" in found.text
+    page.type(number(page, "Children"), "2")
+    assert seen(page).elements[0].value == "2"
+    page.click(number(page, "Book"))
 
 
 def test_a_form_is_filled_in_and_sent_by_key_or_by_button(page: Page, shop: Site) -> None:
@@ -320,6 +341,30 @@ def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(page: Page, sh
     page.close()
     with pytest.raises(BrowserError, match="ended"):
         page.observe()
+
+
+def test_a_browser_does_not_outlive_its_owner(chromium: Path) -> None:
+    owner = (
+        "import sys; from pathlib import Path\n"
+        "from taskweaver.ext_role.web_explorer.page import Page\n"
+        "page = Page(Path(sys.argv[1]))\n"
+        "print(page.devtools.pid, page.devtools.profile, flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", owner, str(chromium)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        number_, profile = process.stdout.readline().split()
+        started = psutil.Process(int(number_))
+        process.kill()
+    gone, alive = psutil.wait_procs([started], timeout=20)
+    assert gone
+    assert not alive
+    sweep_folders()
+    assert not Path(profile).exists()
 
 
 def test_waiting_is_interrupted_from_another_thread(page: Page, shop: Site) -> None:

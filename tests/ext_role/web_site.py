@@ -44,7 +44,16 @@ Object.defineProperty(window, "getComputedStyle", {value: null});
 onbeforeunload = (event) => { event.preventDefault(); return "stay"; };
 for (let n = 0; n < 20; n += 1) open("/about");
 </script><a href="/about">leave</a>"""
+BOOKING = """<title>Booking</title><form name="body"><p>Your stay</p>
+<input name="children" aria-label="Children"><input name="childNodes"><input name="localName">
+<input name="parentElement"><input name="shadowRoot">
+<div style="display:contents">no box of its own <button type="button">Book</button></div>
+<p style="visibility:hidden">unseen <b style="visibility:visible">but this</b></p>
+<pre>one
+two</pre><span style="display:inline-block">a</span><span style="display:inline-block">b</span>
+<p>$<b>12</b>.99</p></form><iframe name="title"></iframe>"""
 PAGES = {
+    "/booking": BOOKING,
     "/": HOME,
     "/about": "<title>About</title><p>Open from nine<br>to five.</p><a href='/'>Home</a>",
     "/covered": COVERED,

@@ -9,36 +9,56 @@
   const OPTION_COUNT = 20;
   let numbered = [];
 
+  // A form has its fields as members, and a document its forms: `form.children` may be a field
+  // called "children". What the elements are made by is asked instead.
+  const getter = (prototype, name) => {
+    const found = Object.getOwnPropertyDescriptor(prototype, name).get;
+    return (object) => found.call(object);
+  };
+  const nodesOf = getter(Node.prototype, "childNodes");
+  const parentOf = getter(Node.prototype, "parentElement");
+  const nameOf = getter(Element.prototype, "localName");
+  const shadowOf = getter(Element.prototype, "shadowRoot");
+  const bodyOf = getter(Document.prototype, "body");
+  const titleOf = getter(Document.prototype, "title");
+  const scrollerOf = getter(Document.prototype, "scrollingElement");
+  const outside = (node) => parentOf(node) ?? node.getRootNode().host;
+
   const clean = (text, most = LABEL_CHARS) => {
     const flat = String(text ?? "").replace(/\s+/g, " ").trim();
     return flat.length > most ? flat.slice(0, most - 1) + "…" : flat;
   };
-  const isShown = (element) => element.checkVisibility({visibilityProperty: true});
+  const isShown = (element) => {
+    if (element.checkVisibility({visibilityProperty: true})) return true;
+    const above = outside(element);  // without a box of its own it is shown as part of what is above
+    return Boolean(above) && getComputedStyle(element).display === "contents" && isShown(above);
+  };
   const hasSize = (element) => {
     const box = element.getBoundingClientRect();
     return box.width > 0 && box.height > 0;
   };
 
   function* inside(root) {
-    for (const child of root.children) {
+    for (const child of nodesOf(root)) {
+      if (child.nodeType !== Node.ELEMENT_NODE) continue;
       if (!isShown(child)) {
         // A hidden parent may have visible children only by `visibility`.
         if (getComputedStyle(child).visibility === "hidden") yield* inside(child);
         continue;
       }
       yield child;
-      if (child.shadowRoot) yield* inside(child.shadowRoot);
+      if (shadowOf(child)) yield* inside(shadowOf(child));
       yield* inside(child);
     }
   }
 
   function kind(element) {
-    const name = element.localName;
+    const name = nameOf(element);
     if (name === "a" || name === "area") return element.hasAttribute("href") ? "link" : "";
     if (name === "button" || name === "summary") return "button";
     if (name === "select" || name === "textarea") return name;
     if (name === "input") return element.type === "hidden" ? "" : `input ${element.type}`;
-    if (element.isContentEditable && !element.parentElement?.isContentEditable) return "textbox";
+    if (element.isContentEditable && !parentOf(element)?.isContentEditable) return "textbox";
     const role = (element.getAttribute("role") ?? "").trim().toLowerCase();
     if (ROLES.test(role)) return role;
     return element.hasAttribute("onclick") ? "button" : "";
@@ -86,9 +106,9 @@
   // The line an element's text stands in, and the box in that line it has to itself, if it has one.
   function placeOf(element) {
     let box = null;
-    for (let at = element; at; at = at.parentElement ?? at.getRootNode().host) {
+    for (let at = element; at; at = outside(at)) {
       const display = getComputedStyle(at).display;
-      if (display === "table-cell") return {block: at, box, row: at.parentElement};
+      if (display === "table-cell") return {block: at, box, row: parentOf(at)};
       if (BLOCKS.test(display)) return {block: at, box, row: null};
       if (display.startsWith("inline-")) box ??= at;
     }
@@ -103,14 +123,15 @@
 
   // Text from the top of the window on, in the order of the document, until there is enough.
   function* texts(root) {
-    for (const node of root.childNodes) {
+    for (const node of nodesOf(root)) {
       if (node.nodeType === Node.TEXT_NODE) {
-        const parent = node.parentElement ?? node.getRootNode().host;
+        const parent = outside(node);
         if (parent && isShown(parent)) yield node;
       } else if (node.nodeType === Node.ELEMENT_NODE) {
-        if (node.localName === "br") yield node;
-        if (/^(script|style|noscript|template|select|textarea)$/.test(node.localName)) continue;
-        if (node.shadowRoot) yield* texts(node.shadowRoot);
+        const name = nameOf(node);
+        if (name === "br") yield node;
+        if (/^(script|style|noscript|template|select|textarea)$/.test(name)) continue;
+        if (shadowOf(node)) yield* texts(shadowOf(node));
         yield* texts(node);
       }
     }
@@ -120,12 +141,12 @@
     let text = "";
     let last = {};
     const range = document.createRange();
-    for (const node of texts(document.body)) {
-      if (node.localName === "br") {
+    for (const node of texts(bodyOf(document))) {
+      if (node.nodeType === Node.ELEMENT_NODE) {
         text += "\n";
         continue;
       }
-      const parent = node.parentElement ?? node.getRootNode().host;
+      const parent = outside(node);
       const keepsLines = /^(pre|break)/.test(getComputedStyle(parent).whiteSpace);
       const words = node.data.replace(keepsLines ? /[^\S\n]+/g : /\s+/g, " ");
       if (words === " ") {
@@ -145,14 +166,15 @@
   }
 
   function observe(mostChars, mostElements) {
-    const all = document.body ? [...inside(document.body)] : [];
+    const body = bodyOf(document);
+    const all = body ? [...inside(body)] : [];
     const found = all.filter((element) => kind(element) && hasSize(element));
     const below = found.filter((element) => element.getBoundingClientRect().bottom > 0);
     numbered = below.slice(0, mostElements);
-    const text = document.body ? visibleText(mostChars) : {text: "", is_cut: false};
-    const page = document.scrollingElement ?? document.documentElement;
+    const text = body ? visibleText(mostChars) : {text: "", is_cut: false};
+    const page = scrollerOf(document) ?? document.documentElement;
     return {
-      title: clean(document.title, 200), url: location.href.slice(0, 2000), ...text,
+      title: clean(titleOf(document), 200), url: location.href.slice(0, 2000), ...text,
       elements: numbered.map(describe), elements_left_out: below.length - numbered.length,
       screens_above: scrollY / innerHeight,
       screens_below: Math.max(0, page.scrollHeight - innerHeight - scrollY) / innerHeight,
@@ -245,9 +267,9 @@
   function scroll(direction) {
     const step = 0.8 * innerHeight * direction;
     let at = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
-    const page = document.scrollingElement ?? document.documentElement;
+    const page = scrollerOf(document) ?? document.documentElement;
     const chain = [];
-    for (; at; at = at.parentElement) {
+    for (; at; at = outside(at)) {
       if (/auto|scroll/.test(getComputedStyle(at).overflowY)) chain.push(at);
     }
     for (const area of [...chain, page]) {

@@ -305,7 +305,9 @@ class Page:
             text = json.dumps(reply["exceptionDetails"].get("exception", {}))[:300]
             raise PageError(f"the page cannot be read: {text}")
         found = reply["result"].get("value")
-        return found if isinstance(found, dict) else {}
+        if not isinstance(found, dict):
+            raise PageError("the page cannot be read: its scripts keep it from being looked at.")
+        return found
 
     def _input(
         self, method: str, params: Mapping[str, Any], within_s: float = _CALL_S

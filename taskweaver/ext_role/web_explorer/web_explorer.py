@@ -196,7 +196,7 @@ class WebExplorer(Role):
         text = fill(
             self._prompt["task"],
             TASK=exploration.task,
-            STEPS=exploration.steps_text,
+            STEPS=fenced(exploration.steps_text),
             PAGE=shown,
             LEFT=str(left),
         )
