@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -212,10 +211,9 @@ def test_a_round_is_given_up_while_a_page_loads(
     script = Script([ORDER, act("open", f"{shop.url}/never"), ORDER, act("done", answer="x"), END])
     listener = Listener()
     with session(tmp_path, script, page_timeout_s=60) as talk:
-        timer = threading.Timer(1.5, getattr(talk, way))
-        timer.start()
+        other = shop.when_reached(getattr(talk, way))
         assert talk.send_message("go", listener).state == "failed"
-        timer.join()
+        other.join()
         assert len(script.prompts) == 2
         if way == "interrupt":
             assert told(talk.send_message("go on")).message == "x"

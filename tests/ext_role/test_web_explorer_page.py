@@ -9,7 +9,6 @@ import stat
 import struct
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -368,22 +367,20 @@ def test_a_browser_does_not_outlive_its_owner(chromium: Path) -> None:
 
 
 def test_waiting_is_interrupted_from_another_thread(page: Page, shop: Site) -> None:
-    timer = threading.Timer(0.5, page.devtools.interrupt)
-    timer.start()
+    other = shop.when_reached(page.devtools.interrupt)
     with pytest.raises(ExplorationInterrupted):
         page.open(f"{shop.url}/never")
-    timer.join()
+    other.join()
     page.devtools.resume()
     page.open(shop.url)
     assert seen(page).title == "The shop"
 
 
 def test_closing_from_another_thread_ends_a_wait(page: Page, shop: Site) -> None:
-    timer = threading.Timer(0.5, page.close)
-    timer.start()
+    other = shop.when_reached(page.close)
     with pytest.raises(BrowserError, match="closed"):
         page.open(f"{shop.url}/never")
-    timer.join()
+    other.join()
 
 
 def script(folder: Path, text: str) -> Path:

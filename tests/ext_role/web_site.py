@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -76,13 +76,26 @@ class Site:
     Attributes:
         url: Its address, without a slash at the end.
         asked: Paths it was asked for.
+        reached: Set when it was asked for a page that never comes.
     """
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
         self.port = server.server_port
         self.url = f"http://127.0.0.1:{self.port}"
         self.asked: list[str] = []
+        self.reached = threading.Event()
         self.let_go = threading.Event()
+
+    def when_reached(self, act: Callable[[], None]) -> threading.Thread:
+        """Do something as soon as it is asked for a page that never comes."""
+
+        def wait() -> None:
+            if self.reached.wait(60):
+                act()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        return thread
 
     def page(self, path: str) -> str:
         """Return a page's text."""
@@ -107,6 +120,7 @@ def site() -> Iterator[Site]:
         def do_GET(self) -> None:
             found.asked.append(self.path)
             if self.path.startswith("/never"):
+                found.reached.set()
                 found.let_go.wait(60)
                 self.close_connection = True
                 return
