@@ -52,6 +52,7 @@ _TITLES = {
     "workspace": "Workspace",
     "execution_service": "Kernels",
     "execution": "Cells",
+    "web_explorer": "The WebExplorer",
     "logging": "Logs",
     "tracing": "Traces",
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taskweaver.config.execution_keys import EXECUTION_KEYS
+from taskweaver.config.explorer_keys import EXPLORER_KEYS
 from taskweaver.config.key import Key, KeyType, enum
 from taskweaver.config.memory_keys import MEMORY_KEYS
 from taskweaver.config.role_keys import ROLE_KEYS
@@ -320,6 +321,7 @@ KEYS: tuple[Key, ...] = (
     *ROLE_KEYS,
     *MEMORY_KEYS,
     *EXECUTION_KEYS,
+    *EXPLORER_KEYS,
     # Logs
     Key("logging.log_folder", "str", "logs", "Folder of the log, in the project."),
     Key("logging.log_file", "str", "task_weaver.log", "Name of the log file."),

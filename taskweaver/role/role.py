@@ -102,5 +102,8 @@ class Role:
         if self.config.use_example:
             self.examples = load_examples(self.config.example_base_path, role_set=role_set)
 
+    def interrupt(self) -> None:
+        """Give up what `reply` is doing; called from any thread. Model calls end by themselves."""
+
     def close(self) -> None:
         """Release what the role holds; called once, at the end of the session."""

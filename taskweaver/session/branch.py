@@ -114,6 +114,12 @@ class SessionBranch:
             if isinstance(role, _TakesVariables):
                 role.update_session_var(variables)
 
+    def interrupt(self) -> None:
+        """Give up what the roles and the kernel are doing; may be called from any thread."""
+        for role in self.roles.values():
+            role.interrupt()
+        self.client.interrupt()
+
     def close(self) -> None:
         """Close the roles and stop the kernel."""
         try:
