@@ -268,7 +268,7 @@ def _describe(
 ) -> list[str]:
     (count, step, season), (best, naive) = series, methods
     origins, distance = best.errors.shape
-    first, last = forecast["time"].iloc[0], forecast["time"].iloc[-1]
+    first, last = (str(t).removesuffix(" 00:00:00") for t in forecast["time"].iloc[[0, -1]])
     verdict = f"the best naive forecast, {naive.name}, by {_error(naive)}"
     if best is naive:
         verdict = "no method did better than this naive one, so expect little of it"

@@ -10,7 +10,13 @@ from taskweaver.plugin.register import collect
 from taskweaver.plugin.registry import PluginRegistry
 
 REGISTRY = PluginRegistry(Path(__file__).parents[1] / "plugins")
-SHIPPED = ["anomaly_detection", "sql_query", "table_profile", "time_series_forecast"]
+SHIPPED = [
+    "anomaly_detection",
+    "document_text",
+    "sql_query",
+    "table_profile",
+    "time_series_forecast",
+]
 
 
 def make(name: str, ctx: Any, **config: Any) -> Plugin:
