@@ -13,6 +13,7 @@ REGISTRY = PluginRegistry(Path(__file__).parents[1] / "plugins")
 SHIPPED = [
     "anomaly_detection",
     "document_text",
+    "long_running_demo",
     "sql_query",
     "table_profile",
     "time_series_forecast",
