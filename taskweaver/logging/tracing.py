@@ -20,7 +20,7 @@ Attribute = str | float | bool
 
 def _api() -> Any:
     try:
-        from opentelemetry import trace  # optional, and slow to import
+        import opentelemetry.trace as trace  # optional, and slow to import
     except ImportError as error:
         raise ConfigError(
             "tracing.enabled",
