@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.known_keys import Key, KeyType, find
+from taskweaver.config.replaced import PROVIDER_KEYS, replaced
 from taskweaver.config.source import read_config_file
 
 Source = Literal["override", "app", "env", "json"]
@@ -80,7 +81,26 @@ class AppConfigSource:
         }
 
     def lookup(self, name: str) -> Setting | None:
-        """Return what is set for `name`, unconverted, or None when nobody set it."""
+        """Return what is set for `name`, unconverted, or None when nobody set it.
+
+        What is set for the chosen provider goes first, see `for_provider`.
+        """
+        return self.for_provider(name) or self._lookup(name)
+
+    def for_provider(self, name: str) -> Setting | None:
+        """Return what is set for a key of ``llm.`` under the provider that is chosen.
+
+        ``llm.azure.model`` is ``llm.model`` while ``llm.api_type`` is ``azure``; while that is
+        not set, or ``auto``, ``llm.openai.model`` is.
+        """
+        section, _, rest = name.rpartition(".")
+        if section != "llm" or rest not in PROVIDER_KEYS:
+            return None
+        chosen = self._lookup("llm.api_type")
+        provider = chosen.value if chosen and chosen.value != "auto" else "openai"
+        return self._lookup(f"llm.{provider}.{rest}")
+
+    def _lookup(self, name: str) -> Setting | None:
         for source in ("override", "app"):
             value = self._stores[source].get(name)
             if value is not None:
@@ -111,6 +131,11 @@ class AppConfigSource:
         if setting is None:
             value = key.default if default is UNSET else default
             return self._default(key, value, is_optional=default is None)
+        try:
+            setting = setting._replace(value=replaced(key.name, setting.value))
+        except ValueError as error:
+            problem = f"cannot be {setting.value!r} ({setting.where}): {error}"
+            raise ConfigError(key.name, problem) from None
         if setting.value is None:
             if default is None:
                 return None

@@ -138,11 +138,15 @@ class ModelServices:
         config = LLMServiceConfig(src)
         # Another endpoint gets neither the address nor the key nor the model of the main one.
         is_elsewhere = "llm.api_type" in own
-        if "llm.api_key" not in own and (is_elsewhere or "llm.api_base" in own):
+
+        def is_meant(name: str) -> bool:
+            return name in own or (is_elsewhere and src.for_provider(name) is not None)
+
+        if not is_meant("llm.api_key") and (is_elsewhere or "llm.api_base" in own):
             config.api_key = ""
         if is_elsewhere:
-            config.api_base = config.api_base if "llm.api_base" in own else ""
-            config.model = config.model if "llm.model" in own else ""
+            config.api_base = config.api_base if is_meant("llm.api_base") else ""
+            config.model = config.model if is_meant("llm.model") else ""
         return config
 
     def _make(self, config: LLMServiceConfig) -> Model:
