@@ -13,6 +13,7 @@ from taskweaver.role.entry import RoleEntry
 from taskweaver.role.errors import RoleError, UnknownRole
 
 _PACKAGE = Path(__file__).parent.parent
+_PACKAGED_ROLES = "taskweaver.ext_role"
 
 
 class RoleRegistry:
@@ -57,8 +58,10 @@ class RoleRegistry:
     def load_class(self, entry: RoleEntry) -> type[Any]:
         """Import a role's class.
 
-        A role of the project is imported with its folder's parent on the path, so
-        ``module: my_role.my_role.MyRole`` names a class in ``my_role/my_role.py`` there.
+        A project's folder of roles and the folder it is in are on the path meanwhile, so
+        ``module: my_role.my_role.MyRole`` and ``roles.my_role.my_role.MyRole`` both name a class
+        in ``roles/my_role/my_role.py``. So does ``taskweaver.ext_role.my_role.my_role.MyRole``,
+        for roles that were written inside the package.
 
         Raises:
             RoleError: If it cannot be imported.
@@ -81,10 +84,15 @@ class RoleRegistry:
 def _importable(folders: Sequence[Path]) -> Iterator[None]:
     # Packaged roles have dotted names; their folders on the path would hide the project's own.
     own = [str(folder) for folder in folders if _PACKAGE not in folder.parents]
-    added = [folder for folder in own if folder not in sys.path]
+    parents = [str(folder.parent) for folder in folders if str(folder) in own]
+    packaged = importlib.import_module(_PACKAGED_ROLES).__path__
+    added = [folder for folder in dict.fromkeys([*own, *parents]) if folder not in sys.path]
     sys.path.extend(added)
+    packaged.extend(own)
     try:
         yield
     finally:
         for folder in added:
             sys.path.remove(folder)
+        for folder in own:
+            packaged.remove(folder)
