@@ -168,3 +168,14 @@ def test_examples_follow_the_memory_where_that_is_on(project: Path) -> None:
     before, after = (str(prompt) for prompt in script.prompts)
     assert "counts.csv" not in before
     assert "counts.csv" in after
+
+
+def test_a_role_that_answers_a_planner_who_is_not_there_answers_the_user(project: Path) -> None:
+    file = project / "my_roles" / "glossary" / "glossary.py"
+    source = file.read_text("utf-8")
+    file.write_text(source.replace("last_post.send_from", '"Planner"'), "utf-8")
+    with TaskWeaverApp(project, config={"session.roles": ["glossary"]}) as app:
+        round_ = app.get_session().send_message("gross")
+    assert round_.state == "finished"
+    assert round_.post_list[-1].send_to == "User"
+    assert "with tax" in round_.post_list[-1].message
