@@ -159,10 +159,18 @@ def chat(
 
 @commands.command()
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "-p",
+    "--project",
+    "same",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The same as FOLDER.",
+)
 @click.pass_obj
-def init(project: Path | None, folder: Path | None) -> None:
+def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
     """Make a project folder: configuration, examples, sample data."""
-    target = folder or project
+    target = folder or same or project
     if target is None:
         raise click.UsageError("Which folder? For example: taskweaver init sales")
     from taskweaver.cli.project import create_project

@@ -179,3 +179,21 @@ def test_a_role_that_answers_a_planner_who_is_not_there_answers_the_user(project
     assert round_.state == "finished"
     assert round_.post_list[-1].send_to == "User"
     assert "with tax" in round_.post_list[-1].message
+
+
+def test_prompt_files_of_the_original_are_read(project: Path) -> None:
+    config = {
+        "planner.prompt_file_path": "prompts/planner.yaml",
+        "code_generator.prompt_file_path": "${AppBaseDir}/prompts/code.yaml",
+    }
+    script = Script(
+        [planner_reply("CodeInterpreter", "work"), code_reply("1"), planner_reply("User", "done")]
+    )
+    with TaskWeaverApp(project, model=script, config=config) as app:
+        assert app.get_session().send_message("go").state == "finished"
+    planner, code = (str(prompt[0]["content"]) for prompt in script.prompts[:2])
+    assert planner.startswith("You plan for a shop. The time: - Today is 20")
+    assert "### Glossary" in planner
+    assert 'Reply like {"response": {...}} by this schema: {"type": "object"' in planner
+    assert 'ProgramApe writes code for a shop, e.g. {"a": 1}.' in code
+    assert "ProgramApe keeps to the shop's rules." in script.last(1)
