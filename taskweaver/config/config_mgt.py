@@ -83,34 +83,39 @@ class AppConfigSource:
     def lookup(self, name: str) -> Setting | None:
         """Return what is set for `name`, unconverted, or None when nobody set it.
 
-        What is set for the chosen provider goes first, see `for_provider`.
+        In each place, what is set for the chosen provider goes first, see `provider_name`.
         """
-        return self.for_provider(name) or self._lookup(name)
+        special = self.provider_name(name)
+        return self._lookup(*([special] if special else []), name)
 
-    def for_provider(self, name: str) -> Setting | None:
-        """Return what is set for a key of ``llm.`` under the provider that is chosen.
+    def provider_name(self, name: str) -> str | None:
+        """Return the key that stands for one of ``llm.`` under the provider that is chosen.
 
         ``llm.azure.model`` is ``llm.model`` while ``llm.api_type`` is ``azure``; while that is
-        not set, or ``auto``, ``llm.openai.model`` is.
+        not set, or ``auto``, ``llm.openai.model`` is. None for other keys.
         """
         section, _, rest = name.rpartition(".")
         if section != "llm" or rest not in PROVIDER_KEYS:
             return None
         chosen = self._lookup("llm.api_type")
         provider = chosen.value if chosen and chosen.value != "auto" else "openai"
-        return self._lookup(f"llm.{provider}.{rest}")
+        return f"llm.{provider}.{rest}"
 
-    def _lookup(self, name: str) -> Setting | None:
+    def _lookup(self, *names: str) -> Setting | None:
+        """Return what the first place that has one of `names` has."""
         for source in ("override", "app"):
-            value = self._stores[source].get(name)
-            if value is not None:
-                return Setting(value, "set by the application")
-        text = os.environ.get(env_name(name), "").strip()
-        if text:
-            value = None if text.lower() in _NONE_WORDS else text
-            return Setting(value, f"set by the environment variable {env_name(name)}")
-        if name in self._stores["json"]:
-            return Setting(self._stores["json"][name], f"set in {self._file_name}")
+            for name in names:
+                value = self._stores[source].get(name)
+                if value is not None:
+                    return Setting(value, "set by the application")
+        for name in names:
+            text = os.environ.get(env_name(name), "").strip()
+            if text:
+                value = None if text.lower() in _NONE_WORDS else text
+                return Setting(value, f"set by the environment variable {env_name(name)}")
+        for name in names:
+            if name in self._stores["json"]:
+                return Setting(self._stores["json"][name], f"set in {self._file_name}")
         return None
 
     def names(self) -> Iterator[str]:

@@ -210,6 +210,19 @@ def test_what_is_set_for_the_chosen_provider_goes_first() -> None:
     assert AppConfigSource(None, keys).get_str("llm.model") == "o"
 
 
+def test_a_place_that_goes_first_does_so_for_a_provider_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "taskweaver_config.json"
+    file.write_text('{"llm.openai.model": "file", "llm.model": "shared"}')
+    assert AppConfigSource(file).get_str("llm.model") == "file"
+    monkeypatch.setenv("LLM_MODEL", "environment")
+    assert AppConfigSource(file).get_str("llm.model") == "environment"
+    monkeypatch.setenv("LLM_OPENAI_MODEL", "openai's")
+    assert AppConfigSource(file).get_str("llm.model") == "openai's"
+    assert AppConfigSource(file, {"llm.model": "program"}).get_str("llm.model") == "program"
+
+
 def test_what_is_set_for_a_provider_is_checked_and_unknown_providers_are_told() -> None:
     with pytest.raises(ConfigError, match=r"llm\.azure\.seed"):
         check(AppConfigSource(None, {"llm.azure.seed": "many"}))
