@@ -10,8 +10,11 @@ import click
 
 
 @click.group()
-def role() -> None:
+@click.pass_obj
+def role(project: Path | None) -> None:
     """List the roles that can take part, or make one."""
+    if project is not None and not project.is_dir():
+        raise click.UsageError(f"There is no folder {project}.")
 
 
 @role.command("list")

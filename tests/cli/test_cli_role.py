@@ -59,6 +59,7 @@ def test_a_role_is_not_written_twice_nor_outside_a_project(project: Path, tmp_pa
     (project / "roles" / "dice" / "dice.py").write_text("mine = 1\n")
     assert run(project, "role", "new", "dice").exit_code == 2
     assert (project / "roles" / "dice" / "dice.py").read_text() == "mine = 1\n"
+    assert "There is no folder" in run(tmp_path / "nowhere", "role", "list").output
     (tmp_path / "empty").mkdir()
     assert "is not a project" in run(tmp_path / "empty", "role", "new", "dice").output
     assert not any((tmp_path / "empty").iterdir())

@@ -197,3 +197,16 @@ def test_prompt_files_of_the_original_are_read(project: Path) -> None:
     assert 'Reply like {"response": {...}} by this schema: {"type": "object"' in planner
     assert 'ProgramApe writes code for a shop, e.g. {"a": 1}.' in code
     assert "ProgramApe keeps to the shop's rules." in script.last(1)
+
+
+def test_sessions_of_the_original_are_left_where_they_are(project: Path) -> None:
+    (old,) = (project / "workspace" / "sessions").iterdir()
+    before = sorted(path.name for path in old.rglob("*"))
+    listed = taskweaver(project, "sessions")
+    assert listed.returncode == 0, listed.stderr
+    assert "No sessions yet." in listed.stdout
+    for arguments in (["--resume"], ["--resume", old.name], ["sessions", "rm", old.name]):
+        refused = taskweaver(project, *arguments, *(["-m", "x"] if "rm" not in arguments else []))
+        assert refused.returncode == 2
+        assert "error: There is no session" in refused.stderr
+    assert sorted(path.name for path in old.rglob("*")) == before
