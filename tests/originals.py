@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,3 @@ def make_original(folder: Path, config: dict[str, Any] | None = None) -> Path:
     newer = max(path.stat().st_mtime for path in folder.rglob("*")) + 1
     os.utime(made, (newer, newer))  # as it was made of the conversation beside it
     return folder
-
-
-def forget_roles() -> None:
-    """Forget the imported modules of the folder's roles: each copy has its own."""
-    for name in list(sys.modules):
-        if name.partition(".")[0] == "my_roles" or name.startswith("taskweaver.ext_role.shouter"):
-            del sys.modules[name]

@@ -67,6 +67,7 @@ class RoleRegistry:
             RoleError: If it cannot be imported.
         """
         module_name, _, class_name = entry.module.rpartition(".")
+        _forget_namesake(module_name, entry)
         with _importable(self._folders):
             try:
                 module = importlib.import_module(module_name)
@@ -78,6 +79,22 @@ class RoleRegistry:
         if not isinstance(found, type):
             raise RoleError(entry.name, f"{entry.module} is not a class")
         return found
+
+
+def _forget_namesake(name: str, entry: RoleEntry) -> None:
+    """Forget a module of another project that has the name of one beside a role's file."""
+    if entry.path is None:
+        return
+    package, _, stem = name.rpartition(".")
+    file = entry.path.with_name(f"{stem}.py")
+    known = getattr(sys.modules.get(name), "__file__", None)
+    if known is None or not file.exists():
+        return
+    if package == _PACKAGED_ROLES or (Path(known).exists() and file.samefile(known)):
+        return
+    for other in list(sys.modules):
+        if other in (name, package) or (package and other.startswith(f"{package}.")):
+            del sys.modules[other]
 
 
 @contextmanager

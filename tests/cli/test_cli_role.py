@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from originals import forget_roles, make_original
+from originals import make_original
 from support import Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -26,9 +25,8 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def original(tmp_path: Path) -> Iterator[Path]:
-    yield make_original(tmp_path / "original", {"llm.api_type": "offline"})
-    forget_roles()
+def original(tmp_path: Path) -> Path:
+    return make_original(tmp_path / "original", {"llm.api_type": "offline"})
 
 
 def test_a_new_role_takes_part_as_it_is(project: Path) -> None:

@@ -8,11 +8,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from originals import forget_roles, make_original
+from originals import make_original
 from support import Script, code_reply, planner_reply
 
 from taskweaver.app import TaskWeaverApp
@@ -30,9 +29,8 @@ PLAIN = {name: value for name, value in os.environ.items() if not name.startswit
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Path]:
-    yield make_original(tmp_path / "project")
-    forget_roles()
+def project(tmp_path: Path) -> Path:
+    return make_original(tmp_path / "project")
 
 
 def taskweaver(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
