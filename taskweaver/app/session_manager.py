@@ -150,6 +150,10 @@ class SessionManager:
     def close(self) -> None:
         """Stop every session, and hand out no more."""
         self._is_closed = True
+        self.stop_all_sessions()
+
+    def stop_all_sessions(self) -> None:
+        """Stop every session; others may be opened."""
         for session_id in self.session_store.list_all_session_ids():
             self.stop_session(session_id)
 

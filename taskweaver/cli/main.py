@@ -11,6 +11,7 @@ import click
 
 from taskweaver import __version__
 from taskweaver.cli.memory import memory
+from taskweaver.cli.role import role
 from taskweaver.cli.sessions import sessions
 from taskweaver.errors import TaskWeaverError
 
@@ -26,6 +27,7 @@ Examples:
   echo "how many rows has my.csv?" | taskweaver
   taskweaver -p sales --resume            go on where you left
   taskweaver -p sales doctor              say what works here
+  taskweaver -p sales role new price_list make a role of your own
   taskweaver memory tree memory.sqlite    look into a branched memory
 
 \b
@@ -157,10 +159,18 @@ def chat(
 
 @commands.command()
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "-p",
+    "--project",
+    "same",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The same as FOLDER.",
+)
 @click.pass_obj
-def init(project: Path | None, folder: Path | None) -> None:
+def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
     """Make a project folder: configuration, examples, sample data."""
-    target = folder or project
+    target = folder or same or project
     if target is None:
         raise click.UsageError("Which folder? For example: taskweaver init sales")
     from taskweaver.cli.project import create_project
@@ -181,6 +191,7 @@ def doctor(project: Path | None, *, as_json: bool) -> None:
 
 
 commands.add_command(memory)
+commands.add_command(role)
 commands.add_command(sessions)
 
 

@@ -23,7 +23,7 @@ from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
 from taskweaver.role.correction import task_of
-from taskweaver.role.examples import load_examples
+from taskweaver.role.examples import current_examples
 from taskweaver.role.experiences import RoleExperiences
 from taskweaver.role.translator import PostTranslator
 
@@ -100,10 +100,13 @@ class CodeGenerator:
         self.prompt = CodePrompt(
             alias, self.config.role_name, self.translator, self.config.prompt_file_path
         )
-        roles = {alias, "Planner"}
-        folder = self.config.example_base_path
-        use = self.config.use_example
-        self.examples = load_examples(folder, role_set=roles) if use else []
+        self._load_examples(None)
+
+    def _load_examples(self, memory: Memory | None) -> None:
+        roles, folder = {self.alias, "Planner"}, self.config.example_base_path
+        self.examples = []
+        if self.config.use_example:
+            self.examples = current_examples(folder, roles, memory)
 
     def set_policy(self, rules: str) -> None:
         """Tell the model, with every task, what code may not do."""
@@ -123,6 +126,8 @@ class CodeGenerator:
             ModelError: If the model cannot be reached.
         """
         newest = self._newest(memory, view.rounds)
+        if self.config.dynamic_example_sub_path:
+            self._load_examples(memory)
         messages = self.prompt.compose(view.rounds, view.summary, self.examples, plugins, newest)
         messages = self.experiences.added_to(messages, memory)
         chunks = self.llm_api.chat_completion_stream(

@@ -28,7 +28,7 @@ KEYS: tuple[Key, ...] = (
         "llm.api_type",
         "auto",
         "auto openai azure offline function recorded ollama lmstudio llamacpp vllm groq qwen"
-        " zhipuai google_genai deepseek mistral openrouter",
+        " zhipuai google_genai anthropic deepseek mistral openrouter",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
         " endpoints.",
@@ -206,6 +206,12 @@ KEYS: tuple[Key, ...] = (
         "bool",
         False,
         "Whether a shared `experience_sub_path` entry names the folder inside that one.",
+    ),
+    Key(
+        "{role}.dynamic_example_sub_path",
+        "bool",
+        False,
+        "Whether a shared `example_sub_path` entry names the folder inside that of its examples.",
     ),
     Key(
         "experience.retrieve_threshold",

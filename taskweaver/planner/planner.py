@@ -74,6 +74,8 @@ class Planner(Role):
         self.compaction.attend(memory, self.alias)
         rounds, summary = memory.get_role_rounds_with_compaction(self.alias)
         tries = tries_so_far(rounds, self.alias)
+        if self.config.dynamic_example_sub_path:
+            self.role_load_example({self.alias, *self.prompt.recipients}, memory)
         with self.event_emitter.post(self.alias) as proxy:
             messages = self.prompt.compose(rounds, summary, self.examples)
             messages = self.experiences.added_to(messages, memory)

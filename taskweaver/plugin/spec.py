@@ -29,7 +29,8 @@ class _Fields:
         return PluginError(self._where, f"`{full}` {problem}.")
 
     def text(self, key: str, default: str | None = None) -> str:
-        value = self._data.get(key, default)
+        value = self._data.get(key)
+        value = default if value is None else value  # `key:` with nothing after it is null
         if value is None:
             raise self._fail(key, "is missing")
         if not isinstance(value, str):
@@ -60,12 +61,14 @@ class _Fields:
             raise self._fail(key, f"must be a mapping, not {value!r}")
         return dict(value)
 
-    def parameters(self, key: str) -> tuple[PluginParameter, ...]:
+    def parameters(self, key: str, *, are_named: bool = True) -> tuple[PluginParameter, ...]:
         value = self._data.get(key)
         if not isinstance(value, Sequence) or isinstance(value, str):
             raise self._fail(key, "must be a list (`[]` for none)")
         found = tuple(
-            PluginParameter.from_fields(_Fields(item, self._where, f"{key}[{number}]"))
+            PluginParameter.from_fields(
+                _Fields(item, self._where, f"{key}[{number}]"), is_named=are_named
+            )
             for number, item in enumerate(value)
         )
         names = [parameter.name for parameter in found]
@@ -92,10 +95,10 @@ class PluginParameter:
     required: bool = False
 
     @classmethod
-    def from_fields(cls, fields: _Fields) -> Self:
-        """Read one item of ``parameters`` or ``returns``."""
+    def from_fields(cls, fields: _Fields, *, is_named: bool = True) -> Self:
+        """Read one item of ``parameters``, or of ``returns``, whose names are only told."""
         return cls(
-            fields.identifier("name"),
+            fields.identifier("name") if is_named else fields.text("name"),
             fields.text("type", "Any") or "Any",
             fields.text("description", ""),
             fields.flag("required", default=False),
@@ -249,7 +252,7 @@ class PluginEntry:
                 name,
                 fields.text("description"),
                 fields.parameters("parameters"),
-                fields.parameters("returns"),
+                fields.parameters("returns", are_named=False),
                 fields.text("examples", ""),
             ),
             config=fields.mapping("configurations"),

@@ -16,7 +16,7 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.entry import RoleEntry
-from taskweaver.role.examples import load_examples
+from taskweaver.role.examples import current_examples
 from taskweaver.role.registry import RoleRegistry
 
 __all__ = ["Role", "RoleConfig", "RoleEntry", "RoleRegistry"]
@@ -31,6 +31,7 @@ class RoleConfig(ModuleConfig):
         super().__init__(src)
         self.use_example = self._get_bool("use_example")
         self.example_base_path = Path(self._get_path("example_base_path"))
+        self.dynamic_example_sub_path = self._get_bool("dynamic_example_sub_path")
         self.llm_alias = self._get_str("llm_alias")
         self.use_experience = self._get_bool("use_experience")
         self.experience_dir = Path(self._get_path("experience_dir"))
@@ -93,14 +94,17 @@ class Role:
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement reply")
 
-    def role_load_example(self, role_set: set[str]) -> None:
+    def role_load_example(self, role_set: set[str], memory: Memory | None = None) -> None:
         """Load the examples in which no role but those of `role_set` takes part.
 
+        Where `dynamic_example_sub_path` is on, they are those of the folder that `memory` names.
+
         Raises:
-            ConversationError: If an example file is not a conversation.
+            ConversationError: If an example file is not a conversation, or there is no such folder.
         """
         if self.config.use_example:
-            self.examples = load_examples(self.config.example_base_path, role_set=role_set)
+            follows = memory if self.config.dynamic_example_sub_path else None
+            self.examples = current_examples(self.config.example_base_path, role_set, follows)
 
     def interrupt(self) -> None:
         """Give up what `reply` is doing; called from any thread. Model calls end by themselves."""

@@ -80,6 +80,8 @@ def test_a_stub_is_python_a_model_can_read() -> None:
         {"parameters": [{"name": "a"}, {"name": "b", "required": True}]},
         {"returns": [{"name": "a", "type": "pd.DataFrame"}, {"name": "b", "description": "x\ny"}]},
         {"description": "several\nlines"},
+        {"returns": [{"name": "the result, described", "description": "all of it"}]},
+        {"parameters": [{"name": "a", "type": None, "description": None}], "examples": None},
     ],
 )
 def test_every_stub_is_valid_python(changes: dict[str, Any]) -> None:
