@@ -41,6 +41,10 @@ class CodeExecutor:
         self._loaded: set[str] = set()
         self.broken: dict[str, str] = {}
 
+    def share_plugins(self, other: CodeExecutor) -> None:
+        """Take part in what another executor of the same kernel has loaded, and will load."""
+        self._loaded, self.broken = other._loaded, other.broken
+
     @property
     def plugins(self) -> list[PluginEntry]:
         """The plugins that can be used, by name."""
@@ -86,7 +90,8 @@ class CodeExecutor:
         Raises:
             KernelError: If the kernel cannot be started or was stopped.
         """
-        whole = f"{self._code_prefix}\n{code}" if self._code_prefix else code
+        has_prefix = self._code_prefix and not code.lstrip().startswith("%%")  # those come first
+        whole = f"{self._code_prefix}\n{code}" if has_prefix else code
         return self._client.execute_code(exec_id, whole, on_output)
 
     def update_session_var(self, session_var: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from injector import inject
 
 from taskweaver.code_interpreter.prompt import CodePrompt, NewestTurn
+from taskweaver.code_interpreter.scope import AnyCode, Scope
 from taskweaver.llm.api import LLMApi
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -92,22 +93,28 @@ class CodeGenerator:
         self.translator = PostTranslator(logger, tracing, event_emitter)
         self.compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
         self.experiences = RoleExperiences(config, llm_api, logger)
-        self.set_alias("CodeInterpreter")
+        self.set_alias("CodeInterpreter", AnyCode(None))
 
-    def set_alias(self, alias: str) -> None:
-        """Write for the role called `alias`; load the examples it takes part in."""
+    def set_alias(self, alias: str, scope: Scope) -> None:
+        """Write for the role called `alias`; load the examples it takes part in.
+
+        Args:
+            alias: The role.
+            scope: What it may run, and so what its model is told.
+        """
         self.alias = alias
+        self.language = scope.language
+        own = scope.prompt_files
+        file = None if own else self.config.prompt_file_path
         self.prompt = CodePrompt(
-            alias, self.config.role_name, self.translator, self.config.prompt_file_path
+            alias, self.config.role_name, self.translator, file, own, scope.language
         )
+        if scope.rules:
+            self.prompt.policy = self.prompt.text("policy", POLICY=scope.rules)
         roles = {alias, "Planner"}
         folder = self.config.example_base_path
         use = self.config.use_example
         self.examples = load_examples(folder, role_set=roles) if use else []
-
-    def set_policy(self, rules: str) -> None:
-        """Tell the model, with every task, what code may not do."""
-        self.prompt.policy = self.prompt.text("policy", POLICY=rules)
 
     def view(self, memory: Memory) -> View:
         """Return what the next prompt shows; the last round is being answered."""
@@ -132,7 +139,7 @@ class CodeGenerator:
             on_status=proxy.update_status,
         )
         reply = self.translator.raw_text_to_post(chunks, proxy)
-        return _reading(proxy.post, reply.problem, reply.raw)
+        return _reading(proxy.post, reply.problem, reply.raw, self.language)
 
     def _newest(self, memory: Memory, rounds: Sequence[Round]) -> NewestTurn:
         task = task_of(rounds, self.alias)
@@ -146,7 +153,7 @@ class CodeGenerator:
         self.compaction.stop()
 
 
-def _reading(post: Post, problem: str | None, raw: str) -> Reading:
+def _reading(post: Post, problem: str | None, raw: str, language: str) -> Reading:
     kinds = (AttachmentType.reply_type, AttachmentType.reply_content)
     reply_type, content = (
         "\n".join(str(item.content) for item in post.get_attachment(kind)) for kind in kinds
@@ -157,8 +164,9 @@ def _reading(post: Post, problem: str | None, raw: str) -> Reading:
         return Unreadable("reply_content is missing or empty.", raw)
     if reply_type.strip().lower() == "text":
         return Answer(content)
-    if reply_type.strip().lower() != "python":
-        return Unreadable(f'reply_type is {reply_type!r}, and must be "python" or "text".', raw)
+    if reply_type.strip().lower() != language:
+        wrong = f'reply_type is {reply_type!r}, and must be "{language}" or "text".'
+        return Unreadable(wrong, raw)
     return Cell(_without_fence(content))
 
 
