@@ -277,3 +277,9 @@ def test_each_has_a_prompt_file_of_its_own(project: Path) -> None:
         pytest.raises(ConfigError, match="lacks instruction"),
     ):
         app.get_session()
+
+
+def test_the_offline_analyst_says_that_it_writes_no_commands(project: Path) -> None:
+    with TaskWeaverApp(project, config=SHELL | {"llm.api_type": "offline"}) as app:
+        round_ = app.get_session().send_message("list the files")
+    assert "writes no shell commands" in last(round_).message

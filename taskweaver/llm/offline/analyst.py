@@ -37,6 +37,10 @@ Excel and SQLite files I understand, for example:
 For anything else, use a real model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local
 one; see docs/models.md."""
 
+ONLY_PYTHON = (
+    "The built-in offline analyst writes no shell commands. Use a real model: set `LLM_API_KEY`, or"
+    " `LLM_API_TYPE=ollama` for a local one; see docs/models.md."
+)
 _FINAL = ("FileNotFoundError", "EmptyDataError")
 _NOT_UNDERSTOOD = "I did not understand that.\n\n"
 _SUMMARY_CHARS = 3_000

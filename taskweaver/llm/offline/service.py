@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.offline.analyst import HELP, as_code_writer, as_planner, summary
+from taskweaver.llm.offline.analyst import HELP, ONLY_PYTHON, as_code_writer, as_planner, summary
 from taskweaver.llm.types import Chunk, ModelRequest
 
 _PIECE = re.compile(r"\S+\s*|\s+")
@@ -44,6 +44,9 @@ def _reply(request: ModelRequest) -> str:
         return json.dumps(
             {"response": as_planner(request.messages, recipients)}, ensure_ascii=False
         )
+    if "python" not in properties.get("reply_type", {}).get("enum", ["python"]):
+        fields = {"thought": "", "reply_type": "text", "reply_content": ONLY_PYTHON}
+        return json.dumps({"response": fields})
     if "reply_type" in properties:
         return json.dumps({"response": as_code_writer(request.messages)}, ensure_ascii=False)
     if len(request.messages) > 1 and request.messages[0]["role"] == "system":
