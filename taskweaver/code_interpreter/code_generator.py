@@ -24,7 +24,7 @@ from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
 from taskweaver.role.correction import task_of
-from taskweaver.role.examples import load_examples
+from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.experiences import RoleExperiences
 from taskweaver.role.translator import PostTranslator
 
@@ -93,6 +93,9 @@ class CodeGenerator:
         self.translator = PostTranslator(logger, tracing, event_emitter)
         self.compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
         self.experiences = RoleExperiences(config, llm_api, logger)
+        self._example_folder = ExampleFolder(
+            config.example_base_path, is_dynamic=config.dynamic_example_sub_path
+        )
         self.set_alias("CodeInterpreter", AnyCode(None))
 
     def set_alias(self, alias: str, scope: Scope) -> None:
@@ -111,10 +114,13 @@ class CodeGenerator:
         )
         if scope.rules:
             self.prompt.policy = self.prompt.text("policy", POLICY=scope.rules)
-        roles = {alias, "Planner"}
-        folder = self.config.example_base_path
+        self.load_examples()
+
+    def load_examples(self, memory: Memory | None = None) -> None:
+        """Load the examples its role takes part in; see `Role.role_load_example`."""
+        roles = {self.alias, "Planner"}
         use = self.config.use_example
-        self.examples = load_examples(folder, role_set=roles) if use else []
+        self.examples = self._example_folder.examples(roles, memory) if use else []
 
     def view(self, memory: Memory) -> View:
         """Return what the next prompt shows; the last round is being answered."""
@@ -129,6 +135,7 @@ class CodeGenerator:
         Raises:
             ModelError: If the model cannot be reached.
         """
+        self.load_examples(memory)
         newest = self._newest(memory, view.rounds)
         messages = self.prompt.compose(view.rounds, view.summary, self.examples, plugins, newest)
         messages = self.experiences.added_to(messages, memory)
