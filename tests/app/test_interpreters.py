@@ -266,6 +266,19 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
     assert "(12, 'once\\n')" in round_.post_list[-2].message
 
 
+def test_a_script_has_no_prefix_and_a_replay_runs_it_again(project: Path) -> None:
+    config = {"session.roles": ["code_interpreter"], "code_interpreter.code_prefix": "p = 7"}
+    cells = ["n = p", "%%bash\necho a >> log.txt; cat log.txt", "n"]
+    script = Script([code_reply(cell) for cell in cells])
+    with TaskWeaverApp(project, model=script, config=config) as app:
+        session = app.get_session()
+        rounds = [session.send_message("go") for _ in cells]
+        assert "a" in last(rounds[1]).message
+        saved = session.memory.save_experience(project / "experience", thin_mode=False)
+        steps = list(app.replay(saved, settings={"n": "8"}))
+    assert [step.verdict for step in steps] == ["differs", "same", "differs"]
+
+
 def test_each_has_a_prompt_file_of_its_own(project: Path) -> None:
     (project / "mine.yaml").write_text("version: 1\ninstruction: only this\n")
     config = SHELL | {"code_interpreter_cli_only.prompt_file_path": str(project / "mine.yaml")}
