@@ -245,7 +245,7 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
     project: Path,
 ) -> None:
     replies = [
-        planner_reply("CodeInterpreter", "a"), code_reply("x = 1; prefix"),
+        planner_reply("CodeInterpreter", "a"), code_reply("x = globals().get('x', 0) + prefix"),
         planner_reply("PluginOrchestrator", "b"), code_reply("x = double(x)"),
         planner_reply("CLIAgent", "c"), code_reply("echo once >> log.txt", "bash"),
         planner_reply("CodeInterpreter", "d"), code_reply("x = x + 10"),
@@ -254,7 +254,8 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
         planner_reply("User", "ok"),
     ]  # fmt: skip
     script = Script(replies)
-    config = ALL | {"code_interpreter.code_prefix": "prefix = 7"}
+    roles = ["planner", *reversed(ALL["session.roles"][1:])]
+    config = {"session.roles": roles, "code_interpreter.code_prefix": "prefix = 7"}
     with TaskWeaverApp(project, model=script, config=config) as app:
         session = app.get_session()
         assert session.send_message("go").state == "finished"
@@ -263,7 +264,7 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
         session = app.resume_session(session_id)
         assert session.rebuild() == []
         round_ = session.send_message("go on")
-    assert "(12, 'once\\n')" in round_.post_list[-2].message
+    assert "(24, 'once\\n')" in round_.post_list[-2].message
 
 
 def test_a_script_has_no_prefix_and_a_replay_runs_it_again(project: Path) -> None:
