@@ -41,10 +41,6 @@ class CodeExecutor:
         self._loaded: set[str] = set()
         self.broken: dict[str, str] = {}
 
-    def share_plugins(self, other: CodeExecutor) -> None:
-        """Take part in what another executor of the same kernel has loaded, and will load."""
-        self._loaded, self.broken = other._loaded, other.broken
-
     @property
     def plugins(self) -> list[PluginEntry]:
         """The plugins that can be used, by name."""

@@ -95,11 +95,9 @@ class CodeInterpreter(Role):
         return fill(self.intro, plugin_description="\n".join(lines) or "- none")
 
     def meet(self, peers: Mapping[str, Role]) -> None:
-        """Start the kernel behind whatever comes next; share it with the others that run code."""
+        """Start the kernel behind whatever comes next; learn who else runs code in it."""
         found = {name: role for name, role in peers.items() if isinstance(role, CodeInterpreter)}
         self._interpreters = found or self._interpreters
-        first = next(iter(self._interpreters.values()))
-        self.executor.share_plugins(first.executor)
         self.executor.start()
 
     def update_session_var(self, session_var: Mapping[str, str]) -> None:
