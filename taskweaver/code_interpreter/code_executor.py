@@ -86,7 +86,8 @@ class CodeExecutor:
         Raises:
             KernelError: If the kernel cannot be started or was stopped.
         """
-        whole = f"{self._code_prefix}\n{code}" if self._code_prefix else code
+        has_prefix = self._code_prefix and not code.lstrip().startswith("%%")  # those come first
+        whole = f"{self._code_prefix}\n{code}" if has_prefix else code
         return self._client.execute_code(exec_id, whole, on_output)
 
     def update_session_var(self, session_var: Mapping[str, str]) -> None:

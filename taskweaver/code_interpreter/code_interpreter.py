@@ -10,13 +10,9 @@ from injector import inject
 from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerator, Unreadable
-from taskweaver.code_interpreter.code_verification import (
-    Policy,
-    kinds_of,
-    policy_text,
-    verify,
-)
+from taskweaver.code_interpreter.code_verification import Policy
 from taskweaver.code_interpreter.report import sections
+from taskweaver.code_interpreter.scope import SCRIPT, AnyCode, Scope
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
@@ -26,31 +22,42 @@ from taskweaver.memory.post import Post
 from taskweaver.module.confirmation import ConfirmationRequest
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.correction import send_back, task_of, tries_so_far
 from taskweaver.role.errors import RoleError
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.utils.text import fill
 
 
 class CodeInterpreterConfig(RoleConfig):
-    """Keys under ``code_interpreter.``."""
+    """Keys under ``code_interpreter.``; a subclass has another name and another scope."""
+
+    role = "code_interpreter"
+    code_prefix = ""
 
     def _configure(self) -> None:
-        self._set_name("code_interpreter")
+        self._set_name(self.role)
         self.max_retry_count = self._get_int("max_retry_count")
+        self.require_confirmation = self._get_bool("require_confirmation")
+        self.confirmation_timeout_s = self._get_float("confirmation_timeout_s")
+        self.scope = self._read_scope()
+
+    def _read_scope(self) -> Scope:
         self.code_prefix = self._get_str("code_prefix")
-        self.code_verification_on = self._get_bool("code_verification_on")
-        self.policy = Policy(
+        policy = Policy(
             self._get_list("allowed_modules", None),
             self._get_list("blocked_modules"),
             self._get_list("allowed_functions", None),
             self._get_list("blocked_functions"),
         )
-        self.require_confirmation = self._get_bool("require_confirmation")
-        self.confirmation_timeout_s = self._get_float("confirmation_timeout_s")
+        return AnyCode(policy if self._get_bool("code_verification_on") else None)
 
 
 class CodeInterpreter(Role):
-    """Turns a task into a cell, runs it in the session's kernel, and reports."""
+    """Turns a task into a cell, runs it in the session's kernel, and reports.
+
+    What it may run is its configuration's `Scope`; several in a session share the kernel.
+    """
 
     @inject
     def __init__(  # noqa: PLR0913 - a role is given what it uses, by type
@@ -66,16 +73,31 @@ class CodeInterpreter(Role):
     ) -> None:
         super().__init__(config, logger, tracing, event_emitter, role_entry)
         self.interpreter_config = config
+        self.scope = config.scope
         self.generator = generator
-        generator.set_alias(self.alias)
-        if config.code_verification_on:
-            generator.set_policy(policy_text(config.policy))
-        registry = plugin_registry if generator.config.load_plugin else None
+        generator.set_alias(self.alias, self.scope)
+        self._registry = plugin_registry if generator.config.load_plugin else None
         self._asked = ""
-        self.executor = CodeExecutor(client, registry, logger, config.code_prefix)
+        self.executor = CodeExecutor(client, self._registry, logger, config.code_prefix)
+        self._interpreters = {self.alias: self}
 
-    def meet(self, peers: Mapping[str, Role]) -> None:  # noqa: ARG002 - it needs no peers
-        """Start the kernel behind whatever comes next."""
+    @property
+    def plugins(self) -> list[PluginEntry]:
+        """The plugins its code may call, by name."""
+        entries = self._registry.plugins if self._registry else {}
+        usable = {entry.name for entry in self.executor.plugins}
+        allowed = self.scope.plugins([entries[name] for name in sorted(entries)])
+        return [entry for entry in allowed if entry.name in usable]
+
+    def get_intro(self) -> str:
+        """Return what the Planner is told about it, its plugins where the text wants them."""
+        lines = [entry.plugin_description() for entry in self.plugins]
+        return fill(self.intro, plugin_description="\n".join(lines) or "- none")
+
+    def meet(self, peers: Mapping[str, Role]) -> None:
+        """Start the kernel behind whatever comes next; learn who else runs code in it."""
+        found = {name: role for name, role in peers.items() if isinstance(role, CodeInterpreter)}
+        self._interpreters = found or self._interpreters
         self.executor.start()
 
     def update_session_var(self, session_var: Mapping[str, str]) -> None:
@@ -85,16 +107,24 @@ class CodeInterpreter(Role):
     def rebuild(self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]) -> list[str]:
         """Run recorded cells again; return what went wrong, a sentence for each cell.
 
+        Of several roles that run code the first does it for all: their cells have one order.
+        Scripts of the shell are passed over: they leave no variables, and their files are there.
+
         Raises:
             KernelError: If the kernel cannot be started.
         """
-        problems = self.executor.load_plugins()
+        if next(iter(self._interpreters.values())) is not self:
+            return []
+        executors = {name: role.executor for name, role in self._interpreters.items()}
+        problems = [text for each in executors.values() for text in each.load_plugins()]
         for done, cell in enumerate(cells, start=1):
-            result = self.executor.execute_code(cell.post_id, cell.code)
-            if not result.is_success:
-                first = cell.code.strip().partition("\n")[0]
-                failed = f"cell {done} of {len(cells)} (`{first}`) failed again"
-                problems.append(f"{failed}: {result.reason}")
+            if not cell.code.startswith(SCRIPT):
+                executor = executors.get(cell.role, self.executor)
+                result = executor.execute_code(cell.post_id, cell.code)
+                if not result.is_success:
+                    first = cell.code.strip().partition("\n")[0]
+                    failed = f"cell {done} of {len(cells)} (`{first}`) failed again"
+                    problems.append(f"{failed}: {result.reason}")
             on_step(done)
         return problems
 
@@ -115,7 +145,7 @@ class CodeInterpreter(Role):
             for problem in self.executor.load_plugins():
                 self.event_emitter.warn(problem)
             proxy.update_status("writing code")
-            match self.generator.read(memory, view, self.executor.plugins, proxy):
+            match self.generator.read(memory, view, self.plugins, proxy):
                 case Unreadable(problem, raw):
                     self.logger.warning(f"the code model's reply cannot be used: {problem}")
                     if may_retry:
@@ -126,22 +156,32 @@ class CodeInterpreter(Role):
                     proxy.update_message(text)
                     proxy.update_send_to(task.send_from)
                     return proxy.end()
-                case Cell(code):
-                    earlier = [cell.code for cell in successful_cells(view.rounds)]
-                    refused = self._verify(proxy, code, earlier)
+                case Cell(written):
+                    code = self._kept(proxy, written)
+                    ran = successful_cells(memory.conversation.rounds)
+                    refused = self._verify(proxy, code, [cell.code for cell in ran])
                     if refused:
                         return self._refuse(proxy, task, refused, may_retry=may_retry)
-                    if not self._is_allowed(proxy, code, earlier):
+                    own = [cell.code for cell in ran if cell.role == self.alias]
+                    if not self._is_allowed(proxy, code, own):
                         proxy.update_message(self.generator.prompt.text("declined"))
                         proxy.update_send_to(task.send_from)
                         return proxy.end()
                     return self._run(proxy, task, code, may_retry=may_retry)
 
+    def _kept(self, proxy: PostEventProxy, written: str) -> str:
+        """Return the cell that runs what the model wrote, and keep it so that it can run again."""
+        cell = self.scope.cell(written)
+        if cell != written:
+            proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = cell
+        return cell
+
     def _verify(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> list[str]:
-        """Return what the policy does not allow in a cell."""
-        if not self.interpreter_config.code_verification_on:
+        """Return what is not allowed in a cell."""
+        if not self.scope.is_checked:
             return []
-        found = verify(code, self.interpreter_config.policy, earlier)
+        names = [entry.name for entry in self.plugins]
+        found = self.scope.problems(code, names, earlier)
         proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
         return found
 
@@ -164,9 +204,9 @@ class CodeInterpreter(Role):
         """Return whether a person allows a cell, where one has to be asked."""
         if not self.interpreter_config.require_confirmation:
             return True
-        names = [entry.name for entry in self.executor.plugins]
+        names = [entry.name for entry in self.plugins]
         previous, self._asked = self._asked or (earlier[-1] if earlier else ""), code
-        request = ConfirmationRequest(kinds_of(code, names), code, previous, proxy.post.id)
+        request = ConfirmationRequest(self.scope.kinds(code, names), code, previous, proxy.post.id)
         proxy.update_status("waiting for you")
         confirmations = self.event_emitter.confirmations
         return confirmations.ask(request, self.interpreter_config.confirmation_timeout_s)

@@ -67,17 +67,38 @@ class CodePrompt:
     """
 
     def __init__(
-        self, alias: str, role_name: str, translator: PostTranslator, path: Path | None
+        self,
+        alias: str,
+        role_name: str,
+        translator: PostTranslator,
+        path: Path | None,
+        variants: Sequence[Path] = (),
+        language: str = "python",
     ) -> None:
+        """Load the texts.
+
+        Args:
+            alias: The role.
+            role_name: Name its model plays.
+            translator: Writes the role's own replies as the model wrote them.
+            path: Prompt file instead of the packaged one.
+            variants: Files whose texts go before those, the last before all; each has instructions.
+            language: What the model writes.
+
+        Raises:
+            ConfigError: If a file cannot be read or lacks a text.
+        """
         packaged = load_prompt(PROMPT_FILE, _TEXTS_OF_CHECKS)
         self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged, _ORIGINAL)
+        for variant in variants:
+            self._texts = load_prompt(variant, ("instruction",), self._texts)
         self.policy = ""
         self._alias = alias
         self._role_name = role_name
         self._translator = translator
         self._past = ComposedRounds(self._round_messages)
         self.schema = reply_schema(
-            {"thought": {}, "reply_type": {"enum": ["python", "text"]}, "reply_content": {}}
+            {"thought": {}, "reply_type": {"enum": [language, "text"]}, "reply_content": {}}
         )
 
     def compose(

@@ -10,9 +10,9 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.known_keys import BY_NAME, Key, find
 from taskweaver.config.replaced import REMOVED, VALUES, provider_key, removed
-from taskweaver.config.role_keys import EXT_ROLES
+from taskweaver.config.role_keys import EXT_ROLES, INTERPRETERS
 
-_PACKAGED = ("planner", "code_interpreter", "code_generator", *EXT_ROLES)
+_PACKAGED = ("planner", "code_interpreter", *INTERPRETERS, "code_generator", *EXT_ROLES)
 _EXT_LLMS = "ext_llms.llm_configs"
 
 

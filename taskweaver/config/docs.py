@@ -46,6 +46,8 @@ _TITLES = {
     "planner": "The Planner",
     "code_interpreter": "The CodeInterpreter",
     "code_generator": "The CodeInterpreter's code model",
+    "code_interpreter_plugin_only": "The PluginOrchestrator",
+    "code_interpreter_cli_only": "The CLIAgent",
     "echo": "The Echo",
     "recepta": "Recepta",
     "document_retriever": "The DocumentRetriever",

@@ -198,6 +198,13 @@ KEYS: tuple[Key, ...] = (
         "${AppBaseDir}/examples/{role}_examples",
         "Folder of its examples.",
     ),
+    Key(
+        "{role}.dynamic_example_sub_path",
+        "bool",
+        False,
+        "Whether a shared `example_sub_path` entry names the folder inside that one; without an "
+        "entry there are no examples then.",
+    ),
     Key("{role}.llm_alias", "str", "", "Alias in `ext_llms.llm_configs` of the role's model."),
     Key("{role}.use_experience", "bool", False, "Whether experiences are shown to its model."),
     Key("{role}.experience_dir", "path", "${AppBaseDir}/experience", "Folder of its experiences."),
@@ -206,12 +213,6 @@ KEYS: tuple[Key, ...] = (
         "bool",
         False,
         "Whether a shared `experience_sub_path` entry names the folder inside that one.",
-    ),
-    Key(
-        "{role}.dynamic_example_sub_path",
-        "bool",
-        False,
-        "Whether a shared `example_sub_path` entry names the folder inside that of its examples.",
     ),
     Key(
         "experience.retrieve_threshold",

@@ -22,7 +22,6 @@ _RECORDED = (
 )
 _OTEL = "set it for the OpenTelemetry SDK, by its OTEL_ environment variables."
 _KERNELS = "kernels belong to the process that opens the project, and no server is needed."
-_ROLE = "the role is not part of this version."
 
 REMOVED: dict[str, str] = {
     "api_key": "set llm.api_key.",
@@ -69,10 +68,9 @@ REMOVED: dict[str, str] = {
     "tracing.service_name": _OTEL,
     "tracing.exporter": _OTEL,
     "tracing.tokenizer_target_model": "tokens are counted from what the model reports.",
-    "web_explorer.*": _ROLE,
-    "image_reader.*": _ROLE,
-    "code_interpreter_plugin_only.*": _ROLE,
-    "code_interpreter_cli_only.*": _ROLE,
+    "web_explorer.config_file_path": "the role uses the session's model and prompt files.",
+    "web_explorer.gpt4v_*": "the role uses the session's model.",
+    "web_explorer.chrome_*": "set web_explorer.browser_path.",
 }
 """Keys nobody reads, ``*`` for any text, with what to do instead."""
 
@@ -101,14 +99,6 @@ REFUSED: dict[tuple[str, Any], str] = {
     ("llm.api_type", "azure_ml"): REMOVED["llm.azure_ml.*"],
 }
 """Values nothing can stand in for, with what to do instead."""
-
-REMOVED_ROLES = {
-    "code_interpreter_plugin_only": "use code_interpreter; its policy can allow plugins alone.",
-    "code_interpreter_cli_only": "use code_interpreter; a line that begins with ! is a command.",
-    "image_reader": "it is not part of this version.",
-    "web_explorer": "use web_search.",
-}
-"""Roles of the original that are not packaged, with what to do instead."""
 
 
 def removed(name: str) -> str | None:

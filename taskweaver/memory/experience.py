@@ -20,10 +20,10 @@ from typing import Any, Protocol, Self
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.errors import ConversationError
+from taskweaver.memory.errors import ConversationError, SubPathRefused
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.utils.files import dump_yaml, read_yaml, write_yaml
+from taskweaver.utils.files import dump_yaml, inside, read_yaml, write_yaml
 from taskweaver.utils.text import shorten
 
 PROMPT_FILE = Path(__file__).with_name("experience_prompt.yaml")
@@ -169,10 +169,12 @@ class ExperienceGenerator:
         """Look after a folder inside the folder.
 
         Raises:
-            ConversationError: If it leads out of it.
+            SubPathRefused: If it leads out of it.
         """
-        if Path(sub_path).is_absolute() or ".." in Path(sub_path).parts:
-            raise ConversationError(sub_path, "a sub-path stays inside the folder.")
+        try:
+            inside(self._folder, sub_path)
+        except (OSError, ValueError) as error:
+            raise SubPathRefused(sub_path, f"{error}.") from error
         if sub_path != self._sub_path:
             self._sub_path, self.experience_list = sub_path, []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from taskweaver.config.replaced import REMOVED_ROLES
 from taskweaver.errors import TaskWeaverError
 
 
@@ -33,7 +32,6 @@ class UnknownRole(RoleError):
     def __init__(self, role: str, known: Sequence[str] = ()) -> None:
         matches = get_close_matches(role, known, n=1)
         remedy = f"did you mean {matches[0]!r}?" if matches else f"known: {', '.join(known)}."
-        remedy = REMOVED_ROLES.get(role, remedy)
         super().__init__(role, f"there is no such role; {remedy}")
         self.args = (role, known)
 

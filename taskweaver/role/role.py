@@ -16,7 +16,7 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.entry import RoleEntry
-from taskweaver.role.examples import current_examples
+from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.registry import RoleRegistry
 
 __all__ = ["Role", "RoleConfig", "RoleEntry", "RoleRegistry"]
@@ -70,6 +70,9 @@ class Role:
         self.name = role_entry.name if role_entry else config.name
         self.intro = role_entry.intro if role_entry else ""
         self.examples: list[Conversation] = []
+        self._example_folder = ExampleFolder(
+            config.example_base_path, is_dynamic=config.dynamic_example_sub_path
+        )
 
     def get_intro(self) -> str:
         """Return what the Planner is told about this role."""
@@ -97,14 +100,18 @@ class Role:
     def role_load_example(self, role_set: set[str], memory: Memory | None = None) -> None:
         """Load the examples in which no role but those of `role_set` takes part.
 
-        Where `dynamic_example_sub_path` is on, they are those of the folder that `memory` names.
+        Args:
+            role_set: Aliases.
+            memory: Where a shared entry names the folder, if that is configured; it is asked each
+                time, and files are read again when the folder is another. Without it there are
+                no examples then.
 
         Raises:
-            ConversationError: If an example file is not a conversation, or there is no such folder.
+            ConversationError: If an example file is not a conversation, or the named folder is
+                not inside the configured one (`SubPathRefused`).
         """
         if self.config.use_example:
-            follows = memory if self.config.dynamic_example_sub_path else None
-            self.examples = current_examples(self.config.example_base_path, role_set, follows)
+            self.examples = self._example_folder.examples(role_set, memory)
 
     def interrupt(self) -> None:
         """Give up what `reply` is doing; called from any thread. Model calls end by themselves."""

@@ -38,6 +38,22 @@ def _represent_text(dumper: Any, text: str) -> Any:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
+def inside(folder: Path, sub_path: str) -> Path:
+    """Return a path inside a folder, links followed.
+
+    Raises:
+        ValueError: If it leads out of the folder.
+    """
+    root = folder.resolve()
+    try:
+        path = (root / sub_path).resolve()
+    except RuntimeError as error:  # links in a circle
+        raise ValueError(str(error)) from error
+    if not path.is_relative_to(root):
+        raise ValueError(f"{sub_path!r} leads out of {folder}")
+    return path
+
+
 def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
     """Read a UTF-8 text file, with or without a byte order mark.
 

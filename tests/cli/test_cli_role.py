@@ -70,7 +70,7 @@ def test_roles_are_listed_with_their_place_and_what_is_wrong(original: Path) -> 
     (original / "my_roles" / "half.role.yaml").write_text("alias: Half\n")
     file = original / "taskweaver_config.json"
     keys = json.loads(file.read_text())
-    keys["session.roles"].append("web_explorer")
+    keys["session.roles"].append("web_explorr")
     file.write_text(json.dumps(keys))
     listed = {
         item["name"]: item for item in json.loads(run(original, "role", "list", "--json").output)
@@ -82,7 +82,7 @@ def test_roles_are_listed_with_their_place_and_what_is_wrong(original: Path) -> 
     assert listed["shouter"]["problem"] == ""
     assert "does not import" in listed["lost"]["problem"]
     assert "`module` must be a text" in listed["half.role.yaml"]["problem"]
-    assert "use web_search" in listed["web_explorer"]["problem"]
+    assert "did you mean 'web_explorer'" in listed["web_explorr"]["problem"]
     text = run(original, "role", "list").output
     assert "broken: " in text
     assert "* glossary" in text

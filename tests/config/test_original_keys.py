@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from taskweaver.app.modules import ROLE_FOLDERS
 from taskweaver.config import AppConfigSource, ConfigError, check
 from taskweaver.config.docs import render
 from taskweaver.config.known_keys import BY_NAME
-from taskweaver.config.replaced import REMOVED, REMOVED_ROLES, VALUES
-from taskweaver.role.errors import UnknownRole
-from taskweaver.role.registry import RoleRegistry
+from taskweaver.config.replaced import REMOVED, VALUES
 
 SAMPLING: dict[str, Any] = {
     "api_base": "https://example.org/v1",
@@ -88,6 +85,8 @@ SAME: dict[str, Any] = {
     **{f"{role}.use_example": True for role in ROLES},
     **{f"{role}.example_base_path": "${AppBaseDir}/examples" for role in ROLES},
     **{f"{role}.dynamic_example_sub_path": False for role in ROLES},
+    "code_interpreter_plugin_only.max_retry_count": 3,
+    "code_interpreter_cli_only.max_retry_count": 3,
     "code_generator.role_name": "ProgramApe",
     "code_generator.load_plugin": True,
     "code_interpreter.max_retry_count": 3,
@@ -131,8 +130,6 @@ GONE: dict[str, Any] = {
     "code_generator.auto_plugin_selection_topk": 3,
     "use_local_uri": True,
     "code_interpreter.use_local_uri": True,
-    "code_interpreter_plugin_only.max_retry_count": 3,
-    "code_interpreter_cli_only.max_retry_count": 3,
     "experience.default_exp_prompt_path": "x",
     **under("execution_service.server", {"url": "http://localhost:8000", "api_key": "k-4"}),
     **under("execution_service.server", {"auto_start": False, "container": False}),
@@ -228,9 +225,3 @@ def test_what_is_set_for_a_provider_is_checked_and_unknown_providers_are_told() 
         check(AppConfigSource(None, {"llm.azure.seed": "many"}))
     (line,) = check(AppConfigSource(None, {"llm.azur.model": "m"}))
     assert "There is no configuration key llm.azur.model" in line
-
-
-def test_a_role_that_is_not_packaged_is_told_what_to_use() -> None:
-    packaged = RoleRegistry(ROLE_FOLDERS).get_role_name_list()
-    assert not set(REMOVED_ROLES) & set(packaged)
-    assert "use web_search" in str(UnknownRole("web_explorer", packaged))

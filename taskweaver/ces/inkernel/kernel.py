@@ -42,6 +42,7 @@ from taskweaver.ces.inkernel.namespace import add_usual_names, configure_librari
 from taskweaver.ces.inkernel.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.report import make_report, to_json
 from taskweaver.ces.inkernel.safety import ForkSafety
+from taskweaver.ces.inkernel.scripts import add_script_magics
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.register import RegisteredPlugin, collect
 
@@ -83,6 +84,7 @@ class CellKernel(IPythonKernel):
         for name in ("exit", "quit"):
             shell.user_ns.pop(name, None)
         add_usual_names(shell.user_ns)
+        add_script_magics(shell)
         shell.events.register("post_run_cell", self._keep_value)
 
     async def do_execute(
