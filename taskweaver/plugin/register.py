@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, overload
 
 from taskweaver.plugin.base import Plugin
 from taskweaver.plugin.context import PluginContext
@@ -56,16 +56,45 @@ class _Collected:
 _collecting: ContextVar[_Collected | None] = ContextVar("_collecting", default=None)
 
 
-def register_plugin(definition: P) -> P:
+@overload
+def register_plugin(definition: P) -> P: ...
+
+
+@overload
+def register_plugin(
+    *,
+    configurations: Mapping[str, Any] | None = None,
+    examples: str = "",
+    enabled: bool = True,
+) -> Callable[[P], P]: ...
+
+
+def register_plugin(
+    definition: P | None = None,
+    *,
+    configurations: Mapping[str, Any] | None = None,  # noqa: ARG001 - read off the source
+    examples: str = "",  # noqa: ARG001
+    enabled: bool = True,  # noqa: ARG001
+) -> P | Callable[[P], P]:
     """Make a class or a function the plugin of its file. A file has exactly one.
+
+    The keywords are for plugins without a YAML file. They are read off the source, so they are
+    written out there, not computed.
 
     Args:
         definition: A subclass of `Plugin`, or a function that is called as it is.
+        configurations: What a class reads from ``self.config``.
+        examples: Code that calls it, for the model.
+        enabled: False switches it off.
     """
-    collected = _collecting.get()
-    if collected is not None:
-        collected.definitions.append(definition)
-    return definition
+
+    def note(registered: P) -> P:
+        collected = _collecting.get()
+        if collected is not None:
+            collected.definitions.append(registered)
+        return registered
+
+    return note if definition is None else note(definition)
 
 
 def test_plugin(
