@@ -23,6 +23,9 @@ from taskweaver.plugin.errors import PluginError
 Definition = type[Plugin] | Callable[..., Any]
 PluginFactory = Callable[[str, PluginContext, Mapping[str, Any]], Plugin]
 PluginTestFunction = Callable[[Plugin], None]
+MODULE_PREFIX = "taskweaver_plugin_"
+"""Before a plugin's name, the name of the module its file runs in."""
+
 P = TypeVar("P", bound=Callable[..., Any])
 
 
@@ -151,7 +154,7 @@ def collect(source: str, name: str, file_name: str = "") -> RegisteredPlugin:
 
 def _run(source: str, name: str, file_name: str) -> None:
     """Execute the source as a module that dataclasses, pickle and tracebacks can find."""
-    module = ModuleType(f"taskweaver_plugin_{name}")
+    module = ModuleType(f"{MODULE_PREFIX}{name}")
     module.__file__ = file_name
     code = compile(source, file_name, "exec", dont_inherit=True)
     before = sys.modules.get(module.__name__)
