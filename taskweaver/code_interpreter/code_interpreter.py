@@ -16,7 +16,9 @@ from taskweaver.code_interpreter.code_verification import (
     policy_text,
     verify,
 )
+from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
+from taskweaver.llm.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
@@ -47,6 +49,8 @@ class CodeInterpreterConfig(RoleConfig):
         )
         self.require_confirmation = self._get_bool("require_confirmation")
         self.confirmation_timeout_s = self._get_float("confirmation_timeout_s")
+        is_selecting = self._get_bool("enable_auto_plugin_selection")
+        self.shown_plugins = self._get_int("auto_plugin_selection_topk") if is_selecting else None
 
 
 class CodeInterpreter(Role):
@@ -73,6 +77,9 @@ class CodeInterpreter(Role):
         registry = plugin_registry if generator.config.load_plugin else None
         self._asked = ""
         self.executor = CodeExecutor(client, registry, logger, config.code_prefix)
+        self.selection = PluginSelection(
+            config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
+        )
 
     def meet(self, peers: Mapping[str, Role]) -> None:  # noqa: ARG002 - it needs no peers
         """Start the kernel behind whatever comes next."""
@@ -115,7 +122,9 @@ class CodeInterpreter(Role):
             for problem in self.executor.load_plugins():
                 self.event_emitter.warn(problem)
             proxy.update_status("writing code")
-            match self.generator.read(memory, view, self.executor.plugins, proxy):
+            rounds = memory.conversation.rounds
+            shown = self.selection.pool(self.executor.plugins, rounds, task.message)
+            match self.generator.read(memory, view, shown, proxy):
                 case Unreadable(problem, raw):
                     self.logger.warning(f"the code model's reply cannot be used: {problem}")
                     if may_retry:
@@ -206,4 +215,5 @@ class CodeInterpreter(Role):
     def close(self) -> None:
         """Stop the compactor and the kernel."""
         self.generator.close()
+        self.selection.close()
         self.executor.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -121,11 +122,15 @@ class PluginRegistry:
 
     def _files(self) -> dict[str, _Stamp]:
         facts = {}
-        if self._folder.is_dir():
-            for path in self._folder.iterdir():
-                if path.suffix in {".yaml", ".py"} and path.name[0] != "." and path.is_file():
-                    stat = path.stat()
-                    facts[path.name] = (stat.st_mtime_ns, stat.st_size)
+        try:
+            with os.scandir(self._folder) as files:  # asked at each turn, so no file is asked twice
+                for file in files:
+                    name = file.name
+                    if name.endswith((".yaml", ".py")) and name[0] != "." and file.is_file():
+                        stat = file.stat()
+                        facts[name] = (stat.st_mtime_ns, stat.st_size)
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
         return facts
 
 
