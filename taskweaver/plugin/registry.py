@@ -143,14 +143,16 @@ def _one_file(path: Path, helpers: Mapping[str, str]) -> _Read:
         entry = read_one_file(path, source)
         if entry is None:
             return None
-        return _named(entry, source, helpers)
+        _check_name(entry)
     except PluginError as error:
         return error
+    return replace(entry, helpers=_digest(source, helpers))
 
 
 def _checked(entry: PluginEntry, helpers: Mapping[str, str]) -> PluginEntry:
     """Parse the implementation of a plugin with a YAML file, without running it."""
     where = entry.described_in
+    _check_name(entry)
     try:
         source = entry.source()
         ast.parse(source, entry.path.name)
@@ -162,15 +164,13 @@ def _checked(entry: PluginEntry, helpers: Mapping[str, str]) -> PluginEntry:
         raise PluginError(where, problem) from error
     except (ValueError, RecursionError) as error:
         raise PluginError(where, f"{entry.path.name} is not Python: {error}.") from error
-    return _named(entry, source, helpers)
+    return replace(entry, helpers=_digest(source, helpers))
 
 
-def _named(entry: PluginEntry, source: str, helpers: Mapping[str, str]) -> PluginEntry:
-    """Return a plugin whose name can be had, with what it imports."""
+def _check_name(entry: PluginEntry) -> None:
     problem = problem_of_name(entry.name)
     if problem:
         raise PluginError(entry.described_in, f"{problem}.")
-    return replace(entry, helpers=_digest(source, helpers))
 
 
 def _digest(source: str, helpers: Mapping[str, str]) -> str:
