@@ -11,6 +11,7 @@ import click
 
 from taskweaver import __version__
 from taskweaver.cli.memory import memory
+from taskweaver.cli.plugin import plugin
 from taskweaver.cli.sessions import sessions
 from taskweaver.errors import TaskWeaverError
 
@@ -26,6 +27,7 @@ Examples:
   echo "how many rows has my.csv?" | taskweaver
   taskweaver -p sales --resume            go on where you left
   taskweaver -p sales doctor              say what works here
+  taskweaver -p sales plugin new my_tool  write a function the model can call
   taskweaver memory tree memory.sqlite    look into a branched memory
 
 \b
@@ -181,6 +183,7 @@ def doctor(project: Path | None, *, as_json: bool) -> None:
 
 
 commands.add_command(memory)
+commands.add_command(plugin)
 commands.add_command(sessions)
 
 

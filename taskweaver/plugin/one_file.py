@@ -7,6 +7,7 @@ from `Plugin` is called like its file, and its ``__call__`` has the signature.
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,10 +124,11 @@ class _Reader:
                     raise self._fail(keyword, f"register_plugin has no {keyword.arg!r}.")
                 try:
                     value = ast.literal_eval(keyword.value)
+                    json.dumps(value)  # the form it reaches the kernel in
                 except (ValueError, TypeError, SyntaxError):
                     value = None
                 if not isinstance(value, kind):
-                    problem = f"{keyword.arg} must be written out as a {kind.__name__}."
+                    problem = f"{keyword.arg} must be plain data, written out as a {kind.__name__}."
                     raise self._fail(keyword, problem)
                 found[str(keyword.arg)] = value
         return found

@@ -223,7 +223,8 @@ def test_nothing_of_the_file_is_run(tmp_path: Path) -> None:
         ),
         ("@register_plugin\ndef f(:", 3, "shout.py is not Python"),
         ("@register_plugin(colour=1)\ndef f(): '''A.'''", 2, "register_plugin has no 'colour'"),
-        ("@register_plugin(enabled=x)\ndef f(): '''A.'''", 2, "must be written out as a bool"),
+        ("@register_plugin(enabled=x)\ndef f(): '''A.'''", 2, "written out as a bool"),
+        ("@register_plugin(configurations={'a': {1}})\ndef f(): '''A.'''", 2, "plain data"),
         ("@register_plugin(configurations={'a': 1})\ndef f(): '''A.'''", 3, "only a class"),
     ],
 )

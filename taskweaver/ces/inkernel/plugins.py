@@ -15,6 +15,7 @@ from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.register import MODULE_PREFIX, RegisteredPlugin, collect
 
 Payload = dict[str, Any]
+_FRAMES = 3
 
 
 class _Loaded(NamedTuple):
@@ -87,8 +88,11 @@ class LoadedPlugins:
                     test.run(loaded.plugin)
             except TooSlow:
                 problem = f"it did not end within {payload['limit_s']:g} s"
-            except (Exception, SystemExit):  # noqa: BLE001 - a test fails by raising anything; it is told
-                problem = traceback.format_exc(limit=-3)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a test fails by raising; it is told
+                frames = error.__traceback__.tb_next if error.__traceback__ else None
+                problem = "".join(
+                    traceback.format_exception(type(error), error, frames, limit=-_FRAMES)
+                )
             results.append([test.name, problem])
         return {"results": results}
 
