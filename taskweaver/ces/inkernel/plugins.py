@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
@@ -102,6 +103,7 @@ def _make_importable(folders: Iterable[str]) -> None:
     for folder in folders:
         if folder not in sys.path:
             sys.path.append(folder)  # at the end: no plugin hides a module
+    importlib.invalidate_caches()
     for name, module in list(sys.modules.items()):
         file = _file_of(module)
         if file and not name.startswith(MODULE_PREFIX) and str(Path(file).parent) in folders:
