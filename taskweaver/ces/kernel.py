@@ -37,7 +37,7 @@ _SLICE_S = 0.25
 _SECOND_INTERRUPT_S = 2.0
 _KILL_S = 5.0
 _SHUT_DOWN_S = 2.0
-_LOAD_S, _LOAD_GRACE_S = 30.0, 2.0
+_LOAD_S, _LOAD_GRACE_S = 30.0, 5.0
 _MOST_TESTS = 100
 _ENDED = "it ended the Python session, which was restarted: all variables are gone"
 

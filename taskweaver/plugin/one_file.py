@@ -49,8 +49,6 @@ def read_one_file(path: Path, source: str) -> PluginEntry | None:
     except (ValueError, RecursionError) as error:
         raise PluginError(str(path), f"{path.name} is not Python: {error}.") from error
     found = [node for node in ast.walk(tree) if isinstance(node, _Definition) and _marks(node)]
-    if not found:
-        return None
     return _Reader(path).entry(tree, found)
 
 
@@ -77,7 +75,10 @@ class _Reader:
     def _fail(self, node: ast.AST, problem: str) -> PluginError:
         return PluginError(f"{self._path}:{getattr(node, 'lineno', 1)}", problem)
 
-    def entry(self, tree: ast.Module, found: list[_Definition]) -> PluginEntry:
+    def entry(self, tree: ast.Module, found: list[_Definition]) -> PluginEntry | None:
+        if not found:
+            self._check_import(tree)
+            return None
         first, *more = found
         if more:
             problem = f"registers a second plugin after line {first.lineno}; a file has one."
@@ -103,6 +104,12 @@ class _Reader:
             described_in=str(self._path),
             is_one_file=True,
         )
+
+    def _check_import(self, tree: ast.Module) -> None:
+        """Tell a file that means to register something from one that only speaks of it."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and _MARK in {name.name for name in node.names}:
+                raise self._fail(node, f"imports {_MARK}, and nothing has the line @{_MARK}.")
 
     def _call(self, node: _Definition) -> tuple[_Function, int]:
         """Return what is called, and how many of its parameters the caller does not give."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,6 +62,10 @@ class _Fields:
         value = self._data.get(key) or {}
         if not isinstance(value, Mapping):
             raise self._fail(key, f"must be a mapping, not {value!r}")
+        try:
+            json.dumps(value, default=str)  # the form it reaches the kernel in
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._fail(key, f"must be plain data ({error})") from error
         return dict(value)
 
     def parameters(self, key: str) -> tuple[PluginParameter, ...]:

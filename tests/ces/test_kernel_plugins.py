@@ -136,6 +136,21 @@ def test_one_that_ends_the_kernel_is_found_among_the_others(fresh: Client) -> No
     assert run(fresh, "p0() + p1() + p2()").output == 3
 
 
+def test_one_that_cannot_be_stopped_ends_the_kernel_and_is_found(tmp_path: Path) -> None:
+    manager = limited(tmp_path, cell_timeout_s=1.0)
+    client = manager.get_session_client("s")
+    stubborn = (
+        "def stubborn(): ...\nimport select\n"
+        "while True:\n    try:\n        select.select([], [], [], 60)\n"
+        "    except BaseException: pass"
+    )
+    problems = client.load_plugins([code("a", "def a(): return 1"), code("stubborn", stubborn)])
+    assert list(problems) == ["stubborn"]
+    assert "ended the Python session" in problems["stubborn"]
+    assert run(client, "a()").output == 1
+    manager.clean_up()
+
+
 def test_one_that_is_not_loaded_after_a_restart_is_told_with_the_cell(
     fresh: Client, tmp_path: Path
 ) -> None:

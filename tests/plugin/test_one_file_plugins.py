@@ -221,6 +221,7 @@ def test_nothing_of_the_file_is_run(tmp_path: Path) -> None:
             5,
             "registers a second plugin after line 3",
         ),
+        ("def f(): 1\nregister_plugin(f)", 1, "nothing has the line @register_plugin"),
         ("@register_plugin\ndef f(:", 3, "shout.py is not Python"),
         ("@register_plugin(colour=1)\ndef f(): '''A.'''", 2, "register_plugin has no 'colour'"),
         ("@register_plugin(enabled=x)\ndef f(): '''A.'''", 2, "written out as a bool"),
@@ -257,7 +258,8 @@ def test_which_files_are_plugins(tmp_path: Path) -> None:
     put(tmp_path, '@register_plugin(enabled=False)\ndef off():\n    """A."""\n', "off.py")
     (tmp_path / "broken_words.py").write_text("def (")
     (tmp_path / "latin.py").write_bytes(b"\xff\xfe")
-    registry = put(tmp_path, "def helper(): ...", "no_plugin.py")
+    (tmp_path / "no_plugin.py").write_text("# nothing to register_plugin here")
+    registry = PluginRegistry(tmp_path)
     assert sorted(registry.plugins) == ["c", "loud"]
     assert list(registry.broken) == ["latin"]
 

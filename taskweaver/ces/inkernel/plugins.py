@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from taskweaver.ces.inkernel.context import KernelPluginContext, PluginSession
-from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
+from taskweaver.ces.inkernel.timelimit import TooSlow, hard_time_limit
 from taskweaver.plugin.base import Plugin
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.register import MODULE_PREFIX, RegisteredPlugin, collect
@@ -55,7 +55,7 @@ class LoadedPlugins:
         origin = f"plugin {name} ({item['file']})" if item["file"] else f"plugin {name}"
         context = KernelPluginContext(self._session, origin)
         try:
-            with time_limit(limit_s):
+            with hard_time_limit(limit_s):
                 registered = collect(item["source"], name, item["file"])
                 plugin = registered.factory(name, context, item["config"])
         except PluginError as error:
@@ -85,7 +85,7 @@ class LoadedPlugins:
         for test in loaded.registered.tests:
             problem = ""
             try:
-                with time_limit(payload["limit_s"]):
+                with hard_time_limit(payload["limit_s"]):
                     test.run(loaded.plugin)
             except TooSlow:
                 problem = f"it did not end within {payload['limit_s']:g} s"

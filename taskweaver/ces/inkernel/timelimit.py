@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_GRACE_S = 2.0
 
 
 class TooSlow(BaseException):
@@ -29,3 +33,18 @@ def time_limit(limit_s: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def hard_time_limit(limit_s: float) -> Iterator[None]:
+    """As `time_limit`; a block that goes on all the same ends the process soon after.
+
+    So does one in which no Python code runs that could be stopped.
+    """
+    log = sys.__stderr__ or 2  # what the standard output and error of cells are not
+    faulthandler.dump_traceback_later(limit_s + _GRACE_S, exit=True, file=log)
+    try:
+        with time_limit(limit_s):
+            yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
