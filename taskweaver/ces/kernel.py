@@ -5,25 +5,30 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.artifacts import accept
 from taskweaver.ces.channel import Exchange, KernelChannel
-from taskweaver.ces.common import CellStatus, ExecutionResult, OutputHandler
+from taskweaver.ces.common import (
+    CellStatus,
+    ExecutionResult,
+    OutputHandler,
+    PluginCode,
+    PluginTestResult,
+)
 from taskweaver.ces.errors import (
     ForkRefused,
     KernelClosed,
     KernelError,
     KernelStartFailed,
-    PluginLoadFailed,
 )
 from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.outcome import report_of, result_of, status_of
+from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.process import KernelHome, KernelProcess
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.template import Expectation, Template
@@ -32,25 +37,9 @@ _SLICE_S = 0.25
 _SECOND_INTERRUPT_S = 2.0
 _KILL_S = 5.0
 _SHUT_DOWN_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class KernelPlace:
-    """Where a kernel belongs.
-
-    Attributes:
-        env_id: Id of the environment.
-        session_id: Id of the session.
-        folder: Folder of the session.
-        cwd: Its working directory.
-        log_path: File for the process's own output.
-    """
-
-    env_id: str
-    session_id: str
-    folder: Path
-    cwd: Path
-    log_path: Path
+_LOAD_S, _LOAD_GRACE_S = 30.0, 5.0
+_MOST_TESTS = 100
+_ENDED = "it ended the Python session, which was restarted: all variables are gone"
 
 
 @dataclass(slots=True)
@@ -93,7 +82,8 @@ class Kernel:
         self._starting: Future[KernelProcess] | None = None
         self._starting_lock = threading.Lock()
         self._running: _Running | None = None
-        self._plugins: dict[str, dict[str, Any]] = {}
+        self._plugins: dict[str, PluginCode] = {}
+        self._lost_plugins: dict[str, str] = {}
         self._session_vars: dict[str, str] = {}
         self._interrupted_at: float | None = None
         self._is_closed = False
@@ -131,27 +121,58 @@ class Kernel:
                 self._discard()
             return result
 
-    def load_plugin(self, name: str, source: str, config: Mapping[str, Any]) -> None:
-        """Load a plugin now and after each restart.
-
-        Raises:
-            PluginLoadFailed: If its code raises; it is not loaded again then.
-        """
+    def load_plugins(self, plugins: Iterable[PluginCode], removed: Iterable[str]) -> dict[str, str]:
+        """Load plugins, and remove others, now and after each restart; see `Client`."""
         with self._one_cell:
-            operation = {"op": "load", "name": name, "source": source, "config": dict(config)}
-            running = self._ready()
-            if self._plugins.get(name) == operation:
-                return  # it came with the fork, with its state
-            error = self._ask(running, operation).get("error")
-            if error:
-                raise PluginLoadFailed(f"Plugin {name!r}: {error}")
-            self._plugins[name] = operation
+            self._ready()
+            gone = list(removed)
+            new = [plugin for plugin in plugins if self._plugins.get(plugin.name) != plugin]
+            for name in [*gone, *(plugin.name for plugin in new)]:
+                self._plugins.pop(name, None)
+            return self._load(new, gone) if new or gone else {}
 
-    def test_plugin(self, name: str) -> list[str]:
-        """Run a plugin's own tests; return one message per failure."""
+    def _load(self, new: Sequence[PluginCode], gone: Sequence[str]) -> dict[str, str]:
+        """Load plugins in one request; return what is wrong with those that are left out."""
+        problems = self._ask_to_load(self._ready(), new, gone)
+        return self._load_each(new) if problems is None else problems
+
+    def _load_each(self, new: Sequence[PluginCode]) -> dict[str, str]:
+        """Load plugins of which one ended the kernel; each alone shows which."""
+        problems: dict[str, str] = {}
+        for plugin in new:
+            alone = self._ask_to_load(self._ready(), [plugin], [])
+            problems |= {plugin.name: _ENDED} if alone is None else alone
+        return problems
+
+    def _ask_to_load(
+        self, running: _Running, new: Sequence[PluginCode], gone: Sequence[str]
+    ) -> dict[str, str] | None:
+        """Have the kernel load plugins; None if it ended over it."""
+        limit_s = min(_LOAD_S, self._limits.cell_timeout_s)
+        operation = {
+            "op": "load",
+            "plugins": [asdict(plugin) for plugin in new],
+            "removed": list(gone),
+            "limit_s": limit_s,
+        }
+        # What is not plain data in a configuration, such as a date in YAML, goes as text.
+        payload = json.dumps(operation, default=str)
+        _, exchange = self._run(running, "", payload, None, limit_s * len(new) + _LOAD_GRACE_S)
+        report = report_of(exchange)
+        if exchange.ending != "reply" or "problems" not in report:
+            self._discard()
+            return None
+        problems = {str(name): str(problem) for name, problem in report["problems"].items()}
+        self._plugins |= {plugin.name: plugin for plugin in new if plugin.name not in problems}
+        return problems
+
+    def test_plugin(self, name: str) -> list[PluginTestResult]:
+        """Run the tests that came with a plugin."""
         with self._one_cell:
-            report = self._ask(self._ready(), {"op": "test", "name": name})
-            return [str(failure) for failure in report.get("failures", [])]
+            limit_s = self._limits.cell_timeout_s
+            operation = {"op": "test", "name": name, "limit_s": limit_s}
+            report = self._ask(self._ready(), operation, _MOST_TESTS * limit_s)
+            return [PluginTestResult(str(a), str(b)) for a, b in report.get("results", [])]
 
     def update_session_vars(self, values: Mapping[str, str]) -> None:
         """Set variables plugins read, now or when the kernel starts."""
@@ -219,28 +240,30 @@ class Kernel:
 
     def _ready(self) -> _Running:
         """Return the kernel, started and prepared."""
-        if self._is_closed:
-            raise KernelClosed("The kernel was stopped.", "Start another session.")
-        if self._running is not None and not self._running.process.is_alive:
-            self._discard()
-        if self._running is not None:
-            return self._running
+        while True:
+            if self._is_closed:
+                raise KernelClosed("The kernel was stopped.", "Start another session.")
+            if self._running is not None and not self._running.process.is_alive:
+                self._discard()
+            if self._running is not None:
+                return self._running
+            try:
+                running = self._adopt(self._launched())
+                self._greet(running)
+                self._prepare(running)
+            except BaseException:
+                self._discard()
+                raise
+
+    def _launched(self) -> KernelProcess:
         try:
-            process = self._launch().result()
+            return self._launch().result()
         except KernelError:
             self._starting = None
             raise
         except OSError as error:
             self._starting = None
             raise KernelStartFailed(f"The kernel cannot be started: {error}.") from error
-        running = self._adopt(process)
-        try:
-            self._greet(running)
-            self._prepare(running)
-        except BaseException:
-            self._discard()
-            raise
-        return running
 
     def _adopt(self, process: KernelProcess) -> _Running:
         channel = KernelChannel(process.connection, process.death_fd)
@@ -262,29 +285,37 @@ class Kernel:
     def _prepare(self, running: _Running) -> None:
         """Bring a fresh kernel to the state a restart must not lose."""
         ids = {"env_id": self.place.env_id, "session_id": self.place.session_id}
-        session: dict[str, Any] = {"op": "session", **ids}
-        variables: dict[str, Any] = {"op": "variables", "values": self._session_vars}
-        for operation in (session, variables, *self._plugins.values()):
-            self._ask(running, operation)
+        self._ask(running, {"op": "session", **ids})
+        self._ask(running, {"op": "variables", "values": self._session_vars})
+        kept, self._plugins = self._plugins, {}
+        if kept:
+            again = list(kept.values())
+            problems = self._ask_to_load(running, again, [])
+            self._lost_plugins |= self._load_each(again) if problems is None else problems
 
-    def _ask(self, running: _Running, operation: dict[str, Any]) -> dict[str, Any]:
+    def _ask(
+        self, running: _Running, operation: dict[str, Any], limit_s: float | None = None
+    ) -> dict[str, Any]:
         """Have the kernel's own side do something; return its report."""
-        status, exchange = self._run(running, "", json.dumps(operation), None)
+        status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
         if status == "ok":
-            return _report(exchange)
+            return report_of(exchange)
         self._discard()
         what = f"The kernel did not do `{operation['op']}` ({status})."
-        if operation["op"] == "load":
-            raise PluginLoadFailed(f"Plugin {operation['name']!r} stopped the kernel: {status}.")
         raise KernelStartFailed(what, f"Its log is {self.place.log_path}.")
 
     def _run(
-        self, running: _Running, code: str, payload: str, on_output: OutputHandler | None
+        self,
+        running: _Running,
+        code: str,
+        payload: str,
+        on_output: OutputHandler | None,
+        limit_s: float | None = None,
     ) -> tuple[CellStatus, Exchange]:
         self._interrupted_at = None
         self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
-        deadline = time.monotonic() + self._limits.cell_timeout_s
+        deadline = time.monotonic() + (limit_s or self._limits.cell_timeout_s)
         try:
             return self._wait(running, waiting, deadline)
         except BaseException:
@@ -318,7 +349,7 @@ class Kernel:
                 was_asked = self._interrupted_at is not None
                 return ("timeout" if is_late else "interrupted" if was_asked else "died"), exchange
             if exchange.ending == "reply":
-                status = _status(exchange, was_interrupted=self._interrupted_at is not None)
+                status = status_of(exchange, was_interrupted=self._interrupted_at is not None)
                 return ("timeout" if is_late else status), exchange
             now = time.monotonic()
             if self._interrupted_at is None and self._is_closed:
@@ -337,38 +368,17 @@ class Kernel:
     def _result(
         self, exec_id: str, code: str, status: CellStatus, exchange: Exchange
     ) -> ExecutionResult:
-        is_lost = self._running is None or not self._running.process.is_alive
-        is_lost = is_lost or exchange.ending == "died"
-        report = {} if is_lost else _report(exchange)
-        return ExecutionResult(
-            exec_id,
-            code,
-            is_success=status == "ok",
-            error=None if status == "ok" else self._error(status, exchange, is_lost=is_lost),
-            output=report.get("output", ""),
-            stdout=exchange.stdout,
-            stderr=exchange.stderr,
-            log=[(str(a), str(b), str(c)) for a, b, c in report.get("log", [])],
-            artifact=accept(
-                report.get("artifacts", []), self.place.cwd, self._limits.artifact_limit_bytes
-            ),
-            variables=[(str(name), str(text)) for name, text in report.get("variables", [])],
-            status=status,
-            is_state_lost=is_lost,
-            is_truncated=report.get("dropped_chars", 0) > 0,
+        running = self._running
+        is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
+        how = running.process.exit_text() if running else "stopped"
+        ended = how if is_lost else None
+        place, limits = self.place, self._limits
+        result = result_of(
+            exec_id, code, (status, exchange), place=place, limits=limits, ended=ended
         )
-
-    def _error(self, status: CellStatus, exchange: Exchange, *, is_lost: bool) -> str:
-        trace = "".join(exchange.reply.get("traceback", [])).strip()
-        exit_text = self._running.process.exit_text() if self._running else "stopped"
-        limit_s = self._limits.cell_timeout_s
-        reasons = {
-            "timeout": f"The cell was stopped after {limit_s:g} s (execution.cell_timeout_s).",
-            "interrupted": "The cell was interrupted.",
-            "died": f"The kernel died while the cell ran ({exit_text}).",
-        }
-        lost = "The Python session was restarted: all variables are gone." if is_lost else ""
-        return "\n".join(filter(None, [trace, reasons.get(status, ""), lost]))
+        lost, self._lost_plugins = self._lost_plugins, {}
+        result.log += [("error", name, f"{problem} (left out)") for name, problem in lost.items()]
+        return result
 
     def _discard(self, grace_s: float = 0.0) -> None:
         """End the process, if there is one; the next cell starts another."""
@@ -379,16 +389,3 @@ class Kernel:
             running.channel.ask_to_shut_down()
         running.process.end(grace_s)
         running.channel.close()
-
-
-def _status(exchange: Exchange, *, was_interrupted: bool) -> CellStatus:
-    # A shell command that was interrupted is reported as a success; our own note decides.
-    if was_interrupted:
-        return "interrupted"
-    return "ok" if exchange.reply.get("status") == "ok" else "error"
-
-
-def _report(exchange: Exchange) -> dict[str, Any]:
-    text = exchange.reply.get("user_expressions", {}).get("taskweaver")
-    report = json.loads(text) if isinstance(text, str) else {}
-    return report if isinstance(report, dict) else {}

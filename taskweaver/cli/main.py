@@ -11,6 +11,7 @@ import click
 
 from taskweaver import __version__
 from taskweaver.cli.memory import memory
+from taskweaver.cli.plugin import plugin
 from taskweaver.cli.role import role
 from taskweaver.cli.sessions import sessions
 from taskweaver.errors import TaskWeaverError
@@ -28,6 +29,7 @@ Examples:
   taskweaver -p sales --resume            go on where you left
   taskweaver -p sales doctor              say what works here
   taskweaver -p sales role new price_list make a role of your own
+  taskweaver -p sales plugin new my_tool  write a function the model can call
   taskweaver memory tree memory.sqlite    look into a branched memory
 
 \b
@@ -192,6 +194,7 @@ def doctor(project: Path | None, *, as_json: bool) -> None:
 
 commands.add_command(memory)
 commands.add_command(role)
+commands.add_command(plugin)
 commands.add_command(sessions)
 
 

@@ -11,8 +11,10 @@ from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerator, Unreadable
 from taskweaver.code_interpreter.code_verification import Policy
+from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
 from taskweaver.code_interpreter.scope import SCRIPT, AnyCode, Scope
+from taskweaver.llm.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
@@ -41,6 +43,9 @@ class CodeInterpreterConfig(RoleConfig):
         self.require_confirmation = self._get_bool("require_confirmation")
         self.confirmation_timeout_s = self._get_float("confirmation_timeout_s")
         self.scope = self._read_scope()
+        is_selecting = self.src.get_bool("code_interpreter.enable_auto_plugin_selection")
+        most = self.src.get_int("code_interpreter.auto_plugin_selection_topk")
+        self.shown_plugins = most if is_selecting else None
 
     def _read_scope(self) -> Scope:
         self.code_prefix = self._get_str("code_prefix")
@@ -79,6 +84,9 @@ class CodeInterpreter(Role):
         self._registry = plugin_registry if generator.config.load_plugin else None
         self._asked = ""
         self.executor = CodeExecutor(client, self._registry, logger, config.code_prefix)
+        self.selection = PluginSelection(
+            config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
+        )
         self._interpreters = {self.alias: self}
 
     @property
@@ -145,7 +153,9 @@ class CodeInterpreter(Role):
             for problem in self.executor.load_plugins():
                 self.event_emitter.warn(problem)
             proxy.update_status("writing code")
-            match self.generator.read(memory, view, self.plugins, proxy):
+            rounds = memory.conversation.rounds
+            shown = self.selection.pool(self.plugins, rounds, task.message)
+            match self.generator.read(memory, view, shown, proxy):
                 case Unreadable(problem, raw):
                     self.logger.warning(f"the code model's reply cannot be used: {problem}")
                     if may_retry:
@@ -246,4 +256,5 @@ class CodeInterpreter(Role):
     def close(self) -> None:
         """Stop the compactor and the kernel."""
         self.generator.close()
+        self.selection.close()
         self.executor.stop()

@@ -269,6 +269,19 @@ KEYS: tuple[Key, ...] = (
         minimum=1.0,
     ),
     Key(
+        "code_interpreter.enable_auto_plugin_selection",
+        "bool",
+        False,
+        "Whether the code model is shown only the plugins that suit the request.",
+    ),
+    Key(
+        "code_interpreter.auto_plugin_selection_topk",
+        "int",
+        3,
+        "Plugins chosen for a request; those the session has used are shown besides.",
+        minimum=1,
+    ),
+    Key(
         "code_generator.role_name", "str", "ProgramApe", "Name the model plays when it writes code."
     ),
     Key(

@@ -23,6 +23,8 @@ _RECORDED = (
 _OTEL = "set it for the OpenTelemetry SDK, by its OTEL_ environment variables."
 _KERNELS = "kernels belong to the process that opens the project, and no server is needed."
 
+_SELECTION = "set the key of this name under code_interpreter."
+
 REMOVED: dict[str, str] = {
     "api_key": "set llm.api_key.",
     "model": "set llm.model.",
@@ -53,8 +55,8 @@ REMOVED: dict[str, str] = {
     "session_manager.store_type": "sessions are kept on disk, see docs/sessions.md.",
     "workspace.mode": "the workspace is a folder.",
     "role.code_interpreter_base_path": "put roles of your own into role.base_path.",
-    "code_generator.enable_auto_plugin_selection": "the model is shown all plugins.",
-    "code_generator.auto_plugin_selection_topk": "the model is shown all plugins.",
+    "code_generator.enable_auto_plugin_selection": _SELECTION,
+    "code_generator.auto_plugin_selection_topk": _SELECTION,
     "code_interpreter*.use_local_uri": "artifacts are always named by their path.",
     "experience.default_exp_prompt_path": "experiences are summed up with the packaged prompt.",
     "execution_service.server.*": _KERNELS,

@@ -27,7 +27,7 @@ def test_help_teaches_by_examples() -> None:
     assert "Exit status" in said
 
 
-@pytest.mark.parametrize("command", ["chat", "init", "doctor"])
+@pytest.mark.parametrize("command", ["chat", "init", "doctor", "plugin"])
 def test_each_command_has_help(command: str) -> None:
     status, said = said_by(command, "-h")
     assert status == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,7 @@ def test_a_planning_role_gets_one_line() -> None:
         ({"parameters": [{"name": "a"}, {"name": "a"}]}, "names 'a' twice"),
         ({"enabled": "yes please"}, "`enabled` must be true or false"),
         ({"configurations": [1]}, "`configurations` must be a mapping"),
+        ({"configurations": {date(2024, 1, 1): 1}}, "`configurations` must be plain data"),
         ({"code": "../other"}, "`code` must be a file in the same folder"),
         ({"code": ""}, "`code` must be a file"),
     ],
