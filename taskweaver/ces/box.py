@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +14,7 @@ from typing import IO
 
 import psutil
 
-from taskweaver.ces.cgroup import ControlGroup
+from taskweaver.ces.cgroup import ControlGroup, counts_by_sandbox
 from taskweaver.ces.egress import EgressProxy
 from taskweaver.ces.environment import (
     bridge_environment,
@@ -75,15 +73,6 @@ class BoxPlan:
 def _cache_folder() -> Path:
     """Return the user's folder for what can be made again (XDG base directories)."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taskweaver"
-
-
-def _counts_by_sandbox() -> bool:
-    """Return whether processes are counted for each user namespace (Linux 5.14), not the user.
-
-    Counted for the user, a desktop alone may have more than the limit.
-    """
-    numbers = re.findall(r"\d+", platform.release())[:2]
-    return tuple(map(int, numbers)) >= (5, 14)
 
 
 class Box:
@@ -181,7 +170,7 @@ class _Start:
         is_bwrap = self.plan.policy.tier == "bwrap"
         owner = 0 if is_bwrap else os.getpid()
         limits = (owner, most.memory_limit_bytes, most.output_limit_bytes)
-        processes = most.process_limit if is_bwrap and _counts_by_sandbox() else 0
+        processes = most.process_limit if is_bwrap and counts_by_sandbox() else 0
         inner = (processes, most.file_limit_bytes, most.cpu_limit_s)
         command = python_command(kind, str(place), *map(str, limits + inner))
         fonts = self.plan.font_lists()

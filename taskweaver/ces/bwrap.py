@@ -31,6 +31,7 @@ def bwrap_command(
     writable: Iterable[Path],
     filter_fd: int,
     copies: Iterable[tuple[Path, str]] = (),
+    aliases: Iterable[tuple[Path, str]] = (),
 ) -> list[str]:
     """Return the command line that a command is appended to.
 
@@ -39,6 +40,7 @@ def bwrap_command(
         writable: Paths of the session's own.
         filter_fd: File descriptor of the filter of system calls.
         copies: Files to read, and where they are inside.
+        aliases: Folders to write, and where else they are inside.
     """
     options = [
         ["--die-with-parent"],
@@ -62,6 +64,7 @@ def bwrap_command(
         *(["--ro-bind-try", str(path), str(path)] for path in policy.read_only),
         *(["--ro-bind", str(source), target] for source, target in copies),
         *(["--bind", str(path), str(path)] for path in (*writable, *policy.writable)),
+        *(["--bind", str(source), target] for source, target in aliases),
         ["--remount-ro", "/"],
         ["--seccomp", str(filter_fd)],
     ]

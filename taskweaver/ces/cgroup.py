@@ -7,11 +7,19 @@ for root; root can make control groups, which hold for it too. See ``cgroups(7)`
 from __future__ import annotations
 
 import os
+import platform
+import re
+import signal
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import psutil
+
+from taskweaver.ces.process import wait_for_ends
 from taskweaver.utils.ids import create_id
 
 _MOUNT = Path("/sys/fs/cgroup")
+_NAME = "taskweaver-"
 _JOIN = 'echo $$ > "$0/cgroup.procs" || exit 126; exec "$@"'
 
 
@@ -25,7 +33,7 @@ class ControlGroup:
             process_limit: Most processes and threads in it; 0 makes none.
         """
         parent = _parent() if process_limit else None
-        self._folder = parent / create_id("taskweaver") if parent else None
+        self._folder = parent / create_id(f"{_NAME}{os.getpid()}") if parent else None
         if self._folder is None:
             return
         try:
@@ -40,6 +48,20 @@ class ControlGroup:
             return command
         return ["/bin/sh", "-c", _JOIN, str(self._folder), *command]
 
+    def kill(self) -> None:
+        """Kill everything in it; nothing new can start in it from then on."""
+        if self._folder is None:
+            return
+        (self._folder / "pids.max").write_text("0")
+        with ExitStack() as handles:
+            found = []
+            for pid in (self._folder / "cgroup.procs").read_text().split():
+                with suppress(ProcessLookupError):  # it has ended
+                    found.append(os.pidfd_open(int(pid)))
+                    handles.callback(os.close, found[-1])
+                    signal.pidfd_send_signal(found[-1], signal.SIGKILL)
+            wait_for_ends(found)
+
     def remove(self) -> None:
         """Remove it; what still runs in it keeps it."""
         folder, self._folder = self._folder, None
@@ -48,6 +70,25 @@ class ControlGroup:
                 folder.rmdir()
             except OSError:
                 self._folder = folder
+
+
+def sweep_groups() -> None:
+    """Remove the empty groups of owners that were killed before they could."""
+    parent = _parent()
+    for folder in parent.glob(f"{_NAME}*") if parent else ():
+        owner = folder.name.removeprefix(_NAME).partition("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            with suppress(OSError):  # something runs in it still, or another was faster
+                folder.rmdir()
+
+
+def counts_by_sandbox() -> bool:
+    """Return whether processes are counted for each user namespace (Linux 5.14), not the user.
+
+    Counted for the user, a desktop alone may have more than the limit.
+    """
+    numbers = re.findall(r"\d+", platform.release())[:2]
+    return tuple(map(int, numbers)) >= (5, 14)
 
 
 def _parent() -> Path | None:

@@ -14,7 +14,16 @@ _PASSED = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV")
 ) | {"LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}
 # PLUGIN_ is how plugins are given their settings; COVERAGE_ lets kernels be measured.
-_PASSED_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_", "PLUGIN_", "COVERAGE_")
+_NUMERIC_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_")
+_PASSED_PREFIXES = (*_NUMERIC_PREFIXES, "PLUGIN_", "COVERAGE_")
+# Nothing that is started here can answer a question, so nothing may ask one.
+_SILENT = {
+    "GIT_EDITOR": "true", "GIT_TERMINAL_PROMPT": "0", "PAGER": "cat", "PYTHONUNBUFFERED": "1",
+}  # fmt: skip
+KERNEL_MARK = "TASKWEAVER_KERNEL_ID"
+"""Variable that every process of a kernel or a command carries."""
+WORKER_MARK = "TASKWEAVER_WORKER_ID"
+"""Variable that a worker process, and every process of its commands, carries."""
 
 
 def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -25,24 +34,48 @@ def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) 
         source: What passes are values of; None takes this process's own.
     """
     outer = os.environ if source is None else source
-    passed = {
-        name: value
-        for name, value in outer.items()
-        if name in _PASSED or name.startswith(_PASSED_PREFIXES)
-    }
+    passed = _passed(outer, _PASSED_PREFIXES)
     python_path = [str(_PACKAGE_ROOT), outer.get("PYTHONPATH", "")]
     return passed | {
         "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
         "PYTHONSAFEPATH": "1",
         "MPLBACKEND": "module://taskweaver.ces.inkernel.figures",
-        "TASKWEAVER_KERNEL_ID": kernel_id,
-        # Nothing in a kernel can answer a question, so nothing may ask one.
-        "GIT_EDITOR": "true",
-        "GIT_TERMINAL_PROMPT": "0",
-        "PAGER": "cat",
-        "PYTHONUNBUFFERED": "1",
+        KERNEL_MARK: kernel_id,
+        **_SILENT,
         "PYTHONIOENCODING": "utf-8:replace",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # the debugger's advice helps nobody here
+    }
+
+
+def command_environment(command_id: str, home: Path, tmp: Path) -> dict[str, str]:
+    """Return the environment of a command outside of kernels.
+
+    Args:
+        command_id: Marks every process the command starts, so that they can be found again.
+        home: What ``HOME`` is.
+        tmp: Folder for temporary files.
+    """
+    passed = _passed(os.environ, _NUMERIC_PREFIXES)
+    owner = os.environ.get(WORKER_MARK)
+    return passed | {
+        # This interpreter and its libraries before the system's.
+        "PATH": os.pathsep.join([f"{sys.prefix}/bin", passed.get("PATH", os.defpath)]),
+        "HOME": str(home),
+        "TMPDIR": str(tmp),
+        "MPLBACKEND": "Agg",
+        "MPLCONFIGDIR": f"{tmp}/.matplotlib",
+        KERNEL_MARK: command_id,
+        **({WORKER_MARK: owner} if owner else {}),
+        **_SILENT,
+        "PIP_NO_INPUT": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "DEBIAN_FRONTEND": "noninteractive",
+    }
+
+
+def _passed(outer: Mapping[str, str], prefixes: tuple[str, ...]) -> dict[str, str]:
+    return {
+        name: value for name, value in outer.items() if name in _PASSED or name.startswith(prefixes)
     }
 
 

@@ -17,13 +17,15 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from taskweaver.ces.environment import kernel_environment, python_command
+from taskweaver.ces.environment import KERNEL_MARK, kernel_environment, python_command
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.utils.ids import create_id
 
@@ -51,9 +53,7 @@ class ProcessHandle:
 
     def has_ended(self, within_s: float = 0.0) -> bool:
         """Return whether the process ends within a time."""
-        poll = select.poll()
-        poll.register(self.death_fd, select.POLLIN)
-        return bool(poll.poll(within_s * 1000))
+        return _has_ended(self.death_fd, within_s)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal; nothing happens when the process has ended."""
@@ -141,7 +141,7 @@ class KernelProcess:
             self._handle.close()
             if self._lifeline is not None:
                 self._lifeline.close()
-            _kill_marked(self.id)
+            kill_marked(self.id)
             self._home.remove()
 
 
@@ -240,15 +240,44 @@ def _write_connection(folder: Path) -> tuple[Path, dict[str, Any]]:
     return Path(name), dict(connection)
 
 
-def _kill_marked(kernel_id: str) -> None:
-    """Kill every process whose environment carries the kernel's mark, and that nobody here owns."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            is_marked = process.environ().get("TASKWEAVER_KERNEL_ID") == kernel_id
-            if is_marked and process.pid not in _OWNED:
-                process.kill()
-                found.append(process)
-        except (psutil.Error, OSError):
-            continue  # gone, or somebody else's
-    psutil.wait_procs(found, timeout=_KILL_WAIT_S)
+def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
+    """Kill every process whose environment carries a mark, and that nobody here owns.
+
+    Args:
+        value: The mark.
+        variable: The variable that holds it.
+
+    Returns:
+        Whether there was any.
+    """
+    with ExitStack() as handles:
+        found = []
+        for pid in psutil.pids():
+            try:
+                handle = os.pidfd_open(pid)
+                handles.callback(os.close, handle)
+                is_marked = psutil.Process(pid).environ().get(variable) == value
+                if is_marked and pid not in _OWNED and not _has_ended(handle):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+                    found.append(handle)
+            except (psutil.Error, OSError):
+                continue  # gone, or somebody else's
+        wait_for_ends(found)
+    return bool(found)
+
+
+def wait_for_ends(handles: Iterable[int]) -> None:
+    """Wait for killed processes to end, not for their parents to notice.
+
+    Args:
+        handles: Their pidfds.
+    """
+    deadline = time.monotonic() + _KILL_WAIT_S
+    for handle in handles:
+        _has_ended(handle, max(deadline - time.monotonic(), 0.0))
+
+
+def _has_ended(handle: int, within_s: float = 0.0) -> bool:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))

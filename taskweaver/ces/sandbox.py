@@ -54,6 +54,7 @@ def confined(
     writable: Iterable[Path],
     command: list[str],
     copies: Iterable[tuple[Path, str]] = (),
+    aliases: Iterable[tuple[Path, str]] = (),
 ) -> Iterator[Confined]:
     """Give the command line that runs a command in a sandbox; start it inside the ``with``.
 
@@ -62,6 +63,7 @@ def confined(
         writable: Paths of the session's own.
         command: The command.
         copies: Files to read, and where they are inside; with bubblewrap only.
+        aliases: Folders to write, and where else they are inside; with bubblewrap only.
 
     Raises:
         SandboxUnavailable: If there is no filter of system calls for this processor.
@@ -73,7 +75,7 @@ def confined(
     try:
         os.write(file, system_call_filter())
         os.lseek(file, 0, os.SEEK_SET)
-        yield Confined([*bwrap_command(policy, writable, file, copies), *command], [file])
+        yield Confined([*bwrap_command(policy, writable, file, copies, aliases), *command], [file])
     finally:
         os.close(file)
 

@@ -13,6 +13,7 @@ from taskweaver import __version__
 from taskweaver.cli.memory import memory
 from taskweaver.cli.plugin import plugin
 from taskweaver.cli.role import role
+from taskweaver.cli.search import search
 from taskweaver.cli.sessions import sessions
 from taskweaver.errors import TaskWeaverError
 
@@ -28,6 +29,7 @@ Examples:
   echo "how many rows has my.csv?" | taskweaver
   taskweaver -p sales --resume            go on where you left
   taskweaver -p sales doctor              say what works here
+  taskweaver -p sales search idea.md      search for the best experiment, overnight
   taskweaver -p sales role new price_list make a role of your own
   taskweaver -p sales plugin new my_tool  write a function the model can call
   taskweaver memory tree memory.sqlite    look into a branched memory
@@ -88,6 +90,7 @@ def chat_options(command: F) -> F:
             flag_value=LATEST,
             help="Go on with an earlier session; without an id, with the last one.",
         ),
+        click.option("--node", metavar="RUN/NODE", help="Go on from a node of a search."),
     )
     for option in reversed(options):
         command = option(command)
@@ -111,24 +114,15 @@ def chat_options(command: F) -> F:
 @click.option("--debug", is_flag=True, help="Show where an error came from.")
 @click.version_option(__version__, prog_name="taskweaver")
 @click.pass_context
-def commands(
-    ctx: click.Context,
-    /,
-    *,
-    project: Path | None,
-    message: str | None,
-    files: tuple[Path, ...],
-    as_json: bool,
-    resume: str | None,
-    **_: object,
-) -> None:
+def commands(ctx: click.Context, /, *, project: Path | None, **asked: Any) -> None:
     """Ask questions about your data: a plan, code and a live Python kernel answer.
 
     Without a command it opens a chat. Text on standard input is asked as one question.
     """
     ctx.obj = project
     if ctx.invoked_subcommand is None:
-        ctx.invoke(chat, message=message, files=files, as_json=as_json, resume=resume)
+        asked.pop("debug")
+        ctx.invoke(chat, **asked)
 
 
 @commands.command()
@@ -141,9 +135,14 @@ def chat(
     files: tuple[Path, ...],
     as_json: bool,
     resume: str | None,
+    node: str | None,
 ) -> None:
     """Ask questions; this is what happens without a command."""
     _require_folder(project)
+    if node is not None:
+        from taskweaver.cli.searching import session_of
+
+        resume = session_of(project, node)
     asked = message if message is not None else _piped_text()
     if asked is None:
         if as_json:
@@ -196,6 +195,7 @@ commands.add_command(memory)
 commands.add_command(role)
 commands.add_command(plugin)
 commands.add_command(sessions)
+commands.add_command(search)
 
 
 @commands.command()

@@ -53,6 +53,7 @@ _TITLES = {
     "document_retriever": "The DocumentRetriever",
     "web_search": "The WebSearch",
     "experience": "Experiences",
+    "search": "Tree search",
     "memory": "Branched memory",
     "plugin": "Plugins",
     "role": "Further roles",

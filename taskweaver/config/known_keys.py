@@ -13,6 +13,7 @@ from taskweaver.config.explorer_keys import EXPLORER_KEYS
 from taskweaver.config.key import Key, KeyType, enum
 from taskweaver.config.memory_keys import MEMORY_KEYS
 from taskweaver.config.role_keys import ROLE_KEYS
+from taskweaver.config.search_keys import SEARCH_KEYS
 
 __all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
 
@@ -342,6 +343,7 @@ KEYS: tuple[Key, ...] = (
     *MEMORY_KEYS,
     *EXECUTION_KEYS,
     *EXPLORER_KEYS,
+    *SEARCH_KEYS,
     # Logs
     Key("logging.log_folder", "str", "logs", "Folder of the log, in the project."),
     Key("logging.log_file", "str", "task_weaver.log", "Name of the log file."),

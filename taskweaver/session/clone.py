@@ -47,7 +47,9 @@ class _Budget:
 
     def copy(self, source: str, target: str) -> None:
         """Copy one file: share its storage, or copy its bytes."""
-        if not _shared(source, target):
+        with Path(source).open("rb") as old, Path(target).open("wb") as new:
+            is_shared = share_storage(old.fileno(), new.fileno())
+        if not is_shared:
             self._left -= Path(source).stat().st_size
             if self._left < 0:
                 raise SessionError(
@@ -58,10 +60,10 @@ class _Budget:
         shutil.copystat(source, target)
 
 
-def _shared(source: str, target: str) -> bool:
-    with Path(source).open("rb") as old, Path(target).open("wb") as new:
-        try:
-            fcntl.ioctl(new.fileno(), _FICLONE, old.fileno())
-        except OSError:  # another file system, or one that cannot
-            return False
-        return os.fstat(new.fileno()).st_size == os.fstat(old.fileno()).st_size
+def share_storage(old: int, new: int) -> bool:
+    """Let an empty file share the storage of another, both open; return whether that is done."""
+    try:
+        fcntl.ioctl(new, _FICLONE, old)
+    except OSError:  # another file system, or one that cannot
+        return False
+    return os.fstat(new).st_size == os.fstat(old).st_size

@@ -27,6 +27,14 @@ class RunInUse(SearchError):
     """Another process works on the run."""
 
 
+class WorkerLost(SearchError):
+    """A worker process died, or did not come back in time, and took its job with it."""
+
+
+class NotTransferable(SearchError):
+    """A job, what it returned, or what it raised cannot travel between processes."""
+
+
 class PhasePlanError(SearchError):
     """What a model proposed cannot be carried out as it is written.
 

@@ -13,7 +13,7 @@ VERSION = 3
 
 
 class Journal:
-    """The nodes of a run. Nodes are added and replaced by their next state, never removed.
+    """The nodes of a run. One thread adds them and replaces them by their next state; any may read.
 
     Attributes:
         objective: What the run optimises.
@@ -25,6 +25,12 @@ class Journal:
         self._children: dict[str, list[str]] = {}
         for node in nodes:
             self.put(node)
+
+    def drop(self, node_id: str) -> None:
+        """Forget a node that did not finish; its number is free again."""
+        node = self._nodes.pop(node_id)
+        if node.parent is not None:
+            self._children[node.parent].remove(node_id)
 
     def put(self, node: Node) -> None:
         """Add a node, or take its next state."""
@@ -57,34 +63,32 @@ class Journal:
     def finished(self) -> list[Node]:
         """The nodes that came to an end, other than by being cancelled."""
         open_ = {NodeStatus.RUNNING, NodeStatus.CANCELLED}
-        return [node for node in self._nodes.values() if node.status not in open_]
+        return [node for node in self.nodes if node.status not in open_]
 
     @property
     def running(self) -> list[Node]:
         """The nodes that are worked on."""
-        return [node for node in self._nodes.values() if node.status is NodeStatus.RUNNING]
+        return [node for node in self.nodes if node.status is NodeStatus.RUNNING]
 
     @property
     def good(self) -> list[Node]:
         """The nodes that ran, and measured something; those of seed evaluations too."""
-        return [node for node in self._nodes.values() if node.is_good]
+        return [node for node in self.nodes if node.is_good]
 
     @property
     def buggy(self) -> list[Node]:
         """The nodes that failed."""
-        return [node for node in self._nodes.values() if node.has_failed]
+        return [node for node in self.nodes if node.has_failed]
 
     def of_stage(self, stage: int) -> list[Node]:
         """Return the nodes of a stage, in order; seed evaluations are not counted."""
         return [
-            node
-            for node in self._nodes.values()
-            if node.stage == stage and node.kind is not NodeKind.SEED
+            node for node in self.nodes if node.stage == stage and node.kind is not NodeKind.SEED
         ]
 
     def children(self, node_id: str) -> list[Node]:
         """Return the nodes that were made from a node."""
-        return [self._nodes[child] for child in self._children.get(node_id, ())]
+        return [self._nodes[child] for child in tuple(self._children.get(node_id, ()))]
 
     def path(self, node_id: str) -> list[Node]:
         """Return a node and its ancestors, the draft first."""
@@ -130,10 +134,8 @@ class Journal:
                 "maximize": objective.maximize,
                 "unit": objective.unit,
             },
-            "nodes": [node.to_dict() for node in self._nodes.values()],
-            "node2parent": {
-                node.id: node.parent for node in self._nodes.values() if node.parent is not None
-            },
+            "nodes": [node.to_dict() for node in self.nodes],
+            "node2parent": {node.id: node.parent for node in self.nodes if node.parent is not None},
         }
 
     @classmethod

@@ -68,8 +68,8 @@ class NodeError:
 
     Attributes:
         kind: ``DownloadError``, ``CodingError``, ``CompilationError``, ``RuntimeError``,
-            ``TimeoutError``, ``PhasePlanError``, ``MetricError``, ``ReviewError``, ``ModelError``
-            or ``WorkerLost``.
+            ``TimeoutError``, ``PhasePlanError``, ``MetricError``, ``ValidityError`` (the run itself
+            says its result does not count), ``ReviewError``, ``ModelError`` or ``WorkerLost``.
         message: What happened, in a few lines.
     """
 

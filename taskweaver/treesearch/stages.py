@@ -106,18 +106,25 @@ def why_over(state: StageState, journal: Journal, *, drafts: int, max_nodes: int
         has_drafts = sum(node.kind is NodeKind.DRAFT for node in done) >= drafts
         is_good = any(node.is_good for node in done)
         return "its drafts are done, and one of them works" if has_drafts and is_good else ""
+    if done and repeats_parent(done[-1], journal):
+        return f"nothing new was proposed: {done[-1].id} is the same as {done[-1].parent}"
     patience = state.stage.patience
     if patience and since_better(state, journal, done) >= patience:
         return f"the last {patience} nodes were no better"
     return ""
 
 
+def repeats_parent(node: Node, journal: Journal) -> bool:
+    """Return whether a node tries exactly what the node it was made from did."""
+    return node.parent is not None and node.artifacts == journal[node.parent].artifacts
+
+
 def since_better(state: StageState, journal: Journal, done: list[Node]) -> int:
-    """Return how many finished nodes of a stage came after the last that was better."""
+    """Return how many finished nodes of a substage came after the last that was better."""
     best = journal[state.base].metric if state.base else None
     count = 0
     for node in done:
         count += 1
         if node.is_good and journal.objective.is_better(node.metric, best):
             best, count = node.metric, 0
-    return count
+    return min(count, sum(node.step > state.first for node in done))

@@ -181,13 +181,22 @@ def write_text(path: Path | str, text: str) -> None:
     Raises:
         OSError: If it cannot be written; the old file is then untouched.
     """
+    write_bytes(path, text.encode("utf-8", "replace"))
+
+
+def write_bytes(path: Path | str, data: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part.
+
+    Raises:
+        OSError: If it cannot be written; the old file is then untouched.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else None
     draft = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}")
     try:
         with draft.open("xb") as file:
-            file.write(text.encode("utf-8", "replace"))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:

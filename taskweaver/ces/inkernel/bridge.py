@@ -25,6 +25,8 @@ def main() -> None:
 def _serve(listener: socket.socket, place: str) -> None:
     import asyncio
 
+    # The command may have an environment that does not lead to this package.
+    sys.path.append(os.path.abspath(f"{__file__}/../../../.."))  # noqa: PTH100 - imports nothing
     from taskweaver.utils.relay import Stream, carry
 
     async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -12,6 +12,7 @@ import base64
 import ctypes
 import json
 import os
+import signal
 import stat
 import struct
 import sys
@@ -61,6 +62,8 @@ def main() -> None:
     steps = base64.b64decode(policy.filter)
     program = _Program(len(steps) // 8, steps)
     _check(libc.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0), "seccomp")
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # what this interpreter ignores
+        signal.signal(number, signal.SIG_DFL)
     os.execvp(command[0], command)
 
 

@@ -6,9 +6,6 @@ page, so its size grows with the file and not with the depth of the tree.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 import json
 import sqlite3
 from importlib.resources import files
@@ -19,6 +16,7 @@ from taskweaver.memory.branched.core import RESERVED
 from taskweaver.memory.branched.database import Database
 from taskweaver.memory.branched.errors import StoreUnwritable
 from taskweaver.utils.files import write_text
+from taskweaver.utils.html_page import fill_page
 
 _QUERIES = {
     "branches": "SELECT id, name, node_uid, parent_id, fork_seq, live, state FROM branches",
@@ -30,7 +28,6 @@ _QUERIES = {
     "injections": "SELECT seq, branch_id, task_hint, chars, created_at FROM injections",
 }
 _JSON_COLUMNS = {"events": (4, 5), "archival": (4,)}
-_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
 def write_page(database: Database, target: Path, *, title: str = "Memory") -> None:
@@ -60,14 +57,8 @@ def build_page(database: Database, *, title: str = "Memory") -> str:
             "now": database.clock(),
             "reserved": RESERVED,
         }
-    text = json.dumps({**data, **facts}, ensure_ascii=False, separators=(",", ":"))
     template = files(__package__).joinpath("page.html").read_text("utf-8")
-    script = template.rpartition("<script>")[2].partition("</script>")[0]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    template = template.replace("{{script_hash}}", f"sha256-{digest}")  # no other script runs
-    before, _, after = template.partition("{{data}}")
-    before = before.replace("{{title}}", html.escape(title))
-    return f"{before}{text.translate(_ESCAPES)}{after}"
+    return fill_page(template, title, {**data, **facts})
 
 
 def _rows(connection: sqlite3.Connection, name: str, query: str) -> list[list[Any]]:

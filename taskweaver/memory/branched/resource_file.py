@@ -52,6 +52,7 @@ class Source:
         origin: The folder, repository or repository id.
         revision: Branch, tag or commit; empty for the newest.
         place: Where it stands in the workspace.
+        type: ``model``, ``dataset`` or ``space``, of a ``huggingface`` source; else empty.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Source:
     origin: str
     revision: str
     place: PurePosixPath
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def read_resource_file(path: Path) -> list[Item]:
     return sorted(items, key=lambda item: item.id)
 
 
+_TYPES = ("model", "dataset", "space")
 _SOURCE_FIELDS = {
     "local": {"name", "host_path", "mount_path", "read_only"},
     "github": {"name", "repo", "ref", "dest", "as"},
@@ -139,7 +142,16 @@ def _source(path: str, kind: str, entry: object) -> Source:
     origin = _text(f"{path}.{origin_key}", fields.get(origin_key))
     revision = fields.get(revision_key)
     place = _place(f"{path}.dest", fields.get("dest"))
-    return Source(kind, name, origin, "" if revision is None else str(revision), place)
+    type_ = _type(f"{path}.type", fields.get("type")) if kind == "huggingface" else ""
+    return Source(kind, name, origin, "" if revision is None else str(revision), place, type_)
+
+
+def _type(path: str, value: object) -> str:
+    if value is None:
+        return "model"
+    if value not in _TYPES:
+        raise InvalidUpdate(path, f"must be one of {', '.join(_TYPES)}, not {value!r:.60}")
+    return str(value)
 
 
 _ITEM_FIELDS = {

@@ -1,0 +1,163 @@
+"""Opens searches for an application: the run's own settings go before the project's."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.modules import FoldersConfig
+from taskweaver.ces.common import Manager
+from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm.services import ModelServices
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.session.clone import clone_folder
+from taskweaver.session.store import MAIN_BRANCH, MEMORY_FILE, WORKING_FOLDER
+from taskweaver.treesearch.config import SearchConfig
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.idea import read_idea
+from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.places import RunPlaces
+from taskweaver.treesearch.runlog import read_log
+from taskweaver.treesearch.search import Machine, Search, load_config, new_run, save_config
+from taskweaver.treesearch.state import fold
+from taskweaver.utils.ids import create_id
+
+_MOST_COPIED = 4 << 30
+
+
+def start_search(
+    app: TaskWeaverApp,
+    idea: Path,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    name: str = "",
+    index: int = 0,
+) -> Search:
+    """Begin a run; it is worked on by `Search.run`. Close it.
+
+    Args:
+        app: The application; it must stay open as long as the search.
+        idea: The idea, Markdown or JSON.
+        settings: Configuration keys of this run, before the project's.
+        name: Name of the run; empty makes one.
+        index: Which idea of a JSON list.
+
+    Raises:
+        SearchError: If the idea cannot be read, or no model can work on it.
+        ConfigError: If a setting is of the wrong type.
+        ModelError: If the model cannot be reached as configured.
+    """
+    values = dict(settings or {})
+    src = _settled(app.config, values)
+    config = SearchConfig(src)
+    places = new_run(config, read_idea(idea, index), name)
+    save_config(places, values)
+    return Search(_machine(app, src), places, config)
+
+
+def resume_search(
+    app: TaskWeaverApp, run: str, settings: Mapping[str, Any] | None = None
+) -> Search:
+    """Open a run to go on with it, with the settings it was started with and further ones.
+
+    Args:
+        app: The application.
+        run: Name of the run, the beginning of it, or ``latest``.
+        settings: Configuration keys, before those it was started with.
+
+    Raises:
+        SearchError: If there is no such run, or it cannot be opened.
+        RunInUse: If another process works on it.
+    """
+    places = find_run(app, run)
+    values = load_config(places) | dict(settings or {})
+    src = _settled(app.config, values)
+    save_config(places, values)
+    return Search(_machine(app, src), places, SearchConfig(src))
+
+
+def runs(app: TaskWeaverApp) -> list[RunPlaces]:
+    """Return the runs of a project, the newest first."""
+    folder = SearchConfig(app.config).folder
+    found = [RunPlaces(path.parent) for path in folder.glob("*/journal.jsonl")]
+    return sorted(found, key=lambda places: places.log.stat().st_mtime, reverse=True)
+
+
+def find_run(app: TaskWeaverApp, run: str) -> RunPlaces:
+    """Return the run of a name, of the one name that begins so, or the newest (``latest``).
+
+    Raises:
+        SearchError: If there is none, or more than one.
+    """
+    known = runs(app)
+    if run == "latest" and known:
+        return known[0]
+    exact = [places for places in known if places.folder.name == run]
+    fitting = exact or [places for places in known if places.folder.name.startswith(run)]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(places.folder.name for places in (fitting or known)[:10]) or "none"
+    problem = "fits several runs" if fitting else "is no run"
+    raise SearchError(f"{run!r} {problem}. There are: {names}.")
+
+
+def _settled(src: AppConfigSource, values: Mapping[str, Any]) -> AppConfigSource:
+    own = src.clone()
+    for name, value in values.items():
+        own.set_config_value(name, "enum", value, source="override")
+    return own
+
+
+def _machine(app: TaskWeaverApp, src: AppConfigSource) -> Machine:
+    injector = app.app_injector
+    return Machine(
+        src,
+        injector.get(ModelServices),
+        injector.get(Manager),  # type: ignore[type-abstract]  # bound to a maker in AppModule
+        injector.get(SandboxChoice).policy,
+    )
+
+
+def session_on_node(app: TaskWeaverApp, node: str) -> str:
+    """Make a session that goes on from a node: its conversation, its memory, a copy of its files.
+
+    Args:
+        app: The application.
+        node: ``RUN/NODE``, such as ``latest/n0007``; ``RUN/best`` is the best node.
+
+    Returns:
+        The id of the session; `TaskWeaverApp.get_session` opens it.
+
+    Raises:
+        SearchError: If there is no such node, or it has no memory to go on from.
+    """
+    run, _, wanted = node.rpartition("/")
+    places = find_run(app, run or "latest")
+    state = fold(read_log(places.log))
+    journal = state.journal if state else Journal(Objective())
+    best = journal.best()
+    found = best.id if wanted == "best" and best else wanted
+    if found not in journal:
+        names = ", ".join([n.id for n in journal.nodes][:10]) or "none yet"
+        raise SearchError(f"The run {places.folder.name} has no node {wanted!r}; it has {names}.")
+    if not journal[found].branch:
+        raise SearchError(f"{found} was made without a memory: there is no conversation to go on.")
+    id_ = create_id()
+    folder = Path(app.app_injector.get(FoldersConfig).workspace) / "sessions" / id_
+    folder.mkdir(mode=0o700, parents=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        file = Path(temporary) / "branch.jsonl"
+        with MemoryManager(places.memory) as store:
+            store.export(file, journal[found].branch)
+        with MemoryManager(folder / MEMORY_FILE) as own:
+            own.import_(file)
+            own.fork(journal[found].branch, MAIN_BRANCH)
+    workspace = places.node(found).workspace
+    if workspace.is_dir():
+        clone_folder(workspace, folder / WORKING_FOLDER, limit_bytes=_MOST_COPIED)
+    return id_

@@ -1,0 +1,47 @@
+"""What a rule-based proposer knows of an idea: parameters, first attempts, and how to write one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Something that can be chosen.
+
+    Attributes:
+        name: Its name.
+        values: What it may be; of numbers in order, the plainest first.
+        is_tuned: Whether it is a number to tune, rather than a part of the method.
+        applies: Whether it means anything with the other values.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    is_tuned: bool = False
+    applies: Callable[[Values], bool] = lambda _: True
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """All that can be tried.
+
+    Attributes:
+        name: What ideas call it.
+        parameters: What can be chosen, the most promising first.
+        drafts: First attempts.
+        write: Writes the ``phase_artifacts`` of values.
+        script: Writes one script of values; None where a script cannot do it.
+        mend: Returns values that avoid an error, from the values and the error's text.
+    """
+
+    name: str
+    parameters: Sequence[Parameter]
+    drafts: Sequence[Values]
+    write: Callable[[Values], dict[str, Any]]
+    script: Callable[[Values], str] | None
+    mend: Callable[[Values, str], Values]

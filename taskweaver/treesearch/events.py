@@ -1,0 +1,156 @@
+"""What a run writes to its memory: every event of a node and of a stage, from this one place.
+
+The kinds, texts and tags are those of the seeds; see docs/search.md for the table. Without a memory
+nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.node import Node, PhaseOutcome
+from taskweaver.treesearch.stages import StageState
+
+_PLAN_CHARS = 1200
+_TEXT_CHARS = 500
+_PHASE_NAMES = {"download": "phase1"}
+
+
+class NodeEvents:
+    """Writes what happens to one node to its branch."""
+
+    def __init__(self, store: MemoryManager | None, objective: Objective) -> None:
+        self._store = store
+        self._objective = objective
+
+    def _note(
+        self,
+        node: Node,
+        kind: str,
+        text: str,
+        records: list[dict[str, Any]] | None = None,
+        core: Mapping[str, str] | None = None,
+    ) -> None:
+        if self._store is None:
+            return
+        event = {"kind": kind, "summary": text, "node_id": node.id, "phase": node.kind.value}
+        self._store.mem_node_write(
+            node.branch, recall_event=event, archival_records=records or (), core_updates=core
+        )
+
+    def created(self, node: Node, label: str) -> None:
+        """Note that a node was made."""
+        text = f"stage={label} node_id={node.id} kind={node.kind}"
+        self._note(node, "node_created", f"{text}\n{node.plan[:_PLAN_CHARS]}".strip())
+
+    def phase(self, node: Node, outcome: PhaseOutcome) -> None:
+        """Note how a phase ended; a compile failure is kept as a record too."""
+        if outcome.status == "skipped":
+            return
+        name = _PHASE_NAMES.get(outcome.name, outcome.name)
+        kind = f"{name}_{'failed' if outcome.has_failed else 'complete'}"
+        text = outcome.message[:_TEXT_CHARS] or f"{outcome.seconds:.1f} s"
+        records = []
+        if outcome.has_failed and outcome.name == "compile":
+            tags = ["ERROR", "COMPILE", f"node:{node.id}"]
+            records.append({"text": f"compile failed: {outcome.message}", "tags": tags})
+        self._note(node, kind, text, records)
+
+    def metrics(self, node: Node, problem: str = "") -> None:
+        """Note that a metric was found, or why not."""
+        if problem or node.metric is None:
+            self._note(node, "metrics_failed", problem[:_TEXT_CHARS] or "there is no metric")
+            return
+        text = f"{self._objective.name}: {self._objective.text(node.value)}"
+        values = ", ".join(f"{name or 'all'}={value:g}" for name, value in _items(node))
+        tags = ["METRICS", f"node_uid:{node.id}", f"stage:{node.stage}"]
+        self._note(node, "metrics_extracted", text, [{"text": f"{text} ({values})", "tags": tags}])
+
+    def looked_at(self, node: Node, said: str) -> None:
+        """Note what the plots show."""
+        tags = ["VLM_ANALYSIS", f"node:{node.id}"]
+        core = {"last_vlm_analysis": f"node:{node.id}, plots:{len(node.plots)}"}
+        records = [{"text": said, "tags": tags}]
+        self._note(node, "vlm_analysis_complete", said[:_TEXT_CHARS], records, core)
+
+    def summary(self, node: Node) -> None:
+        """Note what was learnt."""
+        findings = node.summary.get("findings", "")
+        text = "\n".join(f"{name}: {value}" for name, value in node.summary.items() if value)
+        tags = ["NODE_SUMMARY", f"node_uid:{node.id}", f"stage:{node.stage}"]
+        self._note(node, "node_summary", findings[:200], [{"text": text, "tags": tags}])
+
+    def result(self, node: Node) -> None:
+        """Note what became of a node."""
+        value = self._objective.text(node.value)
+        failure = f" exc_type={node.error.kind}" if node.error else ""
+        text = f"node_id={node.id} metric={value} is_buggy={node.has_failed}{failure}"
+        records = []
+        if node.is_good:
+            said = f"{node.kind} {node.name}: {self._objective.name} {value}. {node.plan}".strip()
+            tags = ["SUCCESS", f"node_uid:{node.id}", f"stage:{node.stage}"]
+            records.append({"text": said[:_PLAN_CHARS], "tags": tags})
+        elif node.error is not None:
+            said = f"{node.kind} {node.name} failed: {node.error.kind}: {node.error.message}"
+            tags = ["ERROR", f"node_uid:{node.id}"]
+            records.append({"text": said[:_PLAN_CHARS], "tags": tags})
+        self._note(node, "node_result", text, records)
+
+
+class RunEvents:
+    """Writes what concerns the whole run to its root, once each."""
+
+    def __init__(self, store: MemoryManager | None) -> None:
+        self._store = store
+
+    def _note(self, kind: str, mark: str, text: str, tags: list[str] | None = None) -> None:
+        """Write an event, unless the one with this mark is there: a run may be resumed."""
+        if self._store is None:
+            return
+        done = self._store.events(self._store.root_branch_id)
+        if any(event.kind == kind and event.data.get("mark") == mark for event in done):
+            return
+        records = [{"text": text, "tags": tags}] if tags else []
+        event = {"kind": kind, "summary": text[:2000], "mark": mark}
+        root = self._store.root_branch_id
+        if root is not None:
+            self._store.mem_node_write(root, recall_event=event, archival_records=records)
+
+    def substage_ended(self, state: StageState, reason: str, *, is_complete: bool) -> None:
+        """Note that a substage is over."""
+        kind = f"substage_{'complete' if is_complete else 'incomplete'}"
+        number = state.stage.number
+        tags = ["STAGE_COMPLETE", f"stage:{number}"] if is_complete else None
+        self._note(kind, state.label, f"{state.label}: {reason}", tags)
+
+    def stage_ended(self, state: StageState, reason: str, tested: str) -> None:
+        """Note that a stage is over; of the second and the fourth, what was tested."""
+        number = state.stage.number
+        names = {2: "DATASETS_TESTED", 4: "ABLATIONS"}
+        if number in names:
+            tags = ["STAGE_COMPLETE", f"stage:{number}", names[number]]
+            self._note(f"stage{number}_complete", state.stage.label, tested or reason, tags)
+
+    def goal_generated(self, state: StageState) -> None:
+        """Note the goals of a substage."""
+        tags = ["GOAL", f"substage:{state.substage}"]
+        self._note("goal_generated", state.label, state.goals, tags)
+
+    def progressed(self, old: StageState, new: StageState | None, reason: str) -> None:
+        """Note that the run goes on to the next stage."""
+        target = new.stage.label if new else "the end"
+        text = f"{old.stage.label} -> {target}: {reason}"
+        tags = ["STAGE_PROGRESSION", f"stage:{old.stage.number}"]
+        self._note("stage_progression", old.stage.label, text, tags)
+
+    def stage_summary(self, state: StageState, summary: str) -> None:
+        """Note what a stage brought."""
+        tags = ["SUMMARY", f"stage:{state.stage.number}", "FINDINGS"]
+        self._note("stage_summary", state.stage.label, summary, tags)
+
+
+def _items(node: Node) -> list[tuple[str, float]]:
+    return list(node.metric.values.items()) if node.metric else []

@@ -1,0 +1,98 @@
+"""Where things are in the folder of a run."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+LOGS = Path("logs") / "0-run"
+WORKSPACES = "workspaces"
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlaces:
+    """Where the files of a node are.
+
+    Attributes:
+        run_dir: Folder of the run.
+        node_id: The node.
+    """
+
+    run_dir: Path
+    node_id: str
+
+    @property
+    def folder(self) -> Path:
+        """The node's own folder."""
+        return self.run_dir / "nodes" / self.node_id
+
+    @property
+    def workspace(self) -> Path:
+        """What its phases work in; kernels of one sandbox can write below ``branches``."""
+        return self.run_dir / WORKSPACES / "branches" / self.node_id
+
+    @property
+    def plans(self) -> Path:
+        """What Phase 0 found out."""
+        return self.folder / "plans"
+
+    @property
+    def prompts(self) -> Path:
+        """Prompts of Phase 0."""
+        return self.folder / "prompts"
+
+    @property
+    def plots(self) -> Path:
+        """Its plots."""
+        return self.folder / "plots"
+
+    def remove(self) -> None:
+        """Remove what an attempt left that did not finish."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.workspace, ignore_errors=True)
+
+    @property
+    def phase_logs(self) -> Path:
+        """Logs of its phases."""
+        return self.run_dir / LOGS / "phase_logs" / f"node_{self.node_id}"
+
+    @property
+    def prompt_logs(self) -> Path:
+        """Its prompts, replies, and what they did to its memory."""
+        return self.run_dir / LOGS / "prompt_logs" / f"node_{self.node_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlaces:
+    """Where the files of a run are.
+
+    Attributes:
+        folder: Folder of the run.
+    """
+
+    folder: Path
+
+    @property
+    def idea(self) -> Path:
+        """The idea, as it was when the run began."""
+        return self.folder / "idea.md"
+
+    @property
+    def config(self) -> Path:
+        """What the run was started with."""
+        return self.folder / "config.json"
+
+    @property
+    def log(self) -> Path:
+        """The log of what happened, which a run is resumed from."""
+        return self.folder / "journal.jsonl"
+
+    @property
+    def memory(self) -> Path:
+        """The memory."""
+        return self.folder / "memory" / "memory.sqlite"
+
+    def node(self, node_id: str) -> NodePlaces:
+        """Return where the files of a node are."""
+        return NodePlaces(self.folder, node_id)

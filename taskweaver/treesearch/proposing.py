@@ -1,0 +1,381 @@
+"""What a model is asked before an attempt, and how its answers are read.
+
+Each question is an ordered mapping: what is to be done, what there is, and the form of the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.idea import Idea
+from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.node import Node, NodeKind
+from taskweaver.treesearch.plan import PhasePlan
+from taskweaver.treesearch.prompting import PromptFiles
+from taskweaver.treesearch.stages import StageState
+from taskweaver.treesearch.thinking import Thinker, required_object
+from taskweaver.utils.files import write_json, write_text
+from taskweaver.utils.text import shorten
+
+_INTRODUCTIONS = {
+    NodeKind.DRAFT: "agent/parallel/tasks/draft/introduction",
+    NodeKind.DEBUG: "agent/parallel/tasks/debug/introduction",
+    NodeKind.IMPROVE: "agent/parallel/tasks/improve/introduction",
+    NodeKind.HYPERPARAM: "agent/parallel/nodes/hyperparam/introduction",
+    NodeKind.ABLATION: "agent/parallel/nodes/ablation/introduction",
+}
+HINTS = {
+    NodeKind.DRAFT: "draft",
+    NodeKind.DEBUG: "debug",
+    NodeKind.IMPROVE: "improve",
+    NodeKind.HYPERPARAM: "hyperparam_node",
+    NodeKind.ABLATION: "ablation_node",
+}
+"""What the memory is rendered for, by kind."""
+_OUTPUT_CHARS = 5000
+_CODE_CHARS = 60_000
+_DIGEST_LINES = 40
+_PLAN_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """All that is known when a node begins.
+
+    Attributes:
+        node: The node.
+        parent: The node it is made from; None for a draft.
+        idea: The idea.
+        state: The stage.
+        journal: All nodes so far.
+        environment: Facts about the machine.
+        resources: What there is besides, in words; empty for nothing.
+        history: What earlier runs of the same idea found, in words; empty for nothing.
+        compilers: Names of the compilers that are there.
+        run_seconds: Longest time of a run.
+        has_memory: Whether the node has a memory.
+        is_script: Whether the attempt is one script in a kernel, and not phases.
+        is_forked: Whether that kernel has the parent's variables.
+    """
+
+    node: Node
+    parent: Node | None
+    idea: Idea
+    state: StageState
+    journal: Journal
+    environment: Mapping[str, Any]
+    resources: str
+    history: str
+    compilers: tuple[str, ...]
+    run_seconds: float
+    has_memory: bool
+    is_script: bool
+    is_forked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What is to be tried.
+
+    Attributes:
+        plan: In words.
+        name: The parameter or part that is changed; empty for none.
+        artifacts: The ``phase_artifacts``, or ``{"code": ...}``.
+    """
+
+    plan: str
+    name: str
+    artifacts: Mapping[str, Any]
+
+
+class Proposer:
+    """Puts the questions of one node to its thinker."""
+
+    def __init__(self, prompts: PromptFiles, thinker: Thinker) -> None:
+        self._prompts = prompts
+        self._thinker = thinker
+
+    def plan(self, question: Question) -> tuple[dict[str, Any], str]:
+        """Return the plan of Phase 0, normalised, and the reply it was read from.
+
+        Raises:
+            ReplyUnusable, ModelError: If there can be none.
+        """
+        introduction = "config/phases/phase0_planning"
+        prompt = {
+            "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
+            "Task": _task(question),
+            "Time limit": f"{question.run_seconds:g} seconds for a run",
+            **_history(question),
+            "Environment": environment_lines(question.environment),
+            **_resources(question),
+        }
+
+        def read(text: str) -> tuple[dict[str, Any], str]:
+            return read_plan(text), text
+
+        return self._thinker.ask("phase0", prompt, read, hint="phase0_planning")
+
+    def propose(
+        self, question: Question, plan: Mapping[str, Any], claim: Callable[[Node, str], str]
+    ) -> Proposal:
+        """Return what is to be tried.
+
+        Args:
+            question: What is known.
+            plan: The plan of Phase 0.
+            claim: Claims a change; returns the node that makes it already, or nothing.
+
+        Raises:
+            ReplyUnusable, ModelError: If there can be none.
+        """
+        kind = question.node.kind
+        prompt = attempt_prompt(self._prompts, question, plan)
+
+        def read(text: str) -> Proposal:
+            found = read_proposal(text, question)
+            other = claim(question.node, found.name)
+            if other:
+                raise PhasePlanError("name", f"{other} makes the change {found.name} already")
+            return found
+
+        return self._thinker.ask(kind.value, prompt, read, hint=HINTS[kind])
+
+    def install_step(
+        self, question: Question, plan: Mapping[str, Any], progress: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the next command of the installer: ``command``, ``done`` and ``notes``.
+
+        Raises:
+            ReplyUnusable, ModelError: If there is none.
+        """
+        introduction = "config/phases/phase1_installer"
+        guidance = plan.get("phase_guidance", {}).get("phase1", {})
+        prompt = {
+            "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
+            "Task": _task(question),
+            "Progress": json.dumps(progress, ensure_ascii=False, indent=1, default=str),
+            "Phase 0 guidance for Phase 1": json.dumps(guidance, ensure_ascii=False, indent=1),
+            "Environment": environment_lines(question.environment),
+            **_resources(question),
+        }
+        schema = {
+            "required": ["command", "done"],
+            "properties": {"command": {"type": "string"}, "done": {"type": "boolean"}},
+        }
+
+        def read(text: str) -> dict[str, Any]:
+            return required_object(text, schema)
+
+        label = f"phase1_step{progress.get('step', 0)}"
+        return self._thinker.ask(label, prompt, read, hint="phase1")
+
+
+def attempt_prompt(
+    prompts: PromptFiles, question: Question, plan: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the prompt for an attempt, by its kind."""
+    node, parent = question.node, question.parent
+    form = "default" if question.is_script else "execution_split"
+    state = (
+        "Its variables are those the program of the parent left; do not compute them again."
+        if question.is_forked
+        else "It is new: nothing is defined in it."
+    )
+    response = prompts.text(
+        f"agent/parallel/response_format/{form}",
+        run_seconds=f"{question.run_seconds:g}",
+        kernel_state=state,
+    )
+    introduction = prompts.text(_INTRODUCTIONS[node.kind], with_memory=question.has_memory)
+    prompt: dict[str, Any] = {
+        "Introduction": introduction,
+        "Kind of attempt": f"{node.kind}{f' {node.name}' if node.name else ''}",
+        "Research idea": question.idea.text,
+        "Evaluation metric": metric_text(question.journal),
+        "Stage": f"{question.state.stage.label}: {question.state.goals}",
+        "Seed": f"{node.seed} (TASKWEAVER_SEED)",
+    }
+    if parent is not None:
+        prompt |= parent_sections(parent, question.journal)
+    digest = sibling_digest(question.journal, node)
+    if digest:
+        prompt["Other attempts"] = digest
+    prompt["Domain"] = prompts.text("core/domain_neutral")
+    prompt["Environment"] = environment_lines(question.environment)
+    prompt |= _resources(question)
+    snippet = {name: value for name, value in plan.items() if value}
+    if snippet:
+        prompt["Phase 0 plan"] = json.dumps(snippet, ensure_ascii=False, indent=1)
+    prompt["Instructions"] = {"Response format": response}
+    return prompt
+
+
+def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
+    """Return what a prompt shows of the attempt that is built on."""
+    sections = {
+        "Made from": parent.id,
+        "Code": code_of(parent),
+        "Result": f"{journal.objective.text(parent.value)} ({parent.status})",
+        "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
+    }
+    if parent.error:
+        sections["Error"] = f"{parent.error.kind}: {parent.error.message}"
+    if parent.analysis:
+        sections["Review"] = parent.analysis
+    if parent.plot_feedback:
+        sections["Plot feedback"] = parent.plot_feedback
+    if parent.time_feedback:
+        sections["Time feedback"] = parent.time_feedback
+    return sections
+
+
+def code_of(node: Node) -> str:
+    """Return a node's code: its script, or its files and how they are built and run."""
+    artifacts = node.artifacts or {}
+    if "code" in artifacts:
+        return f"```python\n{artifacts['code']}\n```"
+    files = artifacts.get("coding", {}).get("workspace", {}).get("files", [])
+    parts = [f"{file['path']}\n```\n{file['content']}\n```" for file in files]
+    rest = {name: artifacts[name] for name in ("compile", "run") if name in artifacts}
+    parts.append(f"```json\n{json.dumps(rest, ensure_ascii=False, indent=1)}\n```")
+    return shorten("\n\n".join(parts), _CODE_CHARS)
+
+
+def metric_text(journal: Journal) -> str:
+    """Return what is optimised, in words."""
+    objective = journal.objective
+    unit = f" in {objective.unit}" if objective.unit else ""
+    return f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+
+
+def sibling_digest(journal: Journal, node: Node) -> list[str]:
+    """Return a line for each other attempt, the newest last; what children cannot see by memory."""
+    ancestors = {ancestor.id for ancestor in journal.path(node.id)}
+    others = [
+        other
+        for other in journal.nodes
+        if other.id not in ancestors
+        and other.kind is not NodeKind.SEED
+        and (other.finished_at is not None or other.step < node.step)
+    ]
+    lines = []
+    for other in others[-_DIGEST_LINES:]:
+        came = journal.objective.text(other.value) if other.is_good else str(other.status)
+        if other.error:
+            came += f" ({other.error.kind})"
+        name = f" {other.name}" if other.name else ""
+        origin = f" of {other.parent}" if other.parent else ""
+        plan = " ".join(other.plan.split())[:_PLAN_CHARS]
+        lines.append(f"{other.id} {other.kind}{name}{origin}: {came}. {plan}")
+    return lines
+
+
+def environment_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return facts about the machine, a line each."""
+    return [
+        f"{name}: {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+        for name, value in facts.items()
+    ]
+
+
+def read_proposal(text: str, question: Question) -> Proposal:
+    """Read the reply to an attempt's prompt.
+
+    Raises:
+        PhasePlanError: If it cannot be carried out.
+        ValueError: If it is not of the form that was asked for.
+    """
+    if question.is_script:
+        schema = {
+            "required": ["plan", "code"],
+            "properties": {"plan": {"type": "string"}, "code": {"type": "string"}},
+        }
+        data = required_object(text, schema)
+        if not data["code"].strip():
+            raise PhasePlanError("code", "there is none")
+        artifacts: Mapping[str, Any] = {"code": data["code"]}
+    else:
+        data = required_object(text, {})
+        given = data.get("phase_artifacts", data)
+        plan = PhasePlan.from_dict(given, question.compilers)
+        artifacts = plan.to_dict()
+    outline = data.get("plan")
+    name = data.get("name")
+    return Proposal(
+        outline if isinstance(outline, str) else "",
+        name[:120] if isinstance(name, str) else "",
+        artifacts,
+    )
+
+
+def read_plan(text: str) -> dict[str, Any]:
+    """Read the reply of Phase 0: its plan, with every part there, and ``internal``.
+
+    Raises:
+        ValueError: If it is no JSON object.
+    """
+    data = required_object(text, {})
+    given = data.get("plan", data)
+    plan = dict(given) if isinstance(given, Mapping) else {}
+    guidance = plan.get("phase_guidance")
+    phases = guidance if isinstance(guidance, Mapping) else {}
+    normal: dict[str, Any] = {
+        "goal_summary": str(plan.get("goal_summary", "")),
+        "implementation_strategy": _texts(plan.get("implementation_strategy")),
+        "dependencies": _mapping(plan.get("dependencies")),
+        "phase_guidance": {f"phase{n}": _mapping(phases.get(f"phase{n}")) for n in range(1, 5)},
+        "risks_and_mitigations": _list(plan.get("risks_and_mitigations")),
+        "time_budget_estimate": _mapping(plan.get("time_budget_estimate")),
+    }
+    internal = data.get("internal")
+    return normal | ({"internal": internal} if isinstance(internal, Mapping) else {})
+
+
+def save_plan(folder: Path, plan: Mapping[str, Any], raw: str, history: Mapping[str, Any]) -> None:
+    """Write the files of Phase 0."""
+    write_json(folder / "phase0_plan.json", {"plan": dict(plan)})
+    write_json(folder / "phase0_history_full.json", dict(history))
+    write_text(folder / "phase0_llm_output.txt", raw)
+
+
+def _texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, Sequence) else []
+
+
+def _list(value: object) -> list[Any]:
+    return list(value) if isinstance(value, list) else []
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _task(question: Question) -> dict[str, Any]:
+    node = question.node
+    task: dict[str, Any] = {
+        "Research idea": question.idea.text,
+        "Evaluation metric": metric_text(question.journal),
+        "Stage": f"{question.state.stage.label}: {question.state.goals}",
+        "Kind of attempt": node.kind.value,
+    }
+    if question.parent is not None:
+        outcome = f"{question.parent.id}: {question.journal.objective.text(question.parent.value)}"
+        task["Made from"] = f"{outcome}. {shorten(question.parent.plan, 600)}"
+        if question.parent.error:
+            error = question.parent.error
+            task["Made from"] += f"\nIt failed: {error.kind}: {shorten(error.message, 600)}"
+    return task
+
+
+def _resources(question: Question) -> dict[str, str]:
+    return {"Resources": question.resources} if question.resources else {}
+
+
+def _history(question: Question) -> dict[str, str]:
+    return {"History": question.history} if question.history else {}

@@ -1,0 +1,146 @@
+"""What a run may use, made available to a node: see `memory.branched.resource_file`.
+
+Folders of this machine are shown where the resource file says, by a link, and can only be read in
+the sandbox. Items are at ``resources/<class>/<name>``: small ones as copies, others as links. What
+comes from elsewhere is fetched by commands of the download phase.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.memory.branched.resource_file import WORKSPACE, Item, Source
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.takeover import copy_folder, remove
+from taskweaver.treesearch.workspace import link_inside
+
+FOLDER = "resources"
+_COPIED = frozenset({"template", "setup", "document"})
+_COPY_BYTES = 1 << 30
+_NOT_WRITABLE = ~0o222
+_GITHUB = "https://github.com"
+_HUB = (
+    "import sys, huggingface_hub as hub; name, kind, revision, place = sys.argv[1:];"
+    " hub.snapshot_download(name, repo_type=kind, revision=revision or None, local_dir=place)"
+)
+_HUB_THERE = (
+    "python -c 'import huggingface_hub'"
+    " || pip install --quiet --target .pydeps --only-binary=:all: huggingface_hub"
+)
+
+
+def stage_resources(items: Sequence[Item], workspace: Path) -> list[Path]:
+    """Make the local items available in a node's folder; what was there of them is replaced.
+
+    Args:
+        items: What the resource file lists.
+        workspace: The node's folder.
+
+    Returns:
+        Where the items are.
+
+    Raises:
+        SearchError: If an item is missing, or its place is taken.
+    """
+    remove(workspace / FOLDER)
+    staged: list[Path] = []
+    local = [item for item in items if item.source.kind == "local"]
+    for source in dict.fromkeys(item.source for item in local):
+        link_inside(workspace, _inner(source), Path(source.origin).resolve())
+    for item in local:
+        origin = Path(source_path := item.source.origin).resolve()
+        place = (origin / item.path).resolve()
+        if not place.exists() or not place.is_relative_to(origin):
+            raise SearchError(f"The resource {item.name} is missing: {source_path}/{item.path}.")
+        target = f"{FOLDER}/{item.class_}/{_name(item)}"
+        if item.class_ in _COPIED:
+            _copy(place, workspace, target)
+        else:
+            link_inside(workspace, target, place)
+        staged.append(workspace / target)
+    return staged
+
+
+def with_resources(policy: SandboxPolicy, items: Sequence[Item]) -> SandboxPolicy:
+    """Return a policy by which the local items can be read."""
+    folders = (Path(item.source.origin).resolve() for item in items if item.source.kind == "local")
+    return replace(policy, read_only=tuple(dict.fromkeys((*policy.read_only, *folders))))
+
+
+def fetch_commands(items: Sequence[Item]) -> tuple[str, ...]:
+    """Return the commands that fetch what is not there yet, for the download phase.
+
+    They work in the node's folder, and leave alone what a parent has fetched.
+    """
+    sources = list(dict.fromkeys(item.source for item in items))
+    hub = [_HUB_THERE] if any(source.kind == "huggingface" for source in sources) else []
+    return (*hub, *_fetching(sources))
+
+
+def _fetching(sources: Sequence[Source]) -> Iterator[str]:
+    for source in sources:
+        if source.kind == "local":
+            continue
+        place = _inner(source)
+        steps = _clone(source, place) if source.kind == "github" else _snapshot(source, place)
+        whole = " && ".join(shlex.join(step) for step in steps)
+        there, partial = shlex.quote(f"./{place}"), shlex.quote(f"./{place}.partial")
+        # It is there wholly or not at all.
+        yield f"test -e {there} || {{ rm -rf {partial} && {whole} && mv {partial} {there}; }}"
+
+
+def _clone(source: Source, place: str) -> list[list[str]]:
+    # A commit can be fetched by its number, but not cloned.
+    url = source.origin if ":" in source.origin else f"{_GITHUB}/{source.origin}"
+    partial = f"./{place}.partial"
+    return [
+        ["git", "init", "--quiet", partial],
+        ["git", "-C", partial, "fetch", "--quiet", "--depth", "1", "--", url,
+         source.revision or "HEAD"],
+        ["git", "-C", partial, "checkout", "--quiet", "FETCH_HEAD"],
+    ]  # fmt: skip
+
+
+def _snapshot(source: Source, place: str) -> list[list[str]]:
+    facts = [source.origin, source.type, source.revision, f"./{place}.partial"]
+    return [["python", "-c", _HUB, *facts]]
+
+
+def _inner(source: Source) -> str:
+    """Return where a source stands, relative to the workspace."""
+    place = str(source.place.relative_to(WORKSPACE))
+    if place == ".":
+        raise SearchError(f"The resource {source.name} must stand below {WORKSPACE}, not be it.")
+    return place
+
+
+def _name(item: Item) -> str:
+    if "/" in item.name or item.name in {".", ".."}:
+        raise SearchError(f"The resource {item.name!r} needs a name without a slash.")
+    return str(PurePosixPath(item.name))
+
+
+def _copy(place: Path, workspace: Path, path: str) -> None:
+    """Copy a file or a folder, and take the right to write from it."""
+    target = workspace / path
+    if any(folder.is_symlink() for folder in (workspace / FOLDER, target.parent)):
+        raise SearchError(f"{path} is inside of a folder that another resource shows.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if place.is_dir():
+            target.mkdir()
+            copy_folder(place, target, limit_bytes=_COPY_BYTES)
+        else:
+            shutil.copy(place, target)
+        for copy in (target, *target.rglob("*")):
+            mode = copy.lstat().st_mode
+            if stat.S_ISREG(mode):
+                copy.chmod(stat.S_IMODE(mode) & _NOT_WRITABLE)
+    except OSError as error:
+        raise SearchError(f"{place} cannot be copied: {error}.") from error

@@ -1,0 +1,106 @@
+"""Writes what a run ends with: journal, summaries, report, pages, and its memory for a paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.budget import Budget
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.facts import Budgets, RunFacts, StageFacts, Use
+from taskweaver.treesearch.outputs import write_outputs
+from taskweaver.treesearch.page import write_page
+from taskweaver.treesearch.places import LOGS, RunPlaces
+from taskweaver.treesearch.report import write_report
+from taskweaver.treesearch.runlog import read_log
+from taskweaver.treesearch.state import RunState, fold
+
+
+def write_results(
+    places: RunPlaces, state: RunState, budget: Budget, store: MemoryManager | None
+) -> Path:
+    """Write all of it; return the report.
+
+    Args:
+        places: Where the run is.
+        state: Where it is at.
+        budget: What it used.
+        store: Its memory; None without.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    journal, facts = state.journal, run_facts(places, state, budget)
+    write_outputs(journal, places.folder, facts)
+    report = write_report(journal, places.folder, facts)
+    write_page(journal, places.folder, facts, store)
+    best = journal.best()
+    if store is not None:
+        store.write_page(places.folder / LOGS / "memory_database.html", title=facts.title)
+        root = store.root_branch_id
+        if root is not None and best is not None and best.branch:
+            index = {"best_node": best.id, "report": "report.md", "journal": "journal.json"}
+            store.generate_final_memory_for_paper(places.folder, root, best.branch, index)
+    return report
+
+
+def results_of(places: RunPlaces) -> Path:
+    """Write the results of a run that nobody works on; return the report.
+
+    Raises:
+        SearchError: If there is no such run.
+    """
+    state = fold(read_log(places.log))
+    if state is None:
+        raise SearchError(f"The run {places.folder.name} has not begun.")
+    budget = Budget(before_s=state.seconds, clock=float)
+    budget.begin(state.journal)
+    if not places.memory.exists():
+        return write_results(places, state, budget, None)
+    with MemoryManager(places.memory) as store:
+        return write_results(places, state, budget, store)
+
+
+def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
+    """Return what is known of a run beside its nodes."""
+    journal = state.journal
+    stages = [
+        StageFacts(
+            passed.state.stage.number,
+            passed.state.stage.name,
+            passed.reason,
+            passed.state.base,
+            passed.best,
+        )
+        for passed in state.passed
+    ]
+    if state.stage is not None:
+        now = state.stage
+        best = journal.best(journal.of_stage(now.stage.number))
+        stages.append(
+            StageFacts(now.stage.number, now.stage.name, "", now.base, best.id if best else None)
+        )
+    ends = [node.finished_at for node in journal.nodes if node.finished_at is not None]
+    money = any(node.cost.money is not None for node in journal.nodes)
+    return RunFacts(
+        name=places.folder.name,
+        title=_title(places),
+        started_at=state.started_at,
+        objective=journal.objective,
+        finished_at=max(ends, default=None) if state.is_over else None,
+        budgets=Budgets(
+            Use(len(journal.finished), budget.steps),
+            Use(budget.elapsed_s, budget.seconds),
+            Use(budget.tokens_used, budget.tokens),
+            Use(budget.money_used, budget.money) if money else None,
+        ),
+        stages=tuple(stages),
+        reason=state.reason,
+    )
+
+
+def _title(places: RunPlaces) -> str:
+    for entry in read_log(places.log):
+        if entry["t"] == "run":
+            return str(entry.get("title", ""))
+    return ""

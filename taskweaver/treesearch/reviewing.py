@@ -1,0 +1,219 @@
+"""What is found out after an attempt ran: its metric, whether it can be true, what was learnt.
+
+The metric comes from the result file of the run. The model is asked only for what no program can
+tell: in two steps, first what it wants to keep in memory, then an answer of a given form.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taskweaver.treesearch.job import JobResult
+from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.metric import Measurement
+from taskweaver.treesearch.node import Node
+from taskweaver.treesearch.prompting import PromptFiles
+from taskweaver.treesearch.proposing import code_of, metric_text
+from taskweaver.treesearch.thinking import Thinker, required_object
+from taskweaver.utils.text import shorten
+
+_OUTPUT_CHARS = 6000
+MOST_PLOTS = 10
+_MOST_PLOT_BYTES = 4 << 20
+
+
+def _object(**fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+_TEXT = {"type": "string"}
+_FLAG = {"type": "boolean"}
+_REVIEW = _object(is_bug=_FLAG, summary=_TEXT)
+_SUMMARY = _object(findings=_TEXT, significance=_TEXT, next_steps=_TEXT)
+_SELECTION = _object(selected_plots={"type": "array", "items": _TEXT})
+_VISION = _object(
+    plot_analyses={"type": "array", "items": _object(analysis=_TEXT)},
+    valid_plots_received=_FLAG,
+    vlm_feedback_summary=_TEXT,
+)
+_POINT = _object(dataset_name=_TEXT, value={"type": "number"})
+_METRICS = _object(
+    valid_metrics_received=_FLAG,
+    metric_names={
+        "type": "array",
+        "items": _object(
+            metric_name=_TEXT,
+            lower_is_better=_FLAG,
+            description=_TEXT,
+            data={"type": "array", "items": _POINT},
+        ),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a reviewer says.
+
+    Attributes:
+        is_bug: Whether the attempt did not do what it set out to do.
+        summary: Why, or what it did.
+    """
+
+    is_bug: bool
+    summary: str
+
+
+def measured(result: Mapping[str, Any] | None) -> Measurement | None:
+    """Return what a run wrote to its result file; None when it holds no metric."""
+    if result is None:
+        return None
+    metric, details = result.get("metric"), result.get("details")
+    values = dict(metric) if isinstance(metric, Mapping) else {"": metric}
+    numbers = {
+        str(name): float(value)
+        for name, value in values.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    if not numbers or len(numbers) < len(values):
+        return None
+    return Measurement(numbers, dict(details) if isinstance(details, Mapping) else {})
+
+
+class Reviewer:
+    """Puts the questions about one finished run to the thinker of its node."""
+
+    def __init__(self, prompts: PromptFiles, thinker: Thinker, *, has_memory: bool) -> None:
+        self._prompts = prompts
+        self._thinker = thinker
+        self._has_memory = has_memory
+
+    def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
+        introduction = self._prompts.text(name, with_memory=self._has_memory)
+        sections = {
+            "Introduction": introduction,
+            "Evaluation metric": metric_text(journal),
+            "Plan": node.plan,
+            "Code": code_of(node),
+            "Execution output": shorten(node.output, _OUTPUT_CHARS) or "(nothing was printed)",
+            **more,
+        }
+        if node.error:
+            sections["Error"] = f"{node.error.kind}: {node.error.message}"
+        return sections
+
+    def _ask(
+        self, label: str, prompt: Mapping[str, Any], schema: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return self._thinker.ask_structured(label, prompt, schema, hint=label)
+
+    def review(self, node: Node, journal: Journal) -> Review:
+        """Judge whether a node did what it set out to do.
+
+        Raises:
+            ReplyUnusable, ModelError: If nobody can say.
+        """
+        name = "agent/parallel/tasks/execution_review/introduction"
+        prompt = self._prompt(name, node, journal, Result=journal.objective.text(node.value))
+        answer = self._ask("execution_review", prompt, _REVIEW)
+        return Review(bool(answer["is_bug"]), str(answer["summary"]))
+
+    def metric(self, node: Node, journal: Journal, result: JobResult) -> Measurement | None:
+        """Return the metric a run printed; None when it printed none.
+
+        Raises:
+            ReplyUnusable, ModelError: If nobody can say.
+        """
+        name = "agent/parallel/tasks/parse_metrics/introduction"
+        prompt = self._prompt(name, node, journal, Files=list(result.files))
+        answer = self._ask("metrics_extraction", prompt, _METRICS)
+        if not answer["valid_metrics_received"]:
+            return None
+        wanted = journal.objective.name.lower()
+        found = [entry for entry in answer["metric_names"] if isinstance(entry, Mapping)]
+        named = [e for e in found if str(e.get("metric_name", "")).lower() == wanted] or found[:1]
+        values = {
+            str(point["dataset_name"]): float(point["value"])
+            for entry in named
+            for point in entry.get("data", [])
+            if isinstance(point, Mapping) and isinstance(point.get("value"), int | float)
+        }
+        return Measurement(values, {"source": "read from the output by a model"})
+
+    def plot_code(self, node: Node, journal: Journal, result: JobResult, problem: str) -> str:
+        """Return a program that draws what a run found.
+
+        Args:
+            node: The node.
+            journal: All nodes.
+            result: What the run left.
+            problem: Why the last program did not work; empty for the first.
+
+        Raises:
+            ReplyUnusable, ModelError: If there is none.
+        """
+        name = "agent/parallel/tasks/plotting/introduction"
+        form = 'Reply with one JSON object: {"code": "the whole program"}'
+        prompt = self._prompt(name, node, journal, Files=list(result.files), Instructions=form)
+        if problem:
+            prompt["Last program"] = f"It failed: {shorten(problem, 2000)}"
+        schema = {"required": ["code"], "properties": {"code": {"type": "string"}}}
+
+        def read(text: str) -> str:
+            return str(required_object(text, schema)["code"])
+
+        return self._thinker.ask("plotting", prompt, read, hint="plotting_code")
+
+    def select_plots(self, node: Node, journal: Journal, plots: Sequence[str]) -> list[str]:
+        """Return the most telling plots, at most `MOST_PLOTS`.
+
+        Raises:
+            ReplyUnusable, ModelError: If nobody can say.
+        """
+        name = "agent/parallel/tasks/select_plots/introduction"
+        prompt = self._prompt(name, node, journal, Plots=list(plots))
+        answer = self._ask("plot_selection", prompt, _SELECTION)
+        chosen = [plot for plot in answer["selected_plots"] if plot in plots]
+        return (chosen or list(plots))[:MOST_PLOTS]
+
+    def look_at(self, node: Node, journal: Journal, plots: Sequence[Path], alias: str) -> str:
+        """Return what a model that sees images says of plots.
+
+        Raises:
+            ReplyUnusable, ModelError: If nobody can say.
+            OSError: If a plot cannot be read.
+        """
+        name = "agent/parallel/vlm_analysis"
+        prompt = self._prompt(name, node, journal, Plots=[plot.name for plot in plots])
+        images = [_data_url(plot) for plot in plots if plot.stat().st_size <= _MOST_PLOT_BYTES]
+        answer = self._thinker.ask_structured(
+            "vlm_analysis", prompt, _VISION, hint="vlm_analysis", alias=alias, images=images
+        )
+        return str(answer["vlm_feedback_summary"])
+
+    def summary(self, node: Node, journal: Journal) -> dict[str, str]:
+        """Return ``findings``, ``significance`` and ``next_steps``.
+
+        Raises:
+            ReplyUnusable, ModelError: If there is none.
+        """
+        name = "agent/parallel/tasks/summary/introduction"
+        parent = journal[node.parent] if node.parent else None
+        before = journal.objective.text(parent.value) if parent else "none: it is a first attempt"
+        result = journal.objective.text(node.value)
+        prompt = self._prompt(name, node, journal, Result=result, Before=before)
+        answer = self._ask("node_summary", prompt, _SUMMARY)
+        return {field: str(answer[field]) for field in ("findings", "significance", "next_steps")}
+
+
+def _data_url(path: Path) -> str:
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"

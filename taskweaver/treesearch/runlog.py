@@ -1,0 +1,142 @@
+"""The log of a run: what happened, a line of JSON each, on disk before it counts.
+
+A run is what its log says. It is resumed by reading the log: nodes that had not finished are made
+again, and a last line that was cut off by the end of the process is as if it had never been.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from taskweaver.treesearch.errors import RunInUse, SearchError
+from taskweaver.utils.redact import redact
+
+
+class RunLog:
+    """A run's log, open for writing by one process. Close it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it; it is made when it is not there.
+
+        Raises:
+            RunInUse: If another process has it open.
+            SearchError: If it cannot be opened, or is no log.
+        """
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a+b")
+        except OSError as error:
+            raise SearchError(f"{path} cannot be opened: {error.strerror}.") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise RunInUse(
+                f"Another process works on the run {path.parent.name}.",
+                "Wait for it, or start a run of another name.",
+            ) from error
+        try:
+            self.entries = list(self._read())
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _read(self) -> Iterator[dict[str, Any]]:
+        self._file.seek(0)
+        data = self._file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            self._file.truncate(whole)
+        for number, line in enumerate(data[:whole].splitlines(), start=1):
+            try:
+                entry = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise SearchError(
+                    f"{self._path}, line {number}, is not of a log: {error}.",
+                    "Restore the file, or start a new run.",
+                ) from error
+            if not isinstance(entry, dict) or "t" not in entry:
+                raise SearchError(f"{self._path}, line {number}, is not of a log.")
+            yield entry
+
+    def add(self, kind: str, **data: Any) -> None:
+        """Add an entry; it is on disk when this returns.
+
+        Raises:
+            SearchError: If it cannot be written; nothing of it is then in the file.
+        """
+        entry = _without_secrets({"t": kind, **data})
+        line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
+        with self._lock:
+            end = self._file.seek(0, os.SEEK_END)
+            try:
+                self._file.write(line.encode("utf-8", "replace") + b"\n")
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                self._take_back(end)
+                raise SearchError(
+                    f"{self._path} cannot be written: {error.strerror}.",
+                    "Make room, and go on with `search --resume`.",
+                ) from error
+            self.entries.append(entry)
+
+    def _take_back(self, end: int) -> None:
+        """Open the file anew, without what was half written: a buffer would write it later."""
+        handle = os.dup(self._file.fileno())  # keeps the lock
+        try:
+            with suppress(OSError):  # the same lack of room
+                self._file.close()
+            os.ftruncate(handle, end)
+        finally:
+            self._file = os.fdopen(handle, "a+b")
+
+    def close(self) -> None:
+        """Let others have it; safe to call again."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        """Return the log itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """Return the entries of a log, also while a process works on it.
+
+    Raises:
+        SearchError: If it cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SearchError(f"There is no run in {path.parent}: {error.strerror}.") from error
+    entries = []
+    for line in data[: data.rfind(b"\n") + 1].splitlines():
+        try:
+            entries.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise SearchError(f"{path} is not the log of a run: {error}.") from error
+    return entries
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: _without_secrets(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_secrets(item) for item in value]
+    return value

@@ -1,0 +1,282 @@
+"""A search: the folder of a run, and all that works on it while it is open."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+from taskweaver.ces.common import Manager
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.services import ModelServices
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.environment import collect_environment
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.budget import Budget
+from taskweaver.treesearch.config import SearchConfig
+from taskweaver.treesearch.embedded import model_for
+from taskweaver.treesearch.engine import Changed, Engine
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.idea import Idea, parse_idea
+from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.places import WORKSPACES, RunPlaces
+from taskweaver.treesearch.prompting import PromptFiles
+from taskweaver.treesearch.runlog import RunLog
+from taskweaver.treesearch.scripts import ScriptRunner
+from taskweaver.treesearch.state import RunState, fold
+from taskweaver.treesearch.toolbox import Claims, Toolbox
+from taskweaver.treesearch.workers import Workers
+from taskweaver.utils.files import read_json, read_text, write_json, write_text
+
+ROOT = "root"
+"""The branch of what concerns the whole run."""
+_COMPILERS = ("gcc", "g++", "gfortran", "clang", "clang++", "nvcc", "icx", "rustc", "cc", "c++")
+_OFFLINE = "builtin/offline"
+_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a search is given by the application.
+
+    Attributes:
+        src: The configuration.
+        services: The models.
+        manager: The owner of kernels, for scripts.
+        sandbox: What commands may reach; None for no sandbox.
+    """
+
+    src: AppConfigSource
+    services: ModelServices
+    manager: Manager
+    sandbox: SandboxPolicy | None
+
+
+def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
+    """Make the folder of a run, with its idea.
+
+    Args:
+        config: Says where runs are.
+        idea: The idea.
+        name: Name of the folder; empty makes one of the time and the title.
+
+    Raises:
+        SearchError: If there is one of this name, or it cannot be made.
+    """
+    slug = _SLUG.sub("_", idea.title.lower()).strip("_")[:40] or "run"
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d_%H-%M-%S")
+    chosen = name or f"{stamp}_{slug}"
+    if Path(chosen).name != chosen or chosen in {".", ".."}:
+        raise SearchError(f"{chosen!r} is no name of a run: give one without folders.")
+    places = RunPlaces(config.folder / chosen)
+    try:
+        places.folder.mkdir(parents=True)
+        write_text(places.idea, idea.text)
+    except FileExistsError as error:
+        raise SearchError(
+            f"There is a run called {chosen} already.", "Go on with it: search --resume."
+        ) from error
+    except OSError as error:
+        raise SearchError(f"{places.folder} cannot be made: {error.strerror}.") from error
+    return places
+
+
+class Search:
+    """A run that is open. Use it as a context manager, or call `close`.
+
+    Attributes:
+        places: Where its files are.
+        state: Where it is.
+        objective: What it optimises.
+        notes: What the person should know, a line each.
+    """
+
+    def __init__(self, machine: Machine, places: RunPlaces, config: SearchConfig) -> None:
+        """Open a run: a new one, or one to go on with.
+
+        Raises:
+            RunInUse: If another process works on it.
+            SearchError: If it cannot be opened, or no model can work on it.
+            ModelError: If the model cannot be reached as configured.
+        """
+        self.places = places
+        self.notes: list[str] = []
+        self._config = config
+        self._machine = machine
+        self._engine: Engine | None = None
+        self._stack = ExitStack()
+        try:
+            self._open()
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _open(self) -> None:
+        config, machine = self._config, self._machine
+        self.idea = parse_idea(read_text(self.places.idea))
+        self._log = self._stack.enter_context(RunLog(self.places.log))
+        self.state = fold(self._log.entries) or self._begin()
+        self.objective = self.state.journal.objective
+        self.services, self.is_embedded = self._models(machine)
+        self.store = self._memory() if config.has_memory else None
+        workers = self._stack.enter_context(Workers(config.workers))
+        scripts = self._scripts() if config.is_script else None
+        environment = collect_environment()
+        if self.store is not None:
+            self.store.ingest_environment(environment, branch_id=ROOT)
+        self.budget = Budget(
+            config.steps,
+            config.time_limit_s,
+            config.token_limit,
+            config.cost_limit,
+            self.state.seconds,
+        )
+        self.running: dict[str, tuple[str, float]] = {}
+        self.tools = Toolbox(
+            config=config,
+            places=self.places,
+            idea=self.idea,
+            services=self.services,
+            is_embedded=self.is_embedded,
+            prompts=PromptFiles(config.prompt_dir),
+            store=self.store,
+            workers=workers,
+            scripts=scripts,
+            sandbox=machine.sandbox,
+            environment=environment,
+            compilers=_compilers(),
+            resources="",
+            history=({}, ""),
+            claims=Claims(self.state.journal.nodes),
+            before_call=self.budget.check,
+            on_phase=self._on_phase,
+        )
+
+    def _begin(self) -> RunState:
+        objective = self.idea.objective()
+        if objective is None:
+            objective = Objective()
+            self.notes.append(
+                "The idea names no metric: the run optimises `score`, higher is better. Write a"
+                " line such as `Metric: accuracy (maximize)` to change that."
+            )
+        self._log.add(
+            "run",
+            objective={
+                "name": objective.name,
+                "maximize": objective.maximize,
+                "unit": objective.unit,
+            },
+            title=self.idea.title,
+            seed=self._config.seed,
+            at=time.time(),
+        )
+        state = fold(self._log.entries)
+        assert state is not None
+        return state
+
+    def _models(self, machine: Machine) -> tuple[ModelServices, bool]:
+        """Return the models; where none is configured, one of ours that knows the idea."""
+        if machine.services.get().model != _OFFLINE:
+            return machine.services, False
+        model = model_for(self.idea)
+        if model is None:
+            raise SearchError(
+                "No model is configured, and no built-in one knows this idea.",
+                "Configure one (docs/models.md), or try an idea of project/ideas.",
+            )
+        src = machine.src.clone()
+        src.set_config_value("llm.api_type", "str", "function", source="override")
+        services = ModelServices(src, function=model)
+        self._stack.callback(services.close)
+        return services, True
+
+    def _memory(self) -> MemoryManager:
+        config = MemoryConfig.from_source(self._machine.src)
+        folder = self.places.memory.parent
+        config = replace(config, log_dir=folder)
+        api = LLMApi(self.services)
+
+        def ask(prompt: str) -> str:
+            return api.summarize("Answer what is asked below.", prompt)
+
+        text_model = None if self.is_embedded else ask
+        store = MemoryManager(self.places.memory, config, llm=text_model)
+        self._stack.enter_context(store)
+        if store.root_branch_id is None:
+            store.create_branch(None, ROOT, ROOT, live=True)
+        store.ingest_idea_md(self.places.idea, branch_id=None)
+        return store
+
+    def _scripts(self) -> ScriptRunner:
+        folder = self.places.folder / WORKSPACES
+        folder.mkdir(exist_ok=True)
+        runner = ScriptRunner(self._machine.manager, folder, self._config.is_forking)
+        self._stack.callback(runner.close)
+        runner.start()
+        return runner
+
+    def _on_phase(self, node_id: str, phase: str) -> None:
+        self.running[node_id] = (phase, time.monotonic())
+
+    def run(self, changed: Changed) -> None:
+        """Work on it until it is over, stopped, or has used up what it may.
+
+        Args:
+            changed: Told, in this thread, whenever it went on.
+
+        Raises:
+            SearchError: If it cannot go on.
+            ModelError: If the model cannot be asked.
+        """
+        if self.state.is_over:
+            return
+        self._engine = Engine(self.tools, self.state, self._log, self.budget, changed)
+        self._engine.run()
+
+    def stop(self) -> None:
+        """Stop soon, from any thread."""
+        if self._engine is not None:
+            self._engine.stop()
+
+    def close(self) -> None:
+        """End all that works on it; safe to call again."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        """Return the search itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+
+def save_config(places: RunPlaces, values: Mapping[str, Any]) -> None:
+    """Write what a run was started with."""
+    write_json(places.config, dict(values))
+
+
+def load_config(places: RunPlaces) -> dict[str, Any]:
+    """Return what a run was started with.
+
+    Raises:
+        SearchError: If it cannot be read.
+    """
+    try:
+        found = read_json(places.config)
+    except (OSError, ValueError) as error:
+        raise SearchError(f"The run's configuration cannot be read: {error}.") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _compilers() -> tuple[str, ...]:
+    return tuple(name for name in _COMPILERS if shutil.which(name))

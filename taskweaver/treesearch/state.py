@@ -1,0 +1,108 @@
+"""What a run is at: its journal and stage, as its log tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.node import Node
+from taskweaver.treesearch.stages import STAGES, StageState
+
+
+@dataclass(frozen=True, slots=True)
+class StagePassed:
+    """A stage that is over.
+
+    Attributes:
+        state: The stage.
+        reason: Why it is over.
+        best: Id of the best node then; None when none worked.
+        summary: What it brought, in words.
+    """
+
+    state: StageState
+    reason: str
+    best: str | None
+    summary: str = ""
+
+
+@dataclass(slots=True)
+class RunState:
+    """Where a run is.
+
+    Attributes:
+        journal: Its nodes; those that had not finished are left out when a log is read.
+        stage: Its stage; None when it has ended.
+        passed: Stages that are over.
+        seconds: How long it was worked on before.
+        started_at: When it began, in seconds since 1970.
+        is_over: Whether it has ended; it is then not gone on with.
+        reason: Why it ended.
+    """
+
+    journal: Journal
+    stage: StageState | None
+    passed: list[StagePassed] = field(default_factory=list)
+    seconds: float = 0.0
+    started_at: float = 0.0
+    is_over: bool = False
+    reason: str = ""
+
+
+def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
+    """Return what a log tells; None for an empty one.
+
+    Raises:
+        SearchError: If an entry is not one of a run.
+    """
+    state: RunState | None = None
+    for entry in entries:
+        try:
+            if entry["t"] == "run":
+                objective = Objective(**entry["objective"])
+                state = RunState(Journal(objective), None, started_at=entry["at"])
+            elif state is None:
+                raise KeyError("run")
+            else:
+                _take(state, entry)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise SearchError(
+                f"The run's log has an entry that cannot be read: {error}."
+            ) from error
+    return state
+
+
+def _take(state: RunState, entry: Mapping[str, Any]) -> None:
+    kind = entry["t"]
+    if kind == "node":
+        node = Node.from_dict(entry["node"])
+        if node.finished_at is not None:
+            state.journal.put(node)
+    elif kind == "stage":
+        stage = STAGES[entry["stage"] - 1]
+        state.stage = StageState(
+            stage, entry["base"], entry["substage"], entry["goals"], entry["first"]
+        )
+    elif kind == "stage_ended" and state.stage is not None:
+        state.passed.append(StagePassed(state.stage, entry["reason"], entry["best"]))
+    elif kind == "stage_summary" and state.passed:
+        state.passed[-1] = replace(state.passed[-1], summary=entry["summary"])
+    elif kind == "paused":
+        state.seconds += entry["seconds"]
+    elif kind == "ended":
+        state.is_over, state.reason, state.stage = True, entry["reason"], None
+
+
+def stage_entry(state: StageState) -> dict[str, Any]:
+    """Return what the log keeps of a stage that begins."""
+    return {
+        "stage": state.stage.number,
+        "base": state.base,
+        "substage": state.substage,
+        "goals": state.goals,
+        "first": state.first,
+    }

@@ -1,0 +1,104 @@
+"""What is said of a stage in words: whether it goes on with new goals, and what it brought."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taskweaver.llm.api import LLMApi
+from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.proposing import metric_text, sibling_digest
+from taskweaver.treesearch.stages import StageState
+from taskweaver.treesearch.thinking import ReplyUnusable, Thinker
+from taskweaver.treesearch.toolbox import Toolbox
+
+_TEXT = {"type": "string"}
+
+
+def _object(**fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+_COMPLETE = _object(is_complete={"type": "boolean"}, reasoning=_TEXT)
+_GOALS = _object(goals=_TEXT)
+_SUMMARY = _object(summary=_TEXT)
+
+
+class Substages:
+    """Asks a model about stages; without one, the figures alone decide and speak."""
+
+    def __init__(self, tools: Toolbox, journal: Journal) -> None:
+        self._tools = tools
+        self._journal = journal
+        self._api = LLMApi(tools.services)
+
+    def next_goals(self, stage: StageState) -> str:
+        """Return the goals of a further substage, or an empty text for none."""
+        config = self._tools.config
+        is_wanted = config.has_goals and not self._tools.is_embedded and stage.stage.number > 1
+        if not is_wanted or stage.substage >= config.max_substages:
+            return ""
+        is_full = (
+            len(self._journal.of_stage(stage.stage.number))
+            >= (config.stage_nodes[stage.stage.number - 1])
+        )
+        if is_full:
+            return ""
+        try:
+            verdict = self._ask("completion_eval", stage, _COMPLETE)
+            if verdict["is_complete"]:
+                return ""
+            return str(self._ask("goal_prompt", stage, _GOALS)["goals"])
+        except ReplyUnusable:
+            return ""
+
+    def summary(self, stage: StageState) -> str:
+        """Return what a stage brought."""
+        figures = self._figures(stage)
+        if self._tools.is_embedded or not self._tools.config.has_summaries:
+            return figures
+        try:
+            said = self._ask("stage_summary", stage, _SUMMARY)["summary"]
+        except ReplyUnusable:
+            return figures
+        return f"{said}\n{figures}"
+
+    def _ask(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
+        folder = self._tools.places.folder / "logs" / "0-run" / "prompt_logs" / "manager"
+        prompts = self._tools.prompts
+        thinker = Thinker(
+            self._api,
+            "root",
+            folder,
+            prompts.text("core/system"),
+            None,
+            self._tools.config.asking,
+            self._tools.before_call,
+        )
+        nodes = self._journal.of_stage(stage.stage.number)
+        prompt = {
+            "Introduction": prompts.text(f"agent/manager/{name}"),
+            "Evaluation metric": metric_text(self._journal),
+            "Goals": stage.goals,
+            "Figures": self._figures(stage),
+            "Attempts": sibling_digest(self._journal, nodes[0]) if nodes else [],
+        }
+        return thinker.ask_structured(f"{stage.label}_{name}", prompt, schema, hint=name)
+
+    def _figures(self, stage: StageState) -> str:
+        journal = self._journal
+        nodes = journal.of_stage(stage.stage.number)
+        good, failed = [n for n in nodes if n.is_good], [n for n in nodes if n.has_failed]
+        best = journal.best(nodes)
+        base = journal[stage.base] if stage.base else None
+        parts = [f"{stage.label}: {len(nodes)} nodes, {len(good)} good, {len(failed)} failed."]
+        if best is not None:
+            parts.append(f"Best {best.id}: {journal.objective.text(best.value)}.")
+        if base is not None:
+            parts.append(f"It began with {base.id}: {journal.objective.text(base.value)}.")
+        return " ".join(parts)

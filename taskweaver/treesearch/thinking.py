@@ -1,0 +1,257 @@
+"""Asks a model on behalf of a node: with its memory, and again where a reply cannot be used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from taskweaver.errors import TaskWeaverError
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.json_text import read_object
+from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.memory.branched.blocks import Reply, read_reply
+from taskweaver.memory.branched.errors import BranchedMemoryError
+from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.protocol import check_updates, has_reads
+from taskweaver.treesearch.errors import PhasePlanError, SearchError
+from taskweaver.treesearch.prompting import save_prompt, to_markdown
+from taskweaver.utils.files import write_text
+
+T = TypeVar("T")
+Parse = Callable[[str], T]
+_RAW_CHARS = 4000
+_RESULT_CHARS = 8000
+_MEMORY_ONLY = (
+    "This is the first of two questions. Reply with the <memory_update> block alone; the answer"
+    " itself is asked for next."
+)
+
+
+class ReplyUnusable(SearchError):
+    """A model's replies could not be used, as often as it was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskLimits:
+    """How often a model is asked.
+
+    Attributes:
+        attempts: Replies that may be unusable.
+        read_rounds: Replies that may only ask for something of the memory.
+    """
+
+    attempts: int = 3
+    read_rounds: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySeat:
+    """Where a node's memory is.
+
+    Attributes:
+        store: The memory of the run.
+        branch: The node's branch.
+        log: What was shown, and what came of the replies.
+    """
+
+    store: MemoryManager
+    branch: str
+    log: PromptLog
+
+
+class Thinker:
+    """A node's way to the model.
+
+    Attributes:
+        memory: The node's memory; None without.
+    """
+
+    def __init__(  # noqa: PLR0913 - all of it is what a seat at the model has
+        self,
+        api: LLMApi,
+        node_id: str,
+        folder: Path,
+        system: str,
+        memory: MemorySeat | None,
+        limits: AskLimits,
+        before_call: Callable[[], None],
+    ) -> None:
+        """Sit down.
+
+        Args:
+            api: The model.
+            node_id: The node.
+            folder: Folder of its prompts and replies.
+            system: System message of all questions.
+            memory: Its memory; None without.
+            limits: How often the model is asked.
+            before_call: Called before each call; it raises when no more may be spent.
+        """
+        self.memory = memory
+        self._api = api
+        self._node_id = node_id
+        self._folder = folder
+        self._system = system
+        self._limits = limits
+        self._before_call = before_call
+
+    def ask(
+        self,
+        label: str,
+        prompt: Mapping[str, Any],
+        parse: Parse[T],
+        *,
+        hint: str,
+        alias: str = "",
+    ) -> T:
+        """Ask for an answer in text, after a memory block where there is a memory.
+
+        Args:
+            label: What the files of the prompt are called.
+            prompt: The prompt.
+            parse: Reads the answer; it raises a `TaskWeaverError` or ValueError that says what is
+                wrong with it.
+            hint: What the memory is rendered for.
+            alias: Which model.
+
+        Raises:
+            ReplyUnusable: If no reply could be used.
+            ModelError: If the model cannot be asked.
+        """
+        shown = dict(prompt)
+        self._show_memory(shown, hint, label)
+        attempt, reads = 1, 0
+        while True:
+            name = f"{label}_attempt{attempt}_round{reads}"
+            text = self._call(name, shown, alias=alias)
+            try:
+                body, results = self._take_memory(text, name, hint)
+                if results and reads < self._limits.read_rounds:
+                    reads += 1
+                    shown["Memory Read Results"] = _limited(results)
+                    continue
+                return parse(body)
+            except (TaskWeaverError, ValueError) as error:
+                if attempt >= self._limits.attempts:
+                    raise ReplyUnusable(
+                        f"No reply to {label} could be used, {attempt} were asked for: {error}"
+                    ) from error
+                attempt += 1
+                shown["Parsing Feedback"] = _feedback(error, text)
+
+    def ask_structured(
+        self,
+        label: str,
+        prompt: Mapping[str, Any],
+        schema: Mapping[str, Any],
+        *,
+        hint: str,
+        alias: str = "",
+        images: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Ask for an object of a schema; where there is a memory, for the memory block first.
+
+        Raises:
+            ReplyUnusable: If no reply could be used.
+            ModelError: If the model cannot be asked.
+        """
+        if self.memory is not None:
+            first = {**prompt, "Reply": _MEMORY_ONLY}
+            self.ask(f"{label}_memory", first, str, hint=hint, alias=alias)
+        shown = dict(prompt)
+        attempt = 1
+        while True:
+            name = f"{label}_attempt{attempt}"
+            text = self._call(name, shown, schema=schema, alias=alias, images=images)
+            try:
+                return required_object(text, schema)
+            except ValueError as error:
+                if attempt >= self._limits.attempts:
+                    raise ReplyUnusable(f"No reply to {label} could be used: {error}") from error
+                attempt += 1
+                shown["Parsing Feedback"] = _feedback(error, text)
+
+    def _show_memory(self, prompt: dict[str, Any], hint: str, label: str) -> None:
+        if self.memory is None:
+            return
+        store, branch = self.memory.store, self.memory.branch
+        store.consolidate_if_needed(branch, hint)
+        rendered = store.render_for_prompt_with_log(branch, hint)
+        store.note_injection(branch, rendered, hint)
+        self.memory.log.injection(rendered, label=label, task_hint=hint, node_id=self._node_id)
+        prompt["Memory"] = rendered.text or "Nothing is remembered yet."
+
+    def _take_memory(self, text: str, name: str, hint: str) -> tuple[str, dict[str, Any]]:
+        """Apply the memory block of a reply; return the rest, and what was read."""
+        if self.memory is None:
+            return read_reply(text).body, {}
+        reply: Reply = read_reply(text, "required")
+        updates = reply.updates or {}
+        try:
+            checked = check_updates(updates)
+            results = self.memory.store.apply_llm_memory_updates(
+                self.memory.branch, updates, self._node_id, hint, attempt=name
+            )
+        except BranchedMemoryError as error:
+            raise PhasePlanError("memory_update", str(error).rstrip(".")) from error
+        self.memory.log.operations(updates, results, label=name, node_id=self._node_id)
+        return reply.body, results if has_reads(checked) else {}
+
+    def _call(
+        self,
+        name: str,
+        prompt: Mapping[str, Any],
+        *,
+        schema: Mapping[str, Any] | None = None,
+        alias: str = "",
+        images: Sequence[str] = (),
+    ) -> str:
+        self._before_call()
+        save_prompt(self._folder, name, {"System": self._system, **prompt})
+        messages: list[ChatMessage] = [
+            format_chat_message("system", self._system),
+            format_chat_message("user", to_markdown(prompt), images),
+        ]
+        reply = self._api.chat_completion(messages, json_schema=schema, llm_alias=alias)
+        text = str(reply["content"])
+        write_text(self._folder / f"{name}_reply.txt", text)
+        return text
+
+
+def _feedback(error: Exception, raw: str) -> str:
+    shown = raw if len(raw) <= _RAW_CHARS else f"{raw[:_RAW_CHARS]}\n... ({len(raw)} characters)"
+    return (
+        f"Your last reply could not be used: {error}\nReply again, whole, in the form that is asked"
+        f" for.\n<<<RAW_RESPONSE_START>>>\n{shown}\n<<<RAW_RESPONSE_END>>>"
+    )
+
+
+def _limited(results: Mapping[str, Any]) -> str:
+    text = json.dumps(results, ensure_ascii=False, indent=1, default=str)
+    return text if len(text) <= _RESULT_CHARS else f"{text[:_RESULT_CHARS]}\n... (cut)"
+
+
+def required_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON object in a reply; it must have what a schema requires, of the right type.
+
+    Raises:
+        ValueError: If there is none, or a field is missing or of another type.
+    """
+    found = read_object(text)
+    if found.problem is not None:
+        raise ValueError(found.problem)
+    types: Mapping[str, tuple[type, ...]] = {
+        "string": (str,), "boolean": (bool,), "array": (list,), "object": (dict,),
+        "number": (int, float), "integer": (int,),
+    }  # fmt: skip
+    for name in schema.get("required", ()):
+        if name not in found.value:
+            raise ValueError(f"`{name}` is missing")
+        wanted = schema["properties"][name].get("type", "")
+        if wanted in types and not isinstance(found.value[name], types[wanted]):
+            raise ValueError(f"`{name}` must be of type {wanted}")
+    return found.value

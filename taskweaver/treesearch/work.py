@@ -1,0 +1,312 @@
+"""The work on one node, in six steps: branch, prompt, memory, proposal, phases, result.
+
+It runs in a thread of the coordinator, which thinks and owns the memory; commands run in a worker
+process, or in a kernel.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, Future
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
+from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.events import NodeEvents
+from taskweaver.treesearch.execution import run_download_command, run_job
+from taskweaver.treesearch.installing import install
+from taskweaver.treesearch.job import PHASES, Job, JobResult
+from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
+from taskweaver.treesearch.plotting import Plotter
+from taskweaver.treesearch.proposing import Proposer, Question, save_plan
+from taskweaver.treesearch.reviewing import Reviewer, measured
+from taskweaver.treesearch.scripts import Script, ScriptRunner
+from taskweaver.treesearch.stages import StageState
+from taskweaver.treesearch.talk import NodeTalk
+from taskweaver.treesearch.thinking import MemorySeat, ReplyUnusable, Thinker
+from taskweaver.treesearch.toolbox import Toolbox
+from taskweaver.utils.files import write_json
+
+_FATAL = frozenset({"auth", "quota", "configuration", "not_found", "cancelled"})
+_OUTPUT_CHARS = 20_000
+_GRACE_S = 60.0
+T = TypeVar("T")
+
+
+class WorkCancelled(SearchError):
+    """The search was stopped while a node was worked on."""
+
+
+class NodeWork:
+    """The work on one node."""
+
+    def __init__(self, tools: Toolbox, journal: Journal, state: StageState, node: Node) -> None:
+        """Get ready.
+
+        Args:
+            tools: What all nodes share.
+            journal: All nodes.
+            state: The stage.
+            node: The node, as it begins.
+        """
+        self._tools = tools
+        self._journal = journal
+        self._state = state
+        self._node = node
+        self._places = tools.places.node(node.id)
+        self._events = NodeEvents(tools.store, journal.objective)
+        self._api = LLMApi(tools.services)
+        self._future: Future[Any] | None = None
+        self._is_cancelled = threading.Event()
+        parent = journal[node.parent] if node.parent else None
+        self._question = Question(
+            node=node,
+            parent=parent,
+            idea=tools.idea,
+            state=state,
+            journal=journal,
+            environment=tools.environment,
+            resources=tools.resources,
+            history=tools.history[1],
+            compilers=tools.compilers,
+            run_seconds=tools.config.limits.run_s,
+            has_memory=tools.store is not None,
+            is_script=tools.scripts is not None,
+            is_forked=tools.scripts is not None and tools.scripts.can_fork(node.parent),
+        )
+
+    def cancel(self) -> None:
+        """Give the work up, from any thread."""
+        self._is_cancelled.set()
+        self._api.cancel()
+        if self._future is not None:
+            self._future.cancel()
+
+    def run(self) -> Node:
+        """Do it; return the node as it ended.
+
+        Raises:
+            WorkCancelled: If it was given up.
+            WorkerLost: If its worker died; the node may be tried again.
+            ModelError: If no call to the model can succeed, now or later.
+            SearchError: If the run cannot go on.
+        """
+        node = self._node
+        self._events.created(node, self._state.label)
+        talk = NodeTalk(self._tools.store, node, self._tools.idea.title)
+        thinker = self._thinker()
+        try:
+            node = self._propose(node, Proposer(self._tools.prompts, thinker))
+            talk.proposed(node)
+            node, result = self._execute(node, Proposer(self._tools.prompts, thinker))
+            talk.ran(node)
+            node = self._judge(node, result, thinker)
+        except ReplyUnusable as error:
+            node = _failed(node, NodeError("PhasePlanError", str(error)))
+        except ModelError as error:
+            if self._is_cancelled.is_set():
+                raise WorkCancelled("It was stopped.") from error
+            if error.kind in _FATAL:
+                raise
+            node = _failed(node, NodeError("ModelError", str(error)))
+        node = replace(node, finished_at=time.time(), cost=self._cost())
+        self._events.result(node)
+        talk.ended(node, self._journal.objective)
+        return node
+
+    def _thinker(self) -> Thinker:
+        store = self._tools.store
+        folder = self._places.prompt_logs
+        seat = MemorySeat(store, self._node.branch, PromptLog(folder)) if store else None
+        return Thinker(
+            self._api,
+            self._node.id,
+            folder,
+            self._tools.prompts.text("core/system"),
+            seat,
+            self._tools.config.asking,
+            self._before_call,
+        )
+
+    def _before_call(self) -> None:
+        if self._is_cancelled.is_set():
+            raise WorkCancelled("It was stopped.")
+        self._tools.before_call()
+
+    def _propose(self, node: Node, proposer: Proposer) -> Node:
+        """Plan, and write the attempt; a seed evaluation takes its parent's over."""
+        if node.kind is NodeKind.SEED and self._question.parent is not None:
+            parent = self._question.parent
+            return replace(node, plan=parent.plan, artifacts=parent.artifacts, name=parent.name)
+        plan = self._plan(proposer) if self._tools.config.has_phase0 else {}
+        self._tools.on_phase(node.id, "proposal")
+        proposal = proposer.propose(self._question, plan, self._tools.claims.take)
+        write_json(self._places.phase_logs / "artifacts.json", dict(proposal.artifacts))
+        name = node.name or proposal.name
+        return replace(node, plan=proposal.plan, name=name, artifacts=proposal.artifacts)
+
+    def _plan(self, proposer: Proposer) -> Mapping[str, Any]:
+        """Phase 0: a plan that is written before anything else; none is no failure."""
+        self._tools.on_phase(self._node.id, "plan")
+        try:
+            plan, raw = proposer.plan(self._question)
+        except ReplyUnusable:
+            return {}
+        save_plan(self._places.plans, plan, raw, self._tools.history[0])
+        for file in self._places.prompt_logs.glob("phase0_attempt*_round0.*"):
+            self._places.prompts.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, self._places.prompts / f"phase0_prompt{file.suffix}")
+        if self._tools.store is not None and plan.get("internal"):
+            self._tools.store.ingest_phase0_internal_info(plan, branch_id=self._node.branch)
+        return plan
+
+    def _execute(self, node: Node, proposer: Proposer) -> tuple[Node, JobResult]:
+        if self._tools.scripts is not None:
+            result = self._run_script(node, self._tools.scripts)
+        else:
+            result = self._run_phases(node, proposer)
+        for outcome in result.phases:
+            self._events.phase(node, outcome)
+        node = replace(
+            node,
+            phases=result.phases,
+            error=result.error,
+            output=result.output[-_OUTPUT_CHARS:],
+            exec_seconds=result.exec_seconds,
+        )
+        return node, result
+
+    def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
+        self._tools.on_phase(node.id, "run")
+        parent = node.parent if node.kind is not NodeKind.SEED else None
+        code = str((node.artifacts or {}).get("code", ""))
+        log = self._places.phase_logs / "run.log"
+        return scripts.run(Script(node.id, parent, code, self._places.workspace, log, node.seed))
+
+    def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
+        job = self._job(node)
+        has_installer = self._tools.config.is_iterative and not self._tools.is_embedded
+        if not has_installer or node.kind is NodeKind.SEED:
+            self._tools.on_phase(node.id, "phases")
+            return self._submit(run_job, job)
+        self._tools.on_phase(node.id, "download")
+        ask = partial(proposer.install_step, self._question, {})
+        run = partial(self._submit, run_download_command, job)
+        first = install(job, ask, run, self._tools.config.install_steps)
+        if first.error is not None:
+            return first
+        self._tools.on_phase(node.id, "phases")
+        rest = self._submit(run_job, replace(job, phases=PHASES[1:], parent_workspace=None))
+        return replace(rest, phases=first.phases + rest.phases)
+
+    def _job(self, node: Node) -> Job:
+        return Job(
+            run_dir=self._tools.places.folder,
+            node_id=node.id,
+            workspace=self._places.workspace,
+            log_dir=self._places.phase_logs,
+            artifacts=node.artifacts or {},
+            parent_workspace=self._parent_workspace(),
+            seed=node.seed,
+            limits=self._tools.config.limits,
+            sandbox=self._tools.sandbox,
+        )
+
+    def _parent_workspace(self) -> Path | None:
+        parent = self._question.parent
+        if parent is None:
+            return None
+        workspace = self._tools.places.node(parent.id).workspace
+        return workspace if workspace.is_dir() else None
+
+    def _submit(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Have a worker do something, and wait for it."""
+        limits = self._tools.config.limits
+        deadline_s = 4 * (limits.download_s + limits.compile_s + limits.run_s) + _GRACE_S
+        if self._is_cancelled.is_set():
+            raise WorkCancelled("It was stopped.")
+        future = self._tools.workers.submit_within(deadline_s, function, *arguments)
+        self._future = future
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise WorkCancelled("It was stopped.") from error
+
+    def _judge(self, node: Node, result: JobResult, thinker: Thinker) -> Node:
+        """Measure, review, draw and sum up."""
+        tools, journal = self._tools, self._journal
+        reviewer = Reviewer(tools.prompts, thinker, has_memory=tools.store is not None)
+        asks = not tools.is_embedded and node.kind is not NodeKind.SEED
+        if node.error is None:
+            node = self._measure(node, result, reviewer, asks=asks)
+        if asks and tools.config.has_review:
+            tools.on_phase(node.id, "review")
+            review = reviewer.review(node, journal)
+            node = replace(node, analysis=review.summary)
+            if review.is_bug and node.error is None:
+                node = replace(node, error=NodeError("ReviewError", review.summary))
+        if node.error is not None:
+            node = _failed(node, node.error)
+        else:
+            node = replace(node, status=NodeStatus.OK, time_feedback=self._time_feedback(node))
+            if asks and tools.config.has_plots:
+                tools.on_phase(node.id, "plots")
+                submit = partial(self._submit, run_job)
+                plotter = Plotter(
+                    self._places,
+                    self._events,
+                    reviewer,
+                    self._job(node),
+                    submit,
+                    tools.config.vlm_alias,
+                )
+                node = plotter.draw(node, journal, result)
+        if asks and tools.config.has_summaries:
+            tools.on_phase(node.id, "summary")
+            node = replace(node, summary=reviewer.summary(node, journal))
+            self._events.summary(node)
+        return node
+
+    def _measure(self, node: Node, result: JobResult, reviewer: Reviewer, *, asks: bool) -> Node:
+        metric = measured(result.result)
+        if metric is None and asks:
+            metric = reviewer.metric(node, self._journal, result)
+        problem = ""
+        if metric is None:
+            problem = "the run measured nothing: working/result.json holds no metric"
+        elif metric.value is None:
+            problem = f"the metric is no finite number: {dict(metric.values)}"
+        names = tuple(name for name in metric.values if name) if metric else ()
+        node = replace(node, metric=metric, datasets=names)
+        self._events.metrics(node, problem)
+        return replace(node, error=NodeError("MetricError", problem)) if problem else node
+
+    def _time_feedback(self, node: Node) -> str:
+        """Say when a run of the third stage leaves most of its time unused."""
+        limit = self._tools.config.limits.run_s
+        if node.stage != 3 or node.exec_seconds > limit / 2:
+            return ""
+        return (
+            f"The run took {node.exec_seconds:.0f} s of {limit:.0f} s: there is time for more data,"
+            " more repetitions or a larger model, where that helps."
+        )
+
+    def _cost(self) -> Cost:
+        used = self._api.usage
+        if self._tools.is_embedded:
+            return Cost(used.calls)
+        return Cost(used.calls, used.prompt_tokens, used.completion_tokens, used.cost)
+
+
+def _failed(node: Node, error: NodeError) -> Node:
+    status = NodeStatus.TIMEOUT if error.kind == "TimeoutError" else NodeStatus.BUGGY
+    return replace(node, status=status, error=error)

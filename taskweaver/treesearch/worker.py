@@ -1,0 +1,75 @@
+"""A worker process: does what it is sent until nobody is there any more.
+
+It is given the file descriptor of a connection to `workers.Workers`. Both ends are this package's
+own; what experiments run never sees the connection, so pickled data is as trusted as the code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import pickle
+import signal
+import sys
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+from taskweaver.treesearch.errors import NotTransferable
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Reply(NamedTuple):
+    """What came of a call.
+
+    Attributes:
+        value: What it returned.
+        error: What it raised; None for nothing.
+        trace: Where it was raised, in words.
+    """
+
+    value: Any = None
+    error: Exception | None = None
+    trace: str = ""
+
+
+def main() -> None:
+    """Serve until the owner closes the connection, or ends."""
+    if sys.platform == "linux":
+        # The thread that started this process lives as long as it should.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    with Connection(int(sys.argv[1])) as owner:
+        sys.path[:] = pickle.loads(owner.recv_bytes())  # noqa: S301 - see above
+        while True:
+            try:
+                call = owner.recv_bytes()
+            except EOFError:
+                return
+            owner.send_bytes(_packed(_answer(call)))
+
+
+def _answer(call: bytes) -> Reply:
+    try:
+        function, args, kwargs = pickle.loads(call)  # noqa: S301 - see above
+    except Exception as error:  # noqa: BLE001 - classes decide themselves what they raise here
+        return Reply(error=NotTransferable(f"The job cannot be read in a worker: {error!r}."))
+    try:
+        return Reply(function(*args, **kwargs))
+    except Exception as error:  # noqa: BLE001 - it is the caller's to handle
+        return Reply(error=error, trace=traceback.format_exc())
+    except BaseException as error:  # noqa: BLE001 - a job that exits must not end its caller
+        text = f"The job ended with {error!r}."
+        return Reply(error=NotTransferable(text), trace=traceback.format_exc())
+
+
+def _packed(reply: Reply) -> bytes:
+    """Return a reply that can be read; one that could not becomes an error that says so."""
+    try:
+        data = pickle.dumps(reply)
+        if reply.error is not None:
+            pickle.loads(data)  # noqa: S301 - an error may be written and still not be read
+    except Exception as problem:  # noqa: BLE001 - classes decide themselves what they raise here
+        what = "What the job returned" if reply.error is None else f"The error {reply.error!r}"
+        text = f"{what} cannot travel between processes: {problem!r:.300}."
+        return pickle.dumps(Reply(error=NotTransferable(text), trace=reply.trace))
+    return data

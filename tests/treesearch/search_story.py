@@ -1,0 +1,229 @@
+"""Runs to write and to show: small ones told by hand, large ones made up from a seed."""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from taskweaver.treesearch.facts import Budgets, RunFacts, StageFacts, Use
+from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.metric import Measurement, Objective
+from taskweaver.treesearch.node import (
+    Cost,
+    Node,
+    NodeError,
+    NodeKind,
+    NodeStatus,
+    PhaseOutcome,
+)
+from taskweaver.treesearch.stages import STAGES
+
+HOSTILE = (
+    "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
+    " \u2028 & ☃ | *bold* `code` [x](http://evil.test) ![x](http://evil.test/p.png) $a \ud800"
+)
+START = 1_700_000_000.0
+PHASES = ("download", "coding", "compile", "run")
+OBJECTIVE = Objective("validation accuracy", maximize=True)
+CODE = """import json
+from pathlib import Path
+
+LEARNING_RATE = {rate}
+LAYERS = {layers}
+
+
+def train(seed: int) -> float:
+    model = build(layers=LAYERS)
+    for epoch in range(10):
+        model.step(LEARNING_RATE)
+    return model.score(seed)
+
+
+if __name__ == "__main__":
+    Path("working").mkdir(exist_ok=True)
+    Path("working/result.json").write_text(json.dumps({{"metric": train(0), "valid": True}}))
+"""
+ERRORS = (
+    ("RuntimeError", "exit code 1\nTraceback (most recent call last):\nValueError: shapes differ"),
+    ("CompilationError", "gcc: error: unrecognized option '-fast'"),
+    ("MetricError", "working/result.json was not written"),
+    ("PhasePlanError", "coding.workspace.files[0].path: it is absolute."),
+)
+PLANS = {
+    NodeKind.DRAFT: "Fit a plain network with two layers, and measure accuracy on held-out rows.",
+    NodeKind.DEBUG: "The shapes of the last layer differ; derive them from the data instead.",
+    NodeKind.IMPROVE: "Add dropout before the last layer, since the training loss is far lower.",
+    NodeKind.HYPERPARAM: "Halve the learning rate and keep everything else.",
+    NodeKind.ABLATION: "Take the normalisation away.",
+    NodeKind.SEED: "The same with another seed.",
+}
+
+
+def artifacts(rate: float = 0.1, layers: int = 2, **files: str) -> dict[str, Any]:
+    """Return what a proposer writes: one program, its commands, further files by name."""
+    listed = {"src/train.py": CODE.format(rate=rate, layers=layers), **files}
+    return {
+        "download": {"commands": ["pip install --target .deps scikit-learn"], "notes": ""},
+        "coding": {
+            "workspace": {
+                "root": "/workspace",
+                "files": [{"path": path, "content": text} for path, text in listed.items()],
+            }
+        },
+        "compile": {"commands": [], "notes": ""},
+        "run": {"commands": [["python", "src/train.py", "--out", "a b"]], "notes": ""},
+    }
+
+
+def node(step: int, kind: NodeKind, value: float | None = None, **given: Any) -> Node:
+    """Return a finished node: a good one with a value, else one that failed at its run."""
+    has_failed = value is None
+    outcomes = tuple(
+        PhaseOutcome(name, "failed" if has_failed and name == "run" else "ok", 0.5 + step % 7, 0)
+        for name in PHASES
+    )
+    made = Node(
+        id=f"n{step:04d}",
+        step=step,
+        kind=kind,
+        stage=1,
+        status=NodeStatus.BUGGY if has_failed else NodeStatus.OK,
+        plan=PLANS[kind],
+        artifacts=artifacts(rate=0.1 / step, layers=1 + step % 5),
+        phases=outcomes,
+        error=NodeError(*ERRORS[step % len(ERRORS)]) if has_failed else None,
+        metric=None if value is None else Measurement({"": value}, {"loss": 1 - value}),
+        output=f"epoch 10, step {step}\n" * 20,
+        analysis="It trains, and the held-out rows agree." if not has_failed else "",
+        exec_seconds=3.0 + step % 11,
+        started_at=START + step * 60,
+        finished_at=START + step * 60 + 40 + step % 30,
+        cost=Cost(3, 9_000 + step, 1_200, 0.021),
+    )
+    return replace(made, **given)
+
+
+def small_run() -> tuple[Journal, RunFacts]:
+    """Return a run with everything in it: drafts, a mended one, tuning, ablations, seeds."""
+    draft, debug, improve = NodeKind.DRAFT, NodeKind.DEBUG, NodeKind.IMPROVE
+    tune, ablate, seed = NodeKind.HYPERPARAM, NodeKind.ABLATION, NodeKind.SEED
+    nodes = [
+        node(1, draft, None),
+        node(2, draft, 0.80),
+        node(3, debug, 0.82, parent="n0001"),
+        node(4, tune, 0.85, parent="n0003", stage=2, name="learning rate"),
+        node(5, tune, 0.79, parent="n0003", stage=2, name="batch size"),
+        node(6, improve, None, parent="n0004", stage=3, status=NodeStatus.TIMEOUT,
+             error=NodeError("TimeoutError", "over 3600 s")),
+        node(7, improve, 0.91, parent="n0004", stage=3, plots=("nodes/n0007/plots/loss.png",)),
+        node(8, ablate, 0.84, parent="n0007", stage=4, name="dropout"),
+        node(9, ablate, 0.92, parent="n0007", stage=4, name="normalisation"),
+        node(10, seed, 0.90, parent="n0009", stage=4, seed=1),
+        node(11, seed, 0.94, parent="n0009", stage=4, seed=2),
+        node(12, seed, None, parent="n0009", stage=4, seed=3),
+        node(13, ablate, None, parent="n0007", stage=4, status=NodeStatus.RUNNING, error=None,
+             phases=(), finished_at=None),
+    ]  # fmt: skip
+    bests = (None, "n0003", "n0004", "n0007", "n0009")
+    stages = tuple(
+        StageFacts(stage.number, stage.name, "it has had its nodes", bests[at], bests[at + 1])
+        for at, stage in enumerate(STAGES)
+    )
+    facts = RunFacts(
+        "demo", "Accuracy of a small network", START, OBJECTIVE, START + 900,
+        Budgets(Use(12, 40), Use(900, 3600), Use(130_000, 0), Use(0.25, 5)), stages,
+        "all stages are done",
+    )  # fmt: skip
+    return Journal(OBJECTIVE, nodes), facts
+
+
+def empty_run() -> tuple[Journal, RunFacts]:
+    """Return a run without any node."""
+    return Journal(OBJECTIVE), RunFacts("demo", "Nothing yet", START, OBJECTIVE)
+
+
+def made_up_run(count: int, seed: int = 0) -> tuple[Journal, RunFacts]:
+    """Return a run of many nodes, as a search makes them."""
+    random = Random(seed)
+    journal = Journal(OBJECTIVE)
+    bases: dict[int, str | None] = {1: None}
+    for step in range(1, count + 1):
+        stage = min(4, 1 + 4 * (step - 1) // count)
+        if stage not in bases:
+            best = journal.best()
+            bases[stage] = best.id if best else None
+        journal.put(_next(journal, random, step, stage, bases[stage]))
+    stages = tuple(
+        StageFacts(n, STAGES[n - 1].name, "it has had its nodes", base, bases.get(n + 1))
+        for n, base in bases.items()
+    )
+    budgets = Budgets(Use(count, count), Use(count * 60.0, 0), Use(count * 10_000, 0))
+    return journal, RunFacts(
+        "made-up", "A run that was made up", START, OBJECTIVE, START + count * 60.0, budgets, stages
+    )
+
+
+def _next(journal: Journal, random: Random, step: int, stage: int, base: str | None) -> Node:
+    leaves = [node for node in journal.buggy if not journal.children(node.id)]
+    good = [node for node in journal.good if node.kind is not NodeKind.SEED]
+    name, parent = "", None
+    if step <= max(3, math.isqrt(step) // 2) or not good:
+        kind = NodeKind.DRAFT
+    elif leaves and random.random() < 0.3:
+        kind, parent = NodeKind.DEBUG, random.choice(leaves)
+    elif stage == 4 and base is not None:
+        kind, parent, name = NodeKind.ABLATION, journal[base], f"part {step}"
+        if random.random() < 0.2:
+            kind = NodeKind.SEED
+    else:
+        kind = NodeKind.HYPERPARAM if stage == 2 else NodeKind.IMPROVE
+        ranked = sorted(good, key=lambda one: one.value or 0.0)
+        parent = ranked[-1] if random.random() < 0.6 else random.choice(ranked)
+        name = random.choice(("learning rate", "batch size", "depth")) if stage == 2 else ""
+    start = parent.value if parent and parent.value else 0.6
+    value = start + random.gauss(-0.02, 0.06) * (1 - start) if random.random() < 0.7 else None
+    value = None if value is None else min(max(value, 0.05), 0.999)
+    made = node(step, kind, value, stage=stage, name=name, parent=parent.id if parent else None)
+    if value is None and random.random() < 0.3:
+        made = replace(made, status=random.choice((NodeStatus.TIMEOUT, NodeStatus.LOST)))
+    return made
+
+
+def png(width: int = 4, height: int = 4) -> bytes:
+    """Return a picture of one colour."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        checksum = struct.pack(">I", zlib.crc32(name + data))
+        return struct.pack(">I", len(data)) + name + data + checksum
+
+    rows = (b"\0" + b"\x1f\x6f\x5c" * width) * height
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+
+
+def write_run(run_dir: Path, journal: Journal, *, log_bytes: int = 300) -> None:
+    """Write the logs, workspaces and plots of a run's nodes."""
+    (run_dir / "idea.md").write_text("# Accuracy\n\nTrain a small network.\n")
+    for one in journal.nodes:
+        logs = run_dir / "logs/0-run/phase_logs" / f"node_{one.id}"
+        logs.mkdir(parents=True)
+        for phase in one.phases:
+            line = f"$ {phase.name} of {one.id}\n"
+            (logs / f"{phase.name}.log").write_text(line * (1 + log_bytes // len(line)))
+        workspace = run_dir / "workspaces" / "branches" / one.id
+        (workspace / "src").mkdir(parents=True)
+        (workspace / "src/train.py").write_text(f"# of {one.id}\n")
+        for plot in one.plots:
+            target = run_dir / plot
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(png())

@@ -1,0 +1,107 @@
+"""What workers are given to do in tests."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.command import Command, run_command
+from taskweaver.ces.environment import WORKER_MARK
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.treesearch.errors import PhasePlanError
+
+
+class Unreadable(Exception):
+    """Can be written, and not be read again."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(one + two)
+
+
+class Poison:
+    """Breaks where it is read."""
+
+    def __reduce__(self) -> Any:
+        return (explode, ())
+
+
+def explode() -> None:
+    if WORKER_MARK not in os.environ:
+        raise ValueError("poison")
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+def pid() -> int:
+    return os.getpid()
+
+
+def gpu() -> str | None:
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def end_with(code: int) -> None:
+    sys.stderr.write("these are my last words\n")
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def be_killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crash() -> None:
+    ctypes.string_at(0)
+
+
+def leave() -> None:
+    sys.exit(3)
+
+
+def fail_with(kind: str) -> None:
+    errors = {
+        "plan": PhasePlanError("a.b", "is wrong"),
+        "plain": KeyError("x"),
+        "unreadable": Unreadable("a", "b"),
+        "unwritable": ValueError(threading.Lock()),
+    }
+    raise errors[kind]
+
+
+def unwritable() -> Any:
+    return threading.Lock()
+
+
+def large(size: int) -> bytes:
+    return bytes(size)
+
+
+def hang(sign: str, word: str) -> None:
+    """Start processes, say so, and never come back."""
+    for kwargs in ({}, {"start_new_session": True}):
+        subprocess.Popen(["sleep", word], **kwargs)  # type: ignore[call-overload]
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path(sign).touch()
+    while True:
+        signal.pause()
+
+
+def hang_in_sandbox(sign: str, folder: str, word: str) -> str:
+    def say(_: bytes) -> None:
+        Path(sign).touch()
+
+    command = f"setsid sleep {word} & echo x; sleep {word}"
+    sandbox = SandboxPolicy()
+    return run_command(Command(command, Path(folder), sandbox=sandbox), on_output=say).status
+
+
+def leave_a_daemon(word: str) -> int:
+    return subprocess.Popen(["sleep", word], start_new_session=True).pid
