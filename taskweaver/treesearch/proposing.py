@@ -17,10 +17,11 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.plan import PhasePlan
 from taskweaver.treesearch.prompting import PromptFiles
+from taskweaver.treesearch.sources import all_files
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.thinking import Thinker, required_object
 from taskweaver.utils.files import write_json, write_text
-from taskweaver.utils.text import shorten
+from taskweaver.utils.text import fenced, shorten
 
 _INTRODUCTIONS = {
     NodeKind.DRAFT: "agent/parallel/tasks/draft/introduction",
@@ -147,7 +148,11 @@ class Proposer:
         return self._thinker.ask(kind.value, prompt, read, hint=HINTS[kind])
 
     def install_step(
-        self, question: Question, plan: Mapping[str, Any], progress: Mapping[str, Any]
+        self,
+        question: Question,
+        plan: Mapping[str, Any],
+        artifacts: Mapping[str, Any],
+        progress: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return the next command of the installer: ``command``, ``done`` and ``notes``.
 
@@ -159,6 +164,15 @@ class Proposer:
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
             "Task": _task(question),
+            "Phase plan": json.dumps(
+                {
+                    "download_commands_seed": artifacts.get("download", {}).get("commands", []),
+                    "compile_plan": artifacts.get("compile", {}),
+                    "run_commands": artifacts.get("run", {}).get("commands", []),
+                },
+                ensure_ascii=False,
+                indent=1,
+            ),
             "Progress": json.dumps(progress, ensure_ascii=False, indent=1, default=str),
             "Phase 0 guidance for Phase 1": json.dumps(guidance, ensure_ascii=False, indent=1),
             "Environment": environment_lines(question.environment),
@@ -196,7 +210,7 @@ def attempt_prompt(
     prompt: dict[str, Any] = {
         "Introduction": introduction,
         "Kind of attempt": f"{node.kind}{f' {node.name}' if node.name else ''}",
-        "Research idea": question.idea.text,
+        "Research idea": fenced(question.idea.text, "markdown"),
         "Evaluation metric": metric_text(question.journal),
         "Stage": f"{question.state.stage.label}: {question.state.goals}",
         "Seed": f"{node.seed} (TASKWEAVER_SEED)",
@@ -220,7 +234,7 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     """Return what a prompt shows of the attempt that is built on."""
     sections = {
         "Made from": parent.id,
-        "Code": code_of(parent),
+        "Code": code_of(parent.artifacts or {}, all_files(journal, parent)),
         "Result": f"{journal.objective.text(parent.value)} ({parent.status})",
         "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
     }
@@ -235,15 +249,17 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     return sections
 
 
-def code_of(node: Node) -> str:
-    """Return a node's code: its script, or its files and how they are built and run."""
-    artifacts = node.artifacts or {}
-    if "code" in artifacts:
-        return f"```python\n{artifacts['code']}\n```"
-    files = artifacts.get("coding", {}).get("workspace", {}).get("files", [])
-    parts = [f"{file['path']}\n```\n{file['content']}\n```" for file in files]
+def code_of(artifacts: Mapping[str, Any], files: Mapping[str, str]) -> str:
+    """Return code as prompts show it: files, and how they are built and run.
+
+    Args:
+        artifacts: What was proposed.
+        files: Text by path; of a script the one file.
+    """
+    parts = [f"{path}\n{fenced(text)}" for path, text in files.items()]
     rest = {name: artifacts[name] for name in ("compile", "run") if name in artifacts}
-    parts.append(f"```json\n{json.dumps(rest, ensure_ascii=False, indent=1)}\n```")
+    if rest:
+        parts.append(fenced(json.dumps(rest, ensure_ascii=False, indent=1), "json"))
     return shorten("\n\n".join(parts), _CODE_CHARS)
 
 
@@ -359,7 +375,7 @@ def _mapping(value: object) -> dict[str, Any]:
 def _task(question: Question) -> dict[str, Any]:
     node = question.node
     task: dict[str, Any] = {
-        "Research idea": question.idea.text,
+        "Research idea": fenced(question.idea.text, "markdown"),
         "Evaluation metric": metric_text(question.journal),
         "Stage": f"{question.state.stage.label}: {question.state.goals}",
         "Kind of attempt": node.kind.value,

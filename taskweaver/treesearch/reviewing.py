@@ -18,6 +18,7 @@ from taskweaver.treesearch.metric import Measurement
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.prompting import PromptFiles
 from taskweaver.treesearch.proposing import code_of, metric_text
+from taskweaver.treesearch.sources import all_files
 from taskweaver.treesearch.thinking import Thinker, required_object
 from taskweaver.utils.text import shorten
 
@@ -103,7 +104,7 @@ class Reviewer:
             "Introduction": introduction,
             "Evaluation metric": metric_text(journal),
             "Plan": node.plan,
-            "Code": code_of(node),
+            "Code": code_of(node.artifacts or {}, all_files(journal, node)),
             "Execution output": shorten(node.output, _OUTPUT_CHARS) or "(nothing was printed)",
             **more,
         }

@@ -25,7 +25,9 @@ from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.embedded import model_for
 from taskweaver.treesearch.engine import Changed, Engine
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.history import earlier_runs
 from taskweaver.treesearch.idea import Idea, parse_idea
+from taskweaver.treesearch.materials import read_materials
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.places import WORKSPACES, RunPlaces
 from taskweaver.treesearch.prompting import PromptFiles
@@ -33,7 +35,7 @@ from taskweaver.treesearch.runlog import RunLog
 from taskweaver.treesearch.scripts import ScriptRunner
 from taskweaver.treesearch.state import RunState, fold
 from taskweaver.treesearch.toolbox import Claims, Toolbox
-from taskweaver.treesearch.workers import Workers
+from taskweaver.treesearch.workers import Workers, gpus
 from taskweaver.utils.files import read_json, read_text, write_json, write_text
 
 ROOT = "root"
@@ -127,11 +129,17 @@ class Search:
         self.objective = self.state.journal.objective
         self.services, self.is_embedded = self._models(machine)
         self.store = self._memory() if config.has_memory else None
-        workers = self._stack.enter_context(Workers(config.workers))
+        workers = self._stack.enter_context(Workers(config.workers, gpus()))
         scripts = self._scripts() if config.is_script else None
         environment = collect_environment()
         if self.store is not None:
             self.store.ingest_environment(environment, branch_id=ROOT)
+        materials = read_materials(config.resources)
+        if self.store is not None and config.resources is not None:
+            workspaces = self.places.folder / WORKSPACES
+            self.store.mem_resources_resolve_and_refresh(
+                config.resources, workspaces, branch_id=ROOT
+            )
         self.budget = Budget(
             config.steps,
             config.time_limit_s,
@@ -153,8 +161,8 @@ class Search:
             sandbox=machine.sandbox,
             environment=environment,
             compilers=_compilers(),
-            resources="",
-            history=({}, ""),
+            materials=materials,
+            history=earlier_runs(self.places, self.idea),
             claims=Claims(self.state.journal.nodes),
             before_call=self.budget.check,
             on_phase=self._on_phase,

@@ -15,6 +15,7 @@ from taskweaver.memory.round import Round
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.proposing import code_of
+from taskweaver.treesearch.sources import own_files
 from taskweaver.utils.text import shorten
 
 _OUTPUT_CHARS = 6000
@@ -51,7 +52,7 @@ class NodeTalk:
             Attachment.create(AttachmentType.plan, node.plan or "1. carry the attempt out"),
             Attachment.create(AttachmentType.current_plan_step, "1. carry the attempt out"),
         ]
-        message = f"{node.plan}\n\n{code_of(node)}"
+        message = f"{node.plan}\n\n{code_of(node.artifacts or {}, own_files(node.artifacts))}"
         self._add(Post.create(message, "Planner", "CodeInterpreter", attachments))
 
     def ran(self, node: Node) -> None:

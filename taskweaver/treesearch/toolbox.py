@@ -12,6 +12,7 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.idea import Idea
+from taskweaver.treesearch.materials import Materials
 from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.places import RunPlaces
 from taskweaver.treesearch.prompting import PromptFiles
@@ -61,7 +62,7 @@ class Toolbox:
         sandbox: What commands may reach; None for no sandbox.
         environment: Facts about the machine.
         compilers: Names of the compilers that are there.
-        resources: What there is to use, in words.
+        materials: What there is to use beside the idea.
         history: What earlier runs found, as data and in words.
         claims: Which change each node makes.
         before_call: Called before each model call; raises when no more may be spent.
@@ -80,7 +81,7 @@ class Toolbox:
     sandbox: SandboxPolicy | None
     environment: Mapping[str, Any]
     compilers: tuple[str, ...]
-    resources: str
+    materials: Materials
     history: tuple[Mapping[str, Any], str]
     claims: Claims
     before_call: Callable[[], None]

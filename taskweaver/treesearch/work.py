@@ -67,6 +67,7 @@ class NodeWork:
         self._api = LLMApi(tools.services)
         self._future: Future[Any] | None = None
         self._is_cancelled = threading.Event()
+        self._planned: Mapping[str, Any] = {}
         parent = journal[node.parent] if node.parent else None
         self._question = Question(
             node=node,
@@ -75,7 +76,7 @@ class NodeWork:
             state=state,
             journal=journal,
             environment=tools.environment,
-            resources=tools.resources,
+            resources=tools.materials.text(),
             history=tools.history[1],
             compilers=tools.compilers,
             run_seconds=tools.config.limits.run_s,
@@ -147,7 +148,7 @@ class NodeWork:
         if node.kind is NodeKind.SEED and self._question.parent is not None:
             parent = self._question.parent
             return replace(node, plan=parent.plan, artifacts=parent.artifacts, name=parent.name)
-        plan = self._plan(proposer) if self._tools.config.has_phase0 else {}
+        plan = self._planned = self._plan(proposer) if self._tools.config.has_phase0 else {}
         self._tools.on_phase(node.id, "proposal")
         proposal = proposer.propose(self._question, plan, self._tools.claims.take)
         write_json(self._places.phase_logs / "artifacts.json", dict(proposal.artifacts))
@@ -193,13 +194,15 @@ class NodeWork:
         return scripts.run(Script(node.id, parent, code, self._places.workspace, log, node.seed))
 
     def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
-        job = self._job(node)
-        has_installer = self._tools.config.is_iterative and not self._tools.is_embedded
-        if not has_installer or node.kind is NodeKind.SEED:
+        try:
+            job = self._tools.materials.prepared(self._job(node))
+        except SearchError as error:
+            return JobResult(error=NodeError("DownloadError", str(error)))
+        if not self._has_installer(job, node):
             self._tools.on_phase(node.id, "phases")
             return self._submit(run_job, job)
         self._tools.on_phase(node.id, "download")
-        ask = partial(proposer.install_step, self._question, {})
+        ask = partial(proposer.install_step, self._question, self._planned, job.artifacts)
         run = partial(self._submit, run_download_command, job)
         first = install(job, ask, run, self._tools.config.install_steps)
         if first.error is not None:
@@ -207,6 +210,12 @@ class NodeWork:
         self._tools.on_phase(node.id, "phases")
         rest = self._submit(run_job, replace(job, phases=PHASES[1:], parent_workspace=None))
         return replace(rest, phases=first.phases + rest.phases)
+
+    def _has_installer(self, job: Job, node: Node) -> bool:
+        """Return whether the model installs step by step: where there is something to install."""
+        is_asked = self._tools.config.is_iterative and not self._tools.is_embedded
+        wanted = (job.artifacts.get("download") or {}).get("commands")
+        return is_asked and bool(wanted) and node.kind is not NodeKind.SEED
 
     def _job(self, node: Node) -> Job:
         return Job(

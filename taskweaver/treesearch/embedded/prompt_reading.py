@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-_HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
+_FENCE = re.compile(r"(`{3,})(.*)")
 _VALUES = re.compile(r"VALUES = (\{.*\})")
 _OTHER = re.compile(
     r"^- (?P<id>n\d+) (?P<kind>\w+)(?: (?P<name>\S+=\S+))?(?: of (?P<parent>n\d+))?:"
@@ -37,13 +37,21 @@ class Other:
 
 
 def sections(prompt: str) -> dict[str, str]:
-    """Return the text below each heading of the first level."""
-    marks = list(_HEADING.finditer(prompt))
-    ends = [*(mark.start() for mark in marks[1:]), len(prompt)]
-    return {
-        mark[1].strip(): prompt[mark.end() : end].strip()
-        for mark, end in zip(marks, ends, strict=True)
-    }
+    """Return the text below each heading of the first level; fenced text has no headings."""
+    found: dict[str, list[str]] = {}
+    heading, fence = "", ""
+    for line in prompt.splitlines():
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not mark[2].strip():
+            fence = ""
+        elif not fence and line.startswith("# "):
+            heading = line[2:].strip()
+            found[heading] = []
+            continue
+        found.setdefault(heading, []).append(line)
+    return {title: "\n".join(lines).strip() for title, lines in found.items()}
 
 
 def values_in(code: str) -> dict[str, Any]:
