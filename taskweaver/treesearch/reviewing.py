@@ -18,7 +18,7 @@ from taskweaver.treesearch.metric import Measurement
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.prompting import PromptFiles
 from taskweaver.treesearch.proposing import code_of, metric_text
-from taskweaver.treesearch.sources import all_files
+from taskweaver.treesearch.sources import all_files, own_files
 from taskweaver.treesearch.thinking import Thinker, required_object
 from taskweaver.utils.text import shorten
 
@@ -100,11 +100,12 @@ class Reviewer:
 
     def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
         introduction = self._prompts.text(name, with_memory=self._has_memory)
+        files = {**all_files(journal, node), **own_files(node.artifacts)}
         sections = {
             "Introduction": introduction,
             "Evaluation metric": metric_text(journal),
             "Plan": node.plan,
-            "Code": code_of(node.artifacts or {}, all_files(journal, node)),
+            "Code": code_of(node.artifacts or {}, files),
             "Execution output": shorten(node.output, _OUTPUT_CHARS) or "(nothing was printed)",
             **more,
         }
