@@ -176,7 +176,8 @@ class _Start:
         fonts = self.plan.font_lists()
         tmp = "/tmp" if is_bwrap else str(self._private_tmp(fonts))
         environment = kernel_environment(create_id("box"))
-        environment |= {"HOME": str(self.cwd), "TMPDIR": tmp, "MPLCONFIGDIR": f"{tmp}/.matplotlib"}
+        own = {"MPLCONFIGDIR": f"{tmp}/.matplotlib", "IPYTHONDIR": f"{tmp}/.ipython"}
+        environment |= {"HOME": str(self.cwd), "TMPDIR": tmp, **own}
         copies = [(path, f"{tmp}/.matplotlib/{path.name}") for path in fonts]
         if self.proxy is not None:
             copies.append((self.proxy.path, _PROXY))
