@@ -118,9 +118,21 @@ class KernelChannel:
         message: Any = self._session.send(self._shell, kind, content)
         return str(message["header"]["msg_id"])
 
-    def wait(self, waiting: _Waiting, deadline: float) -> Exchange:
-        """Receive until the reply, the death of the kernel, or the deadline."""
-        self._receive(waiting, deadline)
+    def wait(self, waiting: _Waiting, deadline: float, interruption: int | None = None) -> Exchange:
+        """Receive until the reply, the death of the kernel, or the deadline.
+
+        Args:
+            waiting: What `send` gave.
+            deadline: On the monotonic clock.
+            interruption: A file descriptor; when it can be read, that counts as the deadline.
+        """
+        if interruption is not None:
+            self._poller.register(interruption, self._zmq.POLLIN)
+        try:
+            self._receive(waiting, deadline, interruption)
+        finally:
+            if interruption is not None:
+                self._poller.unregister(interruption)
         if waiting.is_replied and not waiting.is_idle:
             waiting.exchange.ending = "reply"
             self._receive(waiting, time.monotonic() + _IDLE_WAIT_S)
@@ -135,7 +147,7 @@ class KernelChannel:
         """Close the sockets."""
         self._context.destroy(linger=0)
 
-    def _receive(self, waiting: _Waiting, deadline: float) -> None:
+    def _receive(self, waiting: _Waiting, deadline: float, interruption: int | None = None) -> None:
         """Take in what comes until the request is answered, the kernel dies, or it is time."""
         exchange = waiting.exchange
         while not (waiting.is_replied and waiting.is_idle):
@@ -148,7 +160,7 @@ class KernelChannel:
             if ready.keys() == {self._death_fd}:
                 exchange.ending = "died"
                 return
-            if not ready:
+            if not ready or interruption in ready:
                 exchange.ending = "reply" if waiting.is_replied else "deadline"
                 return
         exchange.ending = "reply"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from taskweaver.ces.footprint import Footprint
+from taskweaver.ces.hostcalls import HostFunctions
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
 Stream = Literal["stdout", "stderr"]
@@ -129,6 +130,14 @@ class Client(Protocol):
 
         Raises:
             PluginLoadFailed: If its code raises.
+        """
+        ...
+
+    def offer(self, functions: HostFunctions) -> None:
+        """Let cells call functions of this process, now and after each restart.
+
+        Raises:
+            OSError: If the socket for it cannot be made.
         """
         ...
 

@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.artifacts import accept
@@ -22,8 +22,10 @@ from taskweaver.ces.errors import (
     PluginLoadFailed,
 )
 from taskweaver.ces.footprint import Footprint, footprint
+from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.process import KernelHome, KernelProcess
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.template import Expectation, Template
@@ -32,25 +34,6 @@ _SLICE_S = 0.25
 _SECOND_INTERRUPT_S = 2.0
 _KILL_S = 5.0
 _SHUT_DOWN_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class KernelPlace:
-    """Where a kernel belongs.
-
-    Attributes:
-        env_id: Id of the environment.
-        session_id: Id of the session.
-        folder: Folder of the session.
-        cwd: Its working directory.
-        log_path: File for the process's own output.
-    """
-
-    env_id: str
-    session_id: str
-    folder: Path
-    cwd: Path
-    log_path: Path
 
 
 @dataclass(slots=True)
@@ -95,6 +78,7 @@ class Kernel:
         self._running: _Running | None = None
         self._plugins: dict[str, dict[str, Any]] = {}
         self._session_vars: dict[str, str] = {}
+        self._calls: HostCalls | None = None
         self._interrupted_at: float | None = None
         self._is_closed = False
         self.is_forked = origin is not None
@@ -124,7 +108,8 @@ class Kernel:
             running = self._ready()
             began = time.monotonic()
             payload = json.dumps({"op": "cell", "exec_id": exec_id})
-            status, exchange = self._run(running, code, payload, on_output)
+            with self._calls.answered() if self._calls else nullcontext():
+                status, exchange = self._run(running, code, payload, on_output)
             result = self._result(exec_id, code, status, exchange)
             result.duration_s = time.monotonic() - began
             if result.is_state_lost:
@@ -146,6 +131,19 @@ class Kernel:
             if error:
                 raise PluginLoadFailed(f"Plugin {name!r}: {error}")
             self._plugins[name] = operation
+
+    def offer(self, functions: HostFunctions) -> None:
+        """Let cells call functions of this process, now and after each restart.
+
+        Raises:
+            OSError: If the socket for it cannot be made.
+        """
+        with self._one_cell:
+            if self._calls is not None:
+                self._calls.close()
+            self._calls = HostCalls(self.place.calls, functions)
+            if self._running is not None:
+                self._ask(self._running, {"op": "host", "socket": str(self._calls.path)})
 
     def test_plugin(self, name: str) -> list[str]:
         """Run a plugin's own tests; return one message per failure."""
@@ -215,6 +213,8 @@ class Kernel:
             if self._running is None and starting is not None and not starting.exception():
                 self._adopt(starting.result())
             self._discard(grace_s=_SHUT_DOWN_S)
+            if self._calls is not None:
+                self._calls.close()
             self.state = "stopped"
 
     def _ready(self) -> _Running:
@@ -264,7 +264,9 @@ class Kernel:
         ids = {"env_id": self.place.env_id, "session_id": self.place.session_id}
         session: dict[str, Any] = {"op": "session", **ids}
         variables: dict[str, Any] = {"op": "variables", "values": self._session_vars}
-        for operation in (session, variables, *self._plugins.values()):
+        path = str(self._calls.path) if self._calls else ""
+        host: dict[str, Any] = {"op": "host", "socket": path}
+        for operation in (session, variables, host, *self._plugins.values()):
             self._ask(running, operation)
 
     def _ask(self, running: _Running, operation: dict[str, Any]) -> dict[str, Any]:
@@ -313,7 +315,11 @@ class Kernel:
         """Wait for the end of a cell; past the deadline interrupt, then kill."""
         is_late, interrupts = False, 1
         while True:
-            exchange = running.channel.wait(waiting, time.monotonic() + _SLICE_S)
+            questions = self._calls.waiting_fd if self._calls else None
+            exchange = running.channel.wait(waiting, time.monotonic() + _SLICE_S, questions)
+            if self._calls is not None and exchange.ending == "deadline":
+                is_open = self._interrupted_at is None
+                deadline += self._calls.settle(is_open=is_open)  # a person's time is free
             if exchange.ending == "died":
                 was_asked = self._interrupted_at is not None
                 return ("timeout" if is_late else "interrupted" if was_asked else "died"), exchange

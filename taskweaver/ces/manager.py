@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 from taskweaver.ces.box import Boxes, BoxPlan
 from taskweaver.ces.common import ExecutionResult, Manager, OutputHandler, Snapshot
 from taskweaver.ces.footprint import Footprint
-from taskweaver.ces.kernel import Kernel, KernelPlace
+from taskweaver.ces.hostcalls import HostFunctions
+from taskweaver.ces.kernel import Kernel
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import KernelProcess, start_kernel, sweep_folders
+from taskweaver.ces.process import KernelProcess, private_folder, start_kernel, sweep_folders
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.zygote import Zygote
 from taskweaver.config.known_keys import BY_NAME
@@ -51,6 +54,10 @@ class KernelClient:
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the kernel's namespace, now and after each restart."""
         self._kernel.load_plugin(name, code, config or {})
+
+    def offer(self, functions: HostFunctions) -> None:
+        """Let cells call functions of this process, now and after each restart."""
+        self._kernel.offer(functions)
 
     def test_plugin(self, name: str) -> list[str]:
         """Run a loaded plugin's own tests; return one message per failure."""
@@ -116,6 +123,7 @@ class KernelManager:
         self._zygote = Zygote(limits, env_dir / "warm.log") if has_zygote else None
         self._launcher: ThreadPoolExecutor | None = None
         self._clients: dict[str, KernelClient] = {}
+        self._calls: dict[Path, Path] = {}
 
     def initialize(self) -> None:
         """Start the launcher thread; safe to call again."""
@@ -132,7 +140,7 @@ class KernelManager:
     def _launch(self, place: KernelPlace) -> Future[KernelProcess]:
         where = (place.cwd, place.log_path)
         if self._boxes is not None:
-            return self._launching().submit(self._boxes.start, place.folder, *where)
+            return self._launching().submit(self._boxes.start, place.folder, *where, place.calls)
         if self._zygote is not None:
             return self._launching().submit(self._zygote.start, *where)
         return self._launching().submit(start_kernel, *where, self._limits)
@@ -144,6 +152,8 @@ class KernelManager:
             client.stop()
         if self._boxes is not None:
             self._boxes.close_all()
+        for folder in list(self._calls):
+            self._forget_calls(folder)
         launcher, self._launcher = self._launcher, None
         if launcher is not None:
             if self._zygote is not None:
@@ -206,7 +216,10 @@ class KernelManager:
         where = Path(cwd or folder / "cwd")
         where.mkdir(parents=True, exist_ok=True)
         log_path = folder / "kernel.log"
-        place = KernelPlace(env_id or "local", session_id, folder, where, log_path)
+        if folder not in self._calls:
+            self._calls[folder] = private_folder()
+        calls = self._calls[folder]
+        place = KernelPlace(env_id or "local", session_id, folder, where, log_path, calls)
         kernel = Kernel(place, self._limits, self._launch, origin)
         client = KernelClient(kernel, where, lambda: self._has_stopped(folder))
         self._clients[session_id] = client
@@ -215,8 +228,15 @@ class KernelManager:
     def _has_stopped(self, folder: Path) -> None:
         """End the sandbox of a session whose last kernel was stopped."""
         others = (client for client in self._clients.values() if client.folder == folder)
-        if self._boxes is not None and all(client.state == "stopped" for client in others):
-            self._boxes.close(folder)
+        if all(client.state == "stopped" for client in others):
+            if self._boxes is not None:
+                self._boxes.close(folder)
+            self._forget_calls(folder)
+
+    def _forget_calls(self, folder: Path) -> None:
+        calls = self._calls.pop(folder, None)
+        if calls is not None:
+            shutil.rmtree(calls, ignore_errors=True)
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""

@@ -32,6 +32,11 @@ FOLDER = "tw-"
 """Private folders are called this, the owner's process id, and something random."""
 
 
+def private_folder() -> Path:
+    """Make a folder that only this user can look into; `sweep_folders` finds it one day."""
+    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+
+
 _OWNED: set[int] = set()
 """Process ids that have a handle: they are ended by it. A forked one carries its parent's mark."""
 

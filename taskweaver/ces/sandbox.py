@@ -61,7 +61,7 @@ def confined(
         policy: What it may reach beside the system.
         writable: Paths of the session's own.
         command: The command.
-        copies: Files to read, and where they are inside; with bubblewrap only.
+        copies: Files and folders to read, and where they are inside; with bubblewrap only.
 
     Raises:
         SandboxUnavailable: If there is no filter of system calls for this processor.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.hostcall import call
 from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext
 from taskweaver.plugin.errors import PluginError
 
@@ -15,12 +18,14 @@ class KernelPluginContext(PluginContext):
     Attributes:
         session_vars: Variables the application set.
         lines: Log lines of the current cell: level, tag, message.
+        host: Socket where functions of the application answer; empty for none.
     """
 
     def __init__(self) -> None:
         self.session_vars: dict[str, str] = {}
         self.lines: list[tuple[str, str, str]] = []
         self.ids = ("", "")
+        self.host = ""
 
     @property
     def env_id(self) -> str:
@@ -51,6 +56,12 @@ class KernelPluginContext(PluginContext):
     def get_session_var(self, variable_name: str, default: str | None = None) -> str | None:
         """Return a variable the application set on the session."""
         return self.session_vars.get(variable_name, default)
+
+    def call_host(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a function of the application."""
+        if not self.host:
+            return super().call_host(name, arguments)
+        return call(self.host, name, arguments)
 
     def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
         """Write a line to the plugin log."""

@@ -5,6 +5,7 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 - ``cell``: ``exec_id``; the code of the request runs. Report of `report.make_report`.
 - ``session``: ``env_id``, ``session_id``, ``cwd``.
 - ``variables``: ``values`` plugins may read.
+- ``host``: ``socket``, where functions of the application answer; empty for none.
 - ``load``: ``name``, ``source``, ``config`` of a plugin. Report: ``error`` or none.
 - ``test``: ``name`` of a loaded plugin. Report: ``failures``.
 - ``snapshot``: the fields of a `Birth`; the kernel forks a template. Report: ``refused``, the
@@ -75,6 +76,7 @@ class CellKernel(IPythonKernel):
         self._operations: dict[str, Callable[[Payload], Payload]] = {
             "session": self._set_session,
             "variables": self._set_variables,
+            "host": self._set_host,
             "load": self._load,
             "test": self._test,
             "snapshot": self._snapshot,
@@ -150,6 +152,10 @@ class CellKernel(IPythonKernel):
 
     def _set_variables(self, payload: Payload) -> Payload:
         self._context.session_vars.update(payload["values"])
+        return {}
+
+    def _set_host(self, payload: Payload) -> Payload:
+        self._context.host = payload["socket"]
         return {}
 
     def _load(self, payload: Payload) -> Payload:

@@ -1,0 +1,28 @@
+"""Where a kernel belongs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPlace:
+    """Where a kernel belongs.
+
+    Attributes:
+        env_id: Id of the environment.
+        session_id: Id of the session.
+        folder: Folder of the session.
+        cwd: Its working directory.
+        log_path: File for the process's own output.
+        calls: Private folder with the sockets of the session's `HostCalls`; kernels may not write
+            there.
+    """
+
+    env_id: str
+    session_id: str
+    folder: Path
+    cwd: Path
+    log_path: Path
+    calls: Path
