@@ -146,7 +146,7 @@ class KernelProcess:
             self._handle.close()
             if self._lifeline is not None:
                 self._lifeline.close()
-            _kill_marked(self.id)
+            kill_marked(self.id)
             self._home.remove()
 
 
@@ -233,6 +233,11 @@ def sweep_folders() -> None:
             shutil.rmtree(folder, ignore_errors=True)  # another user's stays
 
 
+def mark(id_: str) -> dict[str, str]:
+    """Return the variable of the environment by which `kill_marked` finds a process."""
+    return {"TASKWEAVER_KERNEL_ID": id_}
+
+
 def _write_connection(folder: Path) -> tuple[Path, dict[str, Any]]:
     """Choose addresses: ipc sockets in the private folder, TCP where the system has none."""
     from jupyter_client.connect import write_connection_file
@@ -245,7 +250,7 @@ def _write_connection(folder: Path) -> tuple[Path, dict[str, Any]]:
     return Path(name), dict(connection)
 
 
-def _kill_marked(kernel_id: str) -> None:
+def kill_marked(kernel_id: str) -> None:
     """Kill every process whose environment carries the kernel's mark, and that nobody here owns."""
     found = []
     for process in psutil.process_iter():

@@ -29,6 +29,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.mcp.servers import MCPServers
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -96,6 +97,7 @@ def _findings(project: Path | None) -> Iterator[Finding]:
         yield from _kernel(app)
         yield _sandbox(app)
         yield from _roles(app)
+        yield from _tools(app)
 
 
 def _guarded(name: str, fix: str, look: Callable[[], Finding]) -> Finding:
@@ -197,3 +199,17 @@ def _roles(app: TaskWeaverApp) -> Iterator[Finding]:
     yield Finding("roles", "ok", ", ".join(app.roles.get_role_name_list()) or "none")
     for error in _broken(app):
         yield Finding("broken", "fail", str(error), "Correct the file, or remove it.")
+
+
+def _tools(app: TaskWeaverApp) -> Iterator[Finding]:
+    """Start the MCP servers and list their tools."""
+    servers = app.app_injector.get(MCPServers)
+    if not servers.names:
+        return
+    offer = servers.offer()
+    for name in servers.names:
+        functions = [tool.function for tool in offer.tools.values() if tool.server == name]
+        if functions:
+            yield Finding("mcp", "ok", f"{name}: {', '.join(functions)}")
+    for problem in offer.problems:
+        yield Finding("mcp", "warn", str(problem), "See docs/mcp.md.")

@@ -8,6 +8,7 @@ from taskweaver.ces.common import Client, ExecutionResult, OutputHandler
 from taskweaver.ces.errors import PluginLoadFailed
 from taskweaver.code_interpreter.report import sections
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.mcp.session_tools import SessionTools
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
 
@@ -25,6 +26,7 @@ class CodeExecutor:
         plugin_registry: PluginRegistry | None,
         logger: TelemetryLogger,
         code_prefix: str = "",
+        tools: SessionTools | None = None,
     ) -> None:
         """Take a kernel.
 
@@ -33,12 +35,15 @@ class CodeExecutor:
             plugin_registry: Plugins to load; None for none.
             logger: Where broken plugins are noted.
             code_prefix: Code that runs at the start of every cell.
+            tools: What cells may call outside the kernel; None for nothing.
         """
         self._client = client
         self._code_prefix = code_prefix
         self._registry = plugin_registry
         self._logger = logger
         self._loaded: set[str] = set()
+        self._tools = tools if tools is not None and not tools.is_empty else None
+        self._is_offered = False
         self.broken: dict[str, str] = {}
 
     @property
@@ -49,12 +54,37 @@ class CodeExecutor:
         entries = sorted(self._registry.plugins.items())
         return [entry for name, entry in entries if name not in self.broken]
 
+    @property
+    def functions(self) -> list[PluginEntry]:
+        """What cells can call: the plugins, then the tools outside the kernel.
+
+        Waits for the servers of the tools where they are still starting.
+        """
+        plugins = self.plugins
+        if self._tools is None:
+            return plugins
+        tools = self._tools.entries([entry.name for entry in plugins])
+        return [*plugins, *(entry for entry in tools if entry.name not in self.broken)]
+
+    def new_problems(self) -> list[str]:
+        """Return, once each, a sentence for what tools cannot be used."""
+        names = [entry.name for entry in self.plugins]
+        return [] if self._tools is None else self._tools.new_problems(names)
+
+    @property
+    def tools_intro(self) -> str:
+        """What a role that plans is told of the tools; empty for none."""
+        names = [entry.name for entry in self.plugins]
+        return "" if self._tools is None else self._tools.intro(names)
+
     def start(self) -> None:
-        """Start the kernel in the background."""
+        """Start the kernel, and the servers of the tools, in the background."""
+        if self._tools is not None:
+            self._tools.begin()
         self._client.start()
 
     def load_plugins(self) -> list[str]:
-        """Load the plugins that are not in the kernel yet; broken ones are noted and left out.
+        """Load the functions that are not in the kernel yet; broken ones are noted and left out.
 
         Returns:
             A sentence for each plugin that turned out to be broken now.
@@ -63,7 +93,10 @@ class CodeExecutor:
             KernelError: If the kernel cannot be started.
         """
         problems = []
-        for entry in self.plugins:
+        if self._tools is not None and not self._is_offered:
+            self._client.offer(self._tools)
+            self._is_offered = True
+        for entry in self.functions:
             if entry.name in self._loaded:
                 continue
             try:

@@ -19,6 +19,8 @@ from taskweaver.code_interpreter.code_verification import (
 from taskweaver.code_interpreter.report import sections
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.mcp.servers import MCPServers
+from taskweaver.mcp.session_tools import SessionTools
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
@@ -62,6 +64,7 @@ class CodeInterpreter(Role):
         generator: CodeGenerator,
         client: Client,
         plugin_registry: PluginRegistry,
+        mcp_servers: MCPServers,
         role_entry: RoleEntry,
     ) -> None:
         super().__init__(config, logger, tracing, event_emitter, role_entry)
@@ -72,11 +75,23 @@ class CodeInterpreter(Role):
             generator.set_policy(policy_text(config.policy))
         registry = plugin_registry if generator.config.load_plugin else None
         self._asked = ""
-        self.executor = CodeExecutor(client, registry, logger, config.code_prefix)
+        confirmations, limit_s = event_emitter.confirmations, config.confirmation_timeout_s
+        self._tools = SessionTools(mcp_servers, confirmations, limit_s)
+        self.executor = CodeExecutor(client, registry, logger, config.code_prefix, self._tools)
 
     def meet(self, peers: Mapping[str, Role]) -> None:  # noqa: ARG002 - it needs no peers
         """Start the kernel behind whatever comes next."""
         self.executor.start()
+
+    def get_intro(self) -> str:
+        """Return what the Planner is told about this role: the tools its code can call, too.
+
+        What cannot be used of them is told to the user, once.
+        """
+        for problem in self.executor.new_problems():
+            self.logger.warning(problem)
+            self.event_emitter.warn(problem)
+        return "\n".join(filter(None, [super().get_intro(), self.executor.tools_intro]))
 
     def update_session_var(self, session_var: Mapping[str, str]) -> None:
         """Set variables plugins read."""
@@ -112,10 +127,10 @@ class CodeInterpreter(Role):
             raise RoleError(self.alias, "nobody gave it a task in this round.")
         may_retry = tries < self.interpreter_config.max_retry_count
         with self.event_emitter.post(self.alias) as proxy:
-            for problem in self.executor.load_plugins():
+            for problem in (*self.executor.load_plugins(), *self.executor.new_problems()):
                 self.event_emitter.warn(problem)
             proxy.update_status("writing code")
-            match self.generator.read(memory, view, self.executor.plugins, proxy):
+            match self.generator.read(memory, view, self.executor.functions, proxy):
                 case Unreadable(problem, raw):
                     self.logger.warning(f"the code model's reply cannot be used: {problem}")
                     if may_retry:
@@ -173,6 +188,7 @@ class CodeInterpreter(Role):
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")
+        self._tools.post_id = proxy.post.id
         result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
         self._attach(proxy, result)
         if result.is_success or not may_retry or result.status == "interrupted":

@@ -45,6 +45,7 @@ _TITLES = {
     "recepta": "Recepta",
     "document_retriever": "The DocumentRetriever",
     "web_search": "The WebSearch",
+    "mcp": "Tools of MCP servers",
     "experience": "Experiences",
     "memory": "Branched memory",
     "plugin": "Plugins",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from taskweaver.config.execution_keys import EXECUTION_KEYS
 from taskweaver.config.key import Key, KeyType, enum
 from taskweaver.config.memory_keys import MEMORY_KEYS
-from taskweaver.config.role_keys import ROLE_KEYS
+from taskweaver.config.role_keys import MCP_KEYS, ROLE_KEYS
 
 __all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
 
@@ -318,6 +318,7 @@ KEYS: tuple[Key, ...] = (
         "Alias of the model that summarises; empty takes the role's.",
     ),
     *ROLE_KEYS,
+    *MCP_KEYS,
     *MEMORY_KEYS,
     *EXECUTION_KEYS,
     # Logs

@@ -6,6 +6,16 @@ from taskweaver.config.key import Key, enum
 
 EXT_ROLES = ("echo", "recepta", "document_retriever", "web_search")
 
+MCP_KEYS: tuple[Key, ...] = (
+    Key(
+        "mcp.servers",
+        "dict",
+        {},
+        "MCP servers by name, whose tools code can call: `command`, `args`, `env`, `cwd` of a "
+        "program or `url`, `headers` of an address; `confirm`, `tools`, `timeout_s`; see mcp.md.",
+    ),
+)
+
 ROLE_KEYS: tuple[Key, ...] = (
     Key("echo.decorator", "str", "", "Text before and after what the Echo repeats."),
     Key("recepta.decorator", "str", "", "Text before and after Recepta's acknowledgement."),
