@@ -26,6 +26,7 @@ Examples:
   echo "how many rows has my.csv?" | taskweaver
   taskweaver -p sales --resume            go on where you left
   taskweaver -p sales doctor              say what works here
+  taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
   taskweaver memory tree memory.sqlite    look into a branched memory
 
 \b
@@ -178,6 +179,16 @@ def doctor(project: Path | None, *, as_json: bool) -> None:
     from taskweaver.cli.doctor import examine
 
     sys.exit(examine(project, as_json=as_json))
+
+
+@commands.command()
+@click.pass_obj
+def mcp(project: Path | None) -> None:
+    """Serve the project to other programs as an MCP server, on standard input and output."""
+    _require_folder(project)
+    from taskweaver.cli.serve import serve
+
+    serve(project)
 
 
 commands.add_command(memory)

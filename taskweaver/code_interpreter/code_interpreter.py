@@ -143,14 +143,39 @@ class CodeInterpreter(Role):
                     return proxy.end()
                 case Cell(code):
                     earlier = [cell.code for cell in successful_cells(view.rounds)]
-                    refused = self._verify(proxy, code, earlier)
-                    if refused:
-                        return self._refuse(proxy, task, refused, may_retry=may_retry)
-                    if not self._is_allowed(proxy, code, earlier):
-                        proxy.update_message(self.generator.prompt.text("declined"))
-                        proxy.update_send_to(task.send_from)
-                        return proxy.end()
-                    return self._run(proxy, task, code, may_retry=may_retry)
+                    return self._check(proxy, task, code, earlier, may_retry=may_retry)
+
+    def run(self, task: Post) -> Post:
+        """Run the code that is the message of a post, as a model's would be, and report.
+
+        Raises:
+            KernelError: If the kernel cannot be started.
+        """
+        with self.event_emitter.post(self.alias) as proxy:
+            for problem in (*self.executor.load_plugins(), *self.executor.new_problems()):
+                self.event_emitter.warn(problem)
+            proxy.update_attachment("python", AttachmentType.reply_type)
+            proxy.update_attachment(task.message, AttachmentType.reply_content)
+            return self._check(proxy, task, task.message, [], may_retry=False)
+
+    def _check(
+        self,
+        proxy: PostEventProxy,
+        task: Post,
+        code: str,
+        earlier: Sequence[str],
+        *,
+        may_retry: bool,
+    ) -> Post:
+        """Run a cell if the policy, and a person, allow it."""
+        refused = self._verify(proxy, code, earlier)
+        if refused:
+            return self._refuse(proxy, task, refused, may_retry=may_retry)
+        if not self._is_allowed(proxy, code, earlier):
+            proxy.update_message(self.generator.prompt.text("declined"))
+            proxy.update_send_to(task.send_from)
+            return proxy.end()
+        return self._run(proxy, task, code, may_retry=may_retry)
 
     def _verify(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> list[str]:
         """Return what the policy does not allow in a cell."""

@@ -168,20 +168,12 @@ def test_a_person_allows_each_call_or_all_of_a_tool(tmp_path: Path) -> None:
     cells = (create, f"{create}\n", create, create, "ex_greet('Ada')", "ex_add(1)")
     servers = {"ex": server(confirm=["create-file", "greet"], cwd=str(tmp_path))}
     rounds, _, listener = ask(tmp_path, servers, *cells, handler=person)
-    assert [sorted(request.kinds) for request in person.requests] == [
-        ["tool ex_create_file"], ["tool ex_create_file"], ["tool ex_create_file"], ["tool ex_greet"],
-    ]  # fmt: skip
+    asked = [kind for request in person.requests for kind in request.kinds]
+    assert asked == [*["tool ex_create_file"] * 3, "tool ex_greet"]
     assert person.requests[0].content == "ex_create_file(path='made')"
     assert person.requests[0].post_id == rounds[0].post_list[-1].id
     refused = "the user did not allow this call. Do not repeat it."
-    assert [refused in said(round_) for round_ in rounds] == [
-        False,
-        True,
-        False,
-        False,
-        True,
-        False,
-    ]
+    assert [n for n, round_ in enumerate(rounds) if refused in said(round_)] == [1, 4]
     assert listener.messages(PostEventType.post_confirmation_response) == [
         "yes", "no", "always", "no",
     ]  # fmt: skip
