@@ -105,7 +105,11 @@ class CodeInterpreter(Role):
         """
         problems = self.executor.load_plugins()
         for done, cell in enumerate(cells, start=1):
-            result = self.executor.execute_code(cell.post_id, cell.code)
+            self._tools.is_rebuilding = True
+            try:
+                result = self.executor.execute_code(cell.post_id, cell.code)
+            finally:
+                self._tools.is_rebuilding = False
             if not result.is_success:
                 first = cell.code.strip().partition("\n")[0]
                 failed = f"cell {done} of {len(cells)} (`{first}`) failed again"

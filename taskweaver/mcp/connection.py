@@ -224,7 +224,10 @@ async def _tools_of(client: Any) -> list[RawTool]:
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
             about = tool.description or tool.title or ""
-            found.append(RawTool(tool.name, about, tool.input_schema, tool.output_schema))
+            hints = tool.annotations
+            is_read_only = hints is not None and bool(hints.read_only_hint)
+            schemas = (tool.input_schema, tool.output_schema)
+            found.append(RawTool(tool.name, about, *schemas, is_read_only))
         cursor = page.next_cursor
         if not cursor or not page.tools:
             break

@@ -22,6 +22,8 @@ class SessionTools:
 
     Attributes:
         post_id: The post whose code is running, for questions to the user.
+        is_rebuilding: Whether cells run that ran before. What they call, and may change something,
+            is then asked about, whatever the configuration: it would happen twice.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class SessionTools:
         self._timeout_s = confirmation_timeout_s
         self._told: set[str] = set()
         self.post_id = ""
+        self.is_rebuilding = False
 
     @property
     def is_empty(self) -> bool:
@@ -77,7 +80,8 @@ class SessionTools:
         tool = self._tool(name)
         if tool is None:
             return "there is no such tool."
-        if not tool.is_confirmed:
+        is_repeated = self.is_rebuilding and not tool.is_read_only
+        if not tool.is_confirmed and not is_repeated:
             return ""
         given = ", ".join(
             f"{key}={shorten(repr(value), _MAX_ARGUMENT_CHARS)}" for key, value in arguments.items()

@@ -39,6 +39,7 @@ class RawTool:
     description: str
     schema: Mapping[str, Any]
     output_schema: Mapping[str, Any] | None
+    is_read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Tool:
         schema: JSON schema of its arguments.
         is_wrapped: Whether its value comes as the only field, ``result``, of an object.
         is_confirmed: Whether a person is asked before each call.
+        is_read_only: Whether its server says that it changes nothing.
         entry: The function.
     """
 
@@ -59,6 +61,7 @@ class Tool:
     schema: Mapping[str, Any]
     is_wrapped: bool
     is_confirmed: bool
+    is_read_only: bool
     entry: PluginEntry
 
     @property
@@ -124,7 +127,9 @@ def _tool(config: ServerConfig, raw: RawTool, name: str) -> Tool:
         name, _IMPL, spec, {**call, "about": f"{about}\n\n{spec.format_prompt()}"}, folder=_FOLDER
     )
     is_confirmed = config.confirm is None or raw.name in config.confirm
-    return Tool(config.name, raw.name, raw.schema, is_wrapped, is_confirmed, entry)
+    return Tool(
+        config.name, raw.name, raw.schema, is_wrapped, is_confirmed, raw.is_read_only, entry
+    )
 
 
 def _returned(output: Mapping[str, Any]) -> str:

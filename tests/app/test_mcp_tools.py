@@ -218,3 +218,19 @@ def test_a_wrong_configuration_is_told_at_start(tmp_path: Path) -> None:
     result = CliRunner().invoke(commands, ["-p", str(project), "-m", "hi"])
     assert result.exit_code == 2
     assert "mcp.servers.ex: needs either `command` or `url`." in result.output
+
+
+def test_a_resumed_session_does_not_change_anything_twice(tmp_path: Path) -> None:
+    script = Script([code_reply("a = ex_greet('Ada')"), code_reply("b = ex_add(1)")])
+    config = ALONE | {"mcp.servers": {"ex": server()}}
+    project = make_project(tmp_path / "p")
+    with TaskWeaverApp(project, model=script, config=config) as app:
+        session = app.get_session()
+        rounds = [session.send_message("go") for _ in range(2)]
+        assert [round_.state for round_ in rounds] == ["finished", "finished"]
+    with TaskWeaverApp(project, model=Script([]), config=config) as app:
+        session = app.resume_session()
+        (problem,) = session.rebuild()
+        assert "b = ex_add(1)" in problem
+        assert "the user did not allow this call" in problem
+        assert "kind greetings" in said(session.run_code("a"))

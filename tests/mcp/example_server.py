@@ -16,6 +16,7 @@ from typing import Any, Literal
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Image
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
 
 server = MCPServer("example")
 DOT = base64.b64decode(
@@ -29,7 +30,7 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 
-@server.tool()
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def greet(name: str, tone: Literal["kind", "rude"] = "kind") -> str:
     """Greet somebody.
 
