@@ -24,12 +24,12 @@ from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.blocks import format_seconds
 from taskweaver.console.surface import is_plain
+from taskweaver.console.text import safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.mcp.servers import MCPServers
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -203,7 +203,7 @@ def _roles(app: TaskWeaverApp) -> Iterator[Finding]:
 
 def _tools(app: TaskWeaverApp) -> Iterator[Finding]:
     """Start the MCP servers and list their tools."""
-    servers = app.app_injector.get(MCPServers)
+    servers = app.mcp_servers
     if not servers.names:
         return
     offer = servers.offer()
@@ -212,4 +212,4 @@ def _tools(app: TaskWeaverApp) -> Iterator[Finding]:
         if functions:
             yield Finding("mcp", "ok", f"{name}: {', '.join(functions)}")
     for problem in offer.problems:
-        yield Finding("mcp", "warn", str(problem), "See docs/mcp.md.")
+        yield Finding("mcp", "warn", safe(str(problem)), "See docs/mcp.md.")

@@ -20,7 +20,7 @@ from taskweaver.console.branching import (
 )
 from taskweaver.console.chat import Chat
 from taskweaver.console.surface import LiveSurface
-from taskweaver.console.text import counted, display_path, head, mebibytes
+from taskweaver.console.text import counted, display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.export import export
 from taskweaver.session.session import Session
@@ -190,12 +190,14 @@ def _info(chat: Chat, _: str) -> None:
 
 
 def _plugins(chat: Chat, _: str) -> None:
-    registry = chat.app.plugins
+    registry, offer = chat.app.plugins, chat.app.mcp_servers.offer()
+    tools = {name: tool.entry for name, tool in offer.tools.items()}
     rows = [
-        (name, head(entry.spec.description, 2, 200).replace("\n", " "))
-        for name, entry in sorted(registry.plugins.items())
+        (name, safe(head(entry.spec.description, 2, 200).replace("\n", " ")))
+        for name, entry in sorted((tools | registry.plugins).items())
     ]
     rows += [(name, f"broken: {error}") for name, error in sorted(registry.broken.items())]
+    rows += [(problem.server, safe(problem.problem)) for problem in offer.problems]
     chat.surface.show(Facts(tuple(rows)) if rows else Note("This project has no plugins."))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces import sandbox
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.cli.main import commands
+from taskweaver.console.asking import TerminalConfirmation
+from taskweaver.console.surface import PlainSurface
 from taskweaver.mcp import servers as mcp_servers
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
@@ -234,3 +238,53 @@ def test_a_resumed_session_does_not_change_anything_twice(tmp_path: Path) -> Non
         assert "b = ex_add(1)" in problem
         assert "the user did not allow this call" in problem
         assert "kind greetings" in said(session.run_code("a"))
+
+
+HOSTILE = """
+import os, socket
+host, said = ex_add.ctx.host, []
+def attempt(name, arguments):
+    try: ex_add.ctx.call_host(name, arguments)
+    except Exception as error: said.append(str(error))
+attempt("nothing", {})
+attempt("ex_greet", {"name": "Ada"})
+attempt("ex_add", {"a": "__import__('os')"})
+attempt("add", {"a": 1})
+for act in (os.unlink, os.rmdir, lambda path: os.rename(path, path + "2")):
+    try: act(host); said.append("done")
+    except OSError as error: said.append(error.strerror)
+said
+"""
+
+
+@pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
+def test_code_gets_at_nothing_but_what_is_offered(tmp_path: Path) -> None:
+    servers = {"ex": server(tools=["add"])}
+    config = {"execution.sandbox": "bwrap"}
+    rounds, _, _ = ask(tmp_path, servers, HOSTILE, "ex_add(1)", **config)
+    told = said(rounds[0])
+    assert "nothing: there is no such tool." in told
+    assert "ex_greet: there is no such tool." in told
+    assert "is not of type" in told
+    assert "add: there is no such tool." in told
+    assert told.count("Read-only file system") >= 2
+    assert "'done'" not in told
+    assert rounds[1].state == "finished"
+    assert [t.name for t in threading.enumerate() if t.name in {"mcp-servers", "host-calls"}] == []
+
+
+def test_the_console_lists_tools_and_shows_what_a_call_would_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"mcp.servers": {"ex": server(tools=["add"])}, "llm.api_type": "offline"}
+    project = make_project(tmp_path / "p", config)
+    result = CliRunner().invoke(commands, ["-p", str(project), "-m", "/plugins"])
+    assert "ex_add" in result.output
+    assert "Add two numbers." in result.output
+    screen = io.StringIO()
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    request = ConfirmationRequest(frozenset({"tool ex_add"}), "ex_add(a=1)")
+    asking = TerminalConfirmation(PlainSurface(screen))
+    assert asking.request_confirmation(request, 5) is Confirmation.yes
+    assert "ex_add(a=1)" in screen.getvalue()
+    assert "Run this (tool ex_add)?" in screen.getvalue()
