@@ -25,7 +25,7 @@ from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 from taskweaver.module.events import PostEventType, RoundEventType
 
 pytest.importorskip("mcp")
-EXAMPLE = str(Path(__file__).parents[1] / "mcp" / "example_server.py")
+EXAMPLE = str(Path(__file__).parents[1] / "mcp_" / "example_server.py")
 ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
 
 
