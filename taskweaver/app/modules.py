@@ -27,6 +27,8 @@ from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.workplace import Workplace
+from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.parts import SessionMetadata
 
 ModelFunction = Callable[[Sequence[ChatMessage]], str | Iterator[str]]
@@ -164,6 +166,11 @@ class BranchModule(Module):
     def metadata(self) -> SessionMetadata:
         """Where the branch lives."""
         return self._metadata
+
+    @provider
+    def workplace(self, config: AppSessionConfig) -> Workplace:
+        """Where roles find files."""
+        return Workplace(self._metadata.execution_cwd, config.data_dir)
 
     @provider
     def memory(self) -> Memory:

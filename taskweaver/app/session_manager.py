@@ -150,6 +150,10 @@ class SessionManager:
     def close(self) -> None:
         """Stop every session, and hand out no more."""
         self._is_closed = True
+        self.stop_all_sessions()
+
+    def stop_all_sessions(self) -> None:
+        """Stop every session; others may be opened."""
         for session_id in self.session_store.list_all_session_ids():
             self.stop_session(session_id)
 
@@ -205,8 +209,6 @@ class SessionManager:
                 ", ".join(names) or "(none)",
                 "session.roles without `planner` must name exactly one role.",
             )
-        if sum(name.startswith("code_interpreter") for name in names) > 1:
-            raise RoleError(", ".join(names), "a session has one code interpreter at most.")
         registry = child.get(RoleRegistry)
         entries = [registry.get(name) for name in sorted(names, key=_LEADER.__ne__)]
         return {entry.alias: self._role(child, registry, entry) for entry in entries}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -86,6 +86,38 @@ class ExecutionResult:
         return (self.error or self.status).strip().rpartition("\n")[2]
 
 
+@dataclass(frozen=True, slots=True)
+class PluginCode:
+    """A plugin as a kernel loads it.
+
+    Attributes:
+        name: Name it is called by.
+        source: Its code.
+        config: Its configuration.
+        file: The file the code is from; empty for none.
+        helpers: Digest of the files beside it that it imports; a change loads it again.
+    """
+
+    name: str
+    source: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
+    helpers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginTestResult:
+    """What came of a test that came with a plugin.
+
+    Attributes:
+        name: Name of the test.
+        failure: Why it failed; empty if it did not.
+    """
+
+    name: str
+    failure: str
+
+
 class Snapshot(Protocol):
     """The state of a kernel at one moment, from which others start. Close it."""
 
@@ -136,13 +168,31 @@ class Client(Protocol):
     def offer(self, functions: HostFunctions) -> None:
         """Let cells call functions of this process, now and after each restart.
 
+        What was offered before is replaced.
+
         Raises:
             OSError: If the socket for it cannot be made.
         """
         ...
 
-    def test_plugin(self, name: str) -> list[str]:
-        """Run a loaded plugin's own tests; return one message per failure."""
+    def load_plugins(
+        self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
+    ) -> dict[str, str]:
+        """Load plugins in one request, and remove others, now and after each restart.
+
+        One that is there as it is is not loaded again; one that has changed takes its place.
+
+        Args:
+            plugins: The plugins.
+            removed: Names of those to remove.
+
+        Returns:
+            Why a plugin was left out, by its name.
+        """
+        ...
+
+    def test_plugin(self, name: str) -> list[PluginTestResult]:
+        """Run the tests that came with a loaded plugin; return what came of each."""
         ...
 
     def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:

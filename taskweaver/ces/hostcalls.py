@@ -71,6 +71,7 @@ class HostCalls:
     """Answers the calls of one kernel, in a thread of its own. Close it.
 
     Attributes:
+        functions: What may be called; changed between cells only.
         path: The socket it listens on.
         waiting_fd: Can be read when a call waits for `settle`.
     """
@@ -85,7 +86,7 @@ class HostCalls:
         Raises:
             OSError: If the socket cannot be made.
         """
-        self._functions = functions
+        self.functions = functions
         self._questions: SimpleQueue[_Question] = SimpleQueue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_answered = False
@@ -127,7 +128,7 @@ class HostCalls:
             refusal = "it was not allowed."
             try:
                 if is_open:
-                    refusal = self._functions.permit(question.name, question.arguments)
+                    refusal = self.functions.permit(question.name, question.arguments)
             finally:
                 question.answer.set_result(refusal)
         return time.monotonic() - since
@@ -248,4 +249,4 @@ class HostCalls:
         refusal = await asyncio.wrap_future(question.answer)
         if refusal:
             raise _Refused(refusal)
-        return await asyncio.wrap_future(self._functions.call(name, arguments))
+        return await asyncio.wrap_future(self.functions.call(name, arguments))

@@ -5,28 +5,34 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from taskweaver.ces.artifacts import accept
-from taskweaver.ces.channel import Exchange, KernelChannel
-from taskweaver.ces.common import CellStatus, ExecutionResult, OutputHandler
+from taskweaver.ces.channel import Exchange
+from taskweaver.ces.common import (
+    CellStatus,
+    ExecutionResult,
+    OutputHandler,
+    PluginCode,
+    PluginTestResult,
+)
 from taskweaver.ces.errors import (
     ForkRefused,
     KernelClosed,
     KernelError,
     KernelStartFailed,
-    PluginLoadFailed,
 )
 from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.outcome import report_of, result_of, status_of
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.process import KernelHome, KernelProcess
+from taskweaver.ces.running import RunningKernel
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.template import Expectation, Template
 
@@ -34,12 +40,9 @@ _SLICE_S = 0.25
 _SECOND_INTERRUPT_S = 2.0
 _KILL_S = 5.0
 _SHUT_DOWN_S = 2.0
-
-
-@dataclass(slots=True)
-class _Running:
-    process: KernelProcess
-    channel: KernelChannel
+_LOAD_S, _LOAD_GRACE_S = 30.0, 5.0
+_MOST_TESTS = 100
+_ENDED = "it ended the Python session, which was restarted: all variables are gone"
 
 
 class Kernel:
@@ -75,8 +78,9 @@ class Kernel:
         self._one_cell = threading.RLock()
         self._starting: Future[KernelProcess] | None = None
         self._starting_lock = threading.Lock()
-        self._running: _Running | None = None
-        self._plugins: dict[str, dict[str, Any]] = {}
+        self._running: RunningKernel | None = None
+        self._plugins: dict[str, PluginCode] = {}
+        self._lost_plugins: dict[str, str] = {}
         self._session_vars: dict[str, str] = {}
         self._calls: HostCalls | None = None
         self._interrupted_at: float | None = None
@@ -116,40 +120,68 @@ class Kernel:
                 self._discard()
             return result
 
-    def load_plugin(self, name: str, source: str, config: Mapping[str, Any]) -> None:
-        """Load a plugin now and after each restart.
-
-        Raises:
-            PluginLoadFailed: If its code raises; it is not loaded again then.
-        """
-        with self._one_cell:
-            operation = {"op": "load", "name": name, "source": source, "config": dict(config)}
-            running = self._ready()
-            if self._plugins.get(name) == operation:
-                return  # it came with the fork, with its state
-            error = self._ask(running, operation).get("error")
-            if error:
-                raise PluginLoadFailed(f"Plugin {name!r}: {error}")
-            self._plugins[name] = operation
-
     def offer(self, functions: HostFunctions) -> None:
-        """Let cells call functions of this process, now and after each restart.
-
-        Raises:
-            OSError: If the socket for it cannot be made.
-        """
+        """Let cells call functions of this process, now and after each restart; see `Client`."""
         with self._one_cell:
             if self._calls is not None:
-                self._calls.close()
+                self._calls.functions = functions
+                return
             self._calls = HostCalls(self.place.calls, functions)
             if self._running is not None:
                 self._ask(self._running, {"op": "host", "socket": str(self._calls.path)})
 
-    def test_plugin(self, name: str) -> list[str]:
-        """Run a plugin's own tests; return one message per failure."""
+    def load_plugins(self, plugins: Iterable[PluginCode], removed: Iterable[str]) -> dict[str, str]:
+        """Load plugins, and remove others, now and after each restart; see `Client`."""
         with self._one_cell:
-            report = self._ask(self._ready(), {"op": "test", "name": name})
-            return [str(failure) for failure in report.get("failures", [])]
+            self._ready()
+            gone = list(removed)
+            new = [plugin for plugin in plugins if self._plugins.get(plugin.name) != plugin]
+            for name in [*gone, *(plugin.name for plugin in new)]:
+                self._plugins.pop(name, None)
+            return self._load(new, gone) if new or gone else {}
+
+    def _load(self, new: Sequence[PluginCode], gone: Sequence[str]) -> dict[str, str]:
+        """Load plugins in one request; return what is wrong with those that are left out."""
+        problems = self._ask_to_load(self._ready(), new, gone)
+        return self._load_each(new) if problems is None else problems
+
+    def _load_each(self, new: Sequence[PluginCode]) -> dict[str, str]:
+        """Load plugins of which one ended the kernel; each alone shows which."""
+        problems: dict[str, str] = {}
+        for plugin in new:
+            alone = self._ask_to_load(self._ready(), [plugin], [])
+            problems |= {plugin.name: _ENDED} if alone is None else alone
+        return problems
+
+    def _ask_to_load(
+        self, running: RunningKernel, new: Sequence[PluginCode], gone: Sequence[str]
+    ) -> dict[str, str] | None:
+        """Have the kernel load plugins; None if it ended over it."""
+        limit_s = min(_LOAD_S, self._limits.cell_timeout_s)
+        operation = {
+            "op": "load",
+            "plugins": [asdict(plugin) for plugin in new],
+            "removed": list(gone),
+            "limit_s": limit_s,
+        }
+        # What is not plain data in a configuration, such as a date in YAML, goes as text.
+        payload = json.dumps(operation, default=str)
+        _, exchange = self._run(running, "", payload, None, limit_s * len(new) + _LOAD_GRACE_S)
+        report = report_of(exchange)
+        if exchange.ending != "reply" or "problems" not in report:
+            self._discard()
+            return None
+        problems = {str(name): str(problem) for name, problem in report["problems"].items()}
+        self._plugins |= {plugin.name: plugin for plugin in new if plugin.name not in problems}
+        return problems
+
+    def test_plugin(self, name: str) -> list[PluginTestResult]:
+        """Run the tests that came with a plugin."""
+        with self._one_cell:
+            limit_s = self._limits.cell_timeout_s
+            operation = {"op": "test", "name": name, "limit_s": limit_s}
+            report = self._ask(self._ready(), operation, _MOST_TESTS * limit_s)
+            return [PluginTestResult(str(a), str(b)) for a, b in report.get("results", [])]
 
     def update_session_vars(self, values: Mapping[str, str]) -> None:
         """Set variables plugins read, now or when the kernel starts."""
@@ -184,7 +216,7 @@ class Kernel:
         self._plugins = dict(origin.plugins)
         self._session_vars = dict(origin.session_vars)
         try:
-            self._greet(self._adopt(process))
+            self._adopt(process).greet(self._limits.start_timeout_s)
         except BaseException:
             self._discard()
             raise
@@ -217,76 +249,73 @@ class Kernel:
                 self._calls.close()
             self.state = "stopped"
 
-    def _ready(self) -> _Running:
+    def _ready(self) -> RunningKernel:
         """Return the kernel, started and prepared."""
-        if self._is_closed:
-            raise KernelClosed("The kernel was stopped.", "Start another session.")
-        if self._running is not None and not self._running.process.is_alive:
-            self._discard()
-        if self._running is not None:
-            return self._running
+        while True:
+            if self._is_closed:
+                raise KernelClosed("The kernel was stopped.", "Start another session.")
+            if self._running is not None and not self._running.process.is_alive:
+                self._discard()
+            if self._running is not None:
+                return self._running
+            try:
+                running = self._adopt(self._launched())
+                running.greet(self._limits.start_timeout_s)
+                self._prepare(running)
+            except BaseException:
+                self._discard()
+                raise
+
+    def _launched(self) -> KernelProcess:
         try:
-            process = self._launch().result()
+            return self._launch().result()
         except KernelError:
             self._starting = None
             raise
         except OSError as error:
             self._starting = None
             raise KernelStartFailed(f"The kernel cannot be started: {error}.") from error
-        running = self._adopt(process)
-        try:
-            self._greet(running)
-            self._prepare(running)
-        except BaseException:
-            self._discard()
-            raise
-        return running
 
-    def _adopt(self, process: KernelProcess) -> _Running:
-        channel = KernelChannel(process.connection, process.death_fd)
-        self._running = _Running(process, channel)
+    def _adopt(self, process: KernelProcess) -> RunningKernel:
+        self._running = RunningKernel.of(process)
         return self._running
 
-    def _greet(self, running: _Running) -> None:
-        limit_s = self._limits.start_timeout_s
-        ending = running.channel.greet(limit_s)
-        if ending == "reply":
-            return
-        log = running.process.log_path
-        if ending == "died":
-            reason = f"its process ended ({running.process.exit_text()})"
-        else:
-            reason = f"it did not answer within {limit_s:g} s (execution.start_timeout_s)"
-        raise KernelStartFailed(f"The kernel did not start: {reason}.", f"Its log is {log}.")
-
-    def _prepare(self, running: _Running) -> None:
+    def _prepare(self, running: RunningKernel) -> None:
         """Bring a fresh kernel to the state a restart must not lose."""
         ids = {"env_id": self.place.env_id, "session_id": self.place.session_id}
-        session: dict[str, Any] = {"op": "session", **ids}
-        variables: dict[str, Any] = {"op": "variables", "values": self._session_vars}
-        path = str(self._calls.path) if self._calls else ""
-        host: dict[str, Any] = {"op": "host", "socket": path}
-        for operation in (session, variables, host, *self._plugins.values()):
-            self._ask(running, operation)
+        self._ask(running, {"op": "session", **ids})
+        self._ask(running, {"op": "variables", "values": self._session_vars})
+        if self._calls is not None:
+            self._ask(running, {"op": "host", "socket": str(self._calls.path)})
+        kept, self._plugins = self._plugins, {}
+        if kept:
+            again = list(kept.values())
+            problems = self._ask_to_load(running, again, [])
+            self._lost_plugins |= self._load_each(again) if problems is None else problems
 
-    def _ask(self, running: _Running, operation: dict[str, Any]) -> dict[str, Any]:
+    def _ask(
+        self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
+    ) -> dict[str, Any]:
         """Have the kernel's own side do something; return its report."""
-        status, exchange = self._run(running, "", json.dumps(operation), None)
+        status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
         if status == "ok":
-            return _report(exchange)
+            return report_of(exchange)
         self._discard()
         what = f"The kernel did not do `{operation['op']}` ({status})."
-        if operation["op"] == "load":
-            raise PluginLoadFailed(f"Plugin {operation['name']!r} stopped the kernel: {status}.")
         raise KernelStartFailed(what, f"Its log is {self.place.log_path}.")
 
     def _run(
-        self, running: _Running, code: str, payload: str, on_output: OutputHandler | None
+        self,
+        running: RunningKernel,
+        code: str,
+        payload: str,
+        on_output: OutputHandler | None,
+        limit_s: float | None = None,
     ) -> tuple[CellStatus, Exchange]:
         self._interrupted_at = None
         self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
-        deadline = time.monotonic() + self._limits.cell_timeout_s
+        deadline = time.monotonic() + (limit_s or self._limits.cell_timeout_s)
         try:
             return self._wait(running, waiting, deadline)
         except BaseException:
@@ -297,7 +326,7 @@ class Kernel:
         finally:
             self.state = "stopped" if self._is_closed else "ready"
 
-    def _give_up(self, running: _Running, waiting: Any, deadline: float) -> None:
+    def _give_up(self, running: RunningKernel, waiting: Any, deadline: float) -> None:
         """Interrupt a cell and wait for its end; end the kernel if that is interrupted too."""
         self._interrupted_at = time.monotonic()
         running.process.interrupt()
@@ -310,7 +339,7 @@ class Kernel:
             self._discard()
 
     def _wait(
-        self, running: _Running, waiting: Any, deadline: float
+        self, running: RunningKernel, waiting: Any, deadline: float
     ) -> tuple[CellStatus, Exchange]:
         """Wait for the end of a cell; past the deadline interrupt, then kill."""
         is_late, interrupts = False, 1
@@ -324,7 +353,7 @@ class Kernel:
                 was_asked = self._interrupted_at is not None
                 return ("timeout" if is_late else "interrupted" if was_asked else "died"), exchange
             if exchange.ending == "reply":
-                status = _status(exchange, was_interrupted=self._interrupted_at is not None)
+                status = status_of(exchange, was_interrupted=self._interrupted_at is not None)
                 return ("timeout" if is_late else status), exchange
             now = time.monotonic()
             if self._interrupted_at is None and self._is_closed:
@@ -343,58 +372,20 @@ class Kernel:
     def _result(
         self, exec_id: str, code: str, status: CellStatus, exchange: Exchange
     ) -> ExecutionResult:
-        is_lost = self._running is None or not self._running.process.is_alive
-        is_lost = is_lost or exchange.ending == "died"
-        report = {} if is_lost else _report(exchange)
-        return ExecutionResult(
-            exec_id,
-            code,
-            is_success=status == "ok",
-            error=None if status == "ok" else self._error(status, exchange, is_lost=is_lost),
-            output=report.get("output", ""),
-            stdout=exchange.stdout,
-            stderr=exchange.stderr,
-            log=[(str(a), str(b), str(c)) for a, b, c in report.get("log", [])],
-            artifact=accept(
-                report.get("artifacts", []), self.place.cwd, self._limits.artifact_limit_bytes
-            ),
-            variables=[(str(name), str(text)) for name, text in report.get("variables", [])],
-            status=status,
-            is_state_lost=is_lost,
-            is_truncated=report.get("dropped_chars", 0) > 0,
+        running = self._running
+        is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
+        how = running.process.exit_text() if running else "stopped"
+        ended = how if is_lost else None
+        place, limits = self.place, self._limits
+        result = result_of(
+            exec_id, code, (status, exchange), place=place, limits=limits, ended=ended
         )
-
-    def _error(self, status: CellStatus, exchange: Exchange, *, is_lost: bool) -> str:
-        trace = "".join(exchange.reply.get("traceback", [])).strip()
-        exit_text = self._running.process.exit_text() if self._running else "stopped"
-        limit_s = self._limits.cell_timeout_s
-        reasons = {
-            "timeout": f"The cell was stopped after {limit_s:g} s (execution.cell_timeout_s).",
-            "interrupted": "The cell was interrupted.",
-            "died": f"The kernel died while the cell ran ({exit_text}).",
-        }
-        lost = "The Python session was restarted: all variables are gone." if is_lost else ""
-        return "\n".join(filter(None, [trace, reasons.get(status, ""), lost]))
+        lost, self._lost_plugins = self._lost_plugins, {}
+        result.log += [("error", name, f"{problem} (left out)") for name, problem in lost.items()]
+        return result
 
     def _discard(self, grace_s: float = 0.0) -> None:
         """End the process, if there is one; the next cell starts another."""
         running, self._running, self._starting = self._running, None, None
-        if running is None:
-            return
-        if grace_s and running.process.is_alive:
-            running.channel.ask_to_shut_down()
-        running.process.end(grace_s)
-        running.channel.close()
-
-
-def _status(exchange: Exchange, *, was_interrupted: bool) -> CellStatus:
-    # A shell command that was interrupted is reported as a success; our own note decides.
-    if was_interrupted:
-        return "interrupted"
-    return "ok" if exchange.reply.get("status") == "ok" else "error"
-
-
-def _report(exchange: Exchange) -> dict[str, Any]:
-    text = exchange.reply.get("user_expressions", {}).get("taskweaver")
-    report = json.loads(text) if isinstance(text, str) else {}
-    return report if isinstance(report, dict) else {}
+        if running is not None:
+            running.end(grace_s)

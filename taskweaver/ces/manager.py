@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.box import Boxes, BoxPlan
-from taskweaver.ces.common import ExecutionResult, Manager, OutputHandler, Snapshot
+from taskweaver.ces.common import (
+    ExecutionResult,
+    Manager,
+    OutputHandler,
+    PluginCode,
+    PluginTestResult,
+    Snapshot,
+)
+from taskweaver.ces.errors import PluginLoadFailed
 from taskweaver.ces.footprint import Footprint
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.kernel import Kernel
@@ -53,14 +61,22 @@ class KernelClient:
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the kernel's namespace, now and after each restart."""
-        self._kernel.load_plugin(name, code, config or {})
+        problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
+        if problem:
+            raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
 
     def offer(self, functions: HostFunctions) -> None:
         """Let cells call functions of this process, now and after each restart."""
         self._kernel.offer(functions)
 
-    def test_plugin(self, name: str) -> list[str]:
-        """Run a loaded plugin's own tests; return one message per failure."""
+    def load_plugins(
+        self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
+    ) -> dict[str, str]:
+        """Load plugins in one request, and remove others, now and after each restart."""
+        return self._kernel.load_plugins(plugins, removed)
+
+    def test_plugin(self, name: str) -> list[PluginTestResult]:
+        """Run the tests that came with a loaded plugin."""
         return self._kernel.test_plugin(name)
 
     def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from taskweaver.ces.common import PluginCode
 from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.template import Template
 
@@ -15,12 +15,12 @@ class KernelSnapshot:
 
     Attributes:
         template: The sleeping process that holds it.
-        plugins: How its plugins were loaded.
+        plugins: Its plugins.
         session_vars: Its session variables.
     """
 
     template: Template
-    plugins: dict[str, dict[str, Any]]
+    plugins: dict[str, PluginCode]
     session_vars: dict[str, str]
 
     @property

@@ -21,6 +21,14 @@ from taskweaver.app.modules import ExecutionConfig, FoldersConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.cli.inventory import (
+    Counted,
+    examples_of,
+    experiences_of,
+    found_roles,
+    plugins_off,
+    unread_files,
+)
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.blocks import format_seconds
 from taskweaver.console.surface import is_plain
@@ -98,6 +106,7 @@ def _findings(project: Path | None) -> Iterator[Finding]:
         yield _sandbox(app)
         yield from _roles(app)
         yield from _tools(app)
+        yield from _contents(app)
 
 
 def _guarded(name: str, fix: str, look: Callable[[], Finding]) -> Finding:
@@ -190,14 +199,24 @@ def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[Finding]:
     executor = CodeExecutor(client, app.plugins, app.app_injector.get(TelemetryLogger))
     executor.load_plugins()
     names = [entry.name for entry in executor.plugins]
-    yield Finding("plugins", "ok", ", ".join(names) or "none")
+    off = plugins_off(app.config)
+    rest = f"; switched off: {', '.join(off)}" if off else ""
+    yield Finding("plugins", "ok", f"{', '.join(names) or 'none'}{rest}")
     for reason in executor.broken.values():
         yield Finding("broken", "fail", reason, "Correct the plugin, or remove it.")
 
 
 def _roles(app: TaskWeaverApp) -> Iterator[Finding]:
-    yield Finding("roles", "ok", ", ".join(app.roles.get_role_name_list()) or "none")
-    for error in _broken(app):
+    found = found_roles(app.app_dir)
+    own = [item.name for item in found if item.origin not in ("packaged", "")]
+    yield Finding("roles", "ok", f"{', '.join(app.roles.get_role_name_list())}{_own(own)}")
+    for item in found:
+        if item.problem and item.takes_part:
+            fix = "Correct it, or take it out of session.roles."
+            yield Finding("broken", "fail", f"role {item.name}: {item.problem}", fix)
+        elif item.problem:
+            yield Finding("broken", "warn", f"role {item.name}: {item.problem}")
+    for error in app.plugins.broken.values():
         yield Finding("broken", "fail", str(error), "Correct the file, or remove it.")
 
 
@@ -213,3 +232,23 @@ def _tools(app: TaskWeaverApp) -> Iterator[Finding]:
             yield Finding("mcp", "ok", f"{name}: {', '.join(functions)}")
     for problem in offer.problems:
         yield Finding("mcp", "warn", safe(str(problem)), "See docs/mcp.md.")
+
+
+def _own(names: list[str]) -> str:
+    return f" (of the project: {', '.join(names)})" if names else ""
+
+
+def _contents(app: TaskWeaverApp) -> Iterator[Finding]:
+    """Read examples and experiences, and name files nobody reads."""
+    for role in ("planner", "code_generator"):
+        yield from _counted("examples", f"{role}: ", examples_of(app.config, role))
+    yield from _counted("learnt", "experiences: ", experiences_of(app.config))
+    for line in unread_files(app):
+        yield Finding("not read", "warn", line)
+
+
+def _counted(name: str, what: str, counted: Counted) -> Iterator[Finding]:
+    off = f", {counted.off} switched off" if counted.off else ""
+    yield Finding(name, "ok", f"{what}{counted.usable}{off}")
+    for problem in counted.problems:
+        yield Finding("broken", "fail", problem, "Correct the file, or remove it.")

@@ -11,6 +11,8 @@ import click
 
 from taskweaver import __version__
 from taskweaver.cli.memory import memory
+from taskweaver.cli.plugin import plugin
+from taskweaver.cli.role import role
 from taskweaver.cli.sessions import sessions
 from taskweaver.errors import TaskWeaverError
 
@@ -26,6 +28,8 @@ Examples:
   echo "how many rows has my.csv?" | taskweaver
   taskweaver -p sales --resume            go on where you left
   taskweaver -p sales doctor              say what works here
+  taskweaver -p sales role new price_list make a role of your own
+  taskweaver -p sales plugin new my_tool  write a function the model can call
   taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
   taskweaver memory tree memory.sqlite    look into a branched memory
 
@@ -158,10 +162,18 @@ def chat(
 
 @commands.command()
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option(
+    "-p",
+    "--project",
+    "same",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The same as FOLDER.",
+)
 @click.pass_obj
-def init(project: Path | None, folder: Path | None) -> None:
+def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
     """Make a project folder: configuration, examples, sample data."""
-    target = folder or project
+    target = folder or same or project
     if target is None:
         raise click.UsageError("Which folder? For example: taskweaver init sales")
     from taskweaver.cli.project import create_project
@@ -192,6 +204,8 @@ def mcp(project: Path | None) -> None:
 
 
 commands.add_command(memory)
+commands.add_command(role)
+commands.add_command(plugin)
 commands.add_command(sessions)
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from taskweaver.ces.common import Client, ExecutionResult, OutputHandler
-from taskweaver.ces.errors import PluginLoadFailed
+from taskweaver.ces.common import Client, ExecutionResult, OutputHandler, PluginCode
+from taskweaver.code_interpreter.code_verification import kinds_of
 from taskweaver.code_interpreter.report import sections
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.mcp.session_tools import SessionTools
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
 
+_Tried = dict[str, tuple[PluginEntry, PluginCode | None]]
+
 
 class CodeExecutor:
     """The kernel of a session, with the plugins in it.
 
     Attributes:
-        broken: Plugins that did not load into the kernel, and why.
+        broken: Plugins and tools that did not load into the kernel, and why.
     """
 
     def __init__(
@@ -41,41 +43,30 @@ class CodeExecutor:
         self._code_prefix = code_prefix
         self._registry = plugin_registry
         self._logger = logger
-        self._loaded: set[str] = set()
         self._tools = tools if tools is not None and not tools.is_empty else None
-        self._is_offered = False
+        self._tried: _Tried = {}
+        self._unreadable: set[str] | None = None
         self.broken: dict[str, str] = {}
 
     @property
     def plugins(self) -> list[PluginEntry]:
         """The plugins that can be used, by name."""
-        if self._registry is None:
-            return []
-        entries = sorted(self._registry.plugins.items())
+        entries = sorted(self._entries.items())
         return [entry for name, entry in entries if name not in self.broken]
 
     @property
-    def functions(self) -> list[PluginEntry]:
-        """What cells can call: the plugins, then the tools outside the kernel.
+    def tools(self) -> list[PluginEntry]:
+        """What can be called outside the kernel; waits for servers that are still starting."""
+        found = [] if self._tools is None else self._tools.entries(self._entries)
+        return [entry for entry in found if entry.name not in self.broken]
 
-        Waits for the servers of the tools where they are still starting.
-        """
-        plugins = self.plugins
-        if self._tools is None:
-            return plugins
-        tools = self._tools.entries([entry.name for entry in plugins])
-        return [*plugins, *(entry for entry in tools if entry.name not in self.broken)]
+    @property
+    def _entries(self) -> Mapping[str, PluginEntry]:
+        return self._registry.plugins if self._registry else {}
 
     def new_problems(self) -> list[str]:
         """Return, once each, a sentence for what tools cannot be used."""
-        names = [entry.name for entry in self.plugins]
-        return [] if self._tools is None else self._tools.new_problems(names)
-
-    @property
-    def tools_intro(self) -> str:
-        """What a role that plans is told of the tools; empty for none."""
-        names = [entry.name for entry in self.plugins]
-        return "" if self._tools is None else self._tools.intro(names)
+        return [] if self._tools is None else self._tools.new_problems(self._entries)
 
     def start(self) -> None:
         """Start the kernel, and the servers of the tools, in the background."""
@@ -84,43 +75,110 @@ class CodeExecutor:
         self._client.start()
 
     def load_plugins(self) -> list[str]:
-        """Load the functions that are not in the kernel yet; broken ones are noted and left out.
+        """Bring the plugins in the kernel to what their files say now, and the tools beside them.
+
+        New ones are loaded, changed ones again, and those whose file is gone are removed; broken
+        ones are noted and left out until their file changes.
 
         Returns:
-            A sentence for each plugin that turned out to be broken now.
+            A sentence for each plugin that turned out to be broken now, and one for what changed
+            since the last time.
 
         Raises:
             KernelError: If the kernel cannot be started.
         """
-        problems = []
-        if self._tools is not None and not self._is_offered:
-            self._client.offer(self._tools)
-            self._is_offered = True
-        for entry in self.functions:
-            if entry.name in self._loaded:
+        tools = [] if self._tools is None else self._tools.entries(self._entries)
+        entries = {**self._entries, **{entry.name: entry for entry in tools}}
+        changed, problems = self._changed(entries)
+        codes = [code for _, code in changed.values() if code is not None]
+        gone = sorted(self._tried.keys() - entries.keys())
+        is_first = self._unreadable is None
+        before = self._tried.keys() - self.broken.keys()
+        if codes or gone:
+            problems |= self._client.load_plugins(codes, gone)
+        self._tried |= changed
+        for name in (*gone, *changed):
+            self.broken.pop(name, None)
+        for name in gone:
+            del self._tried[name]
+        for name, problem in problems.items():
+            is_tool = name not in self._entries
+            what = f"Tool {name!r}" if is_tool else f"Plugin {name!r} ({entries[name].path})"
+            self.broken[name] = f"{what}: {problem}"
+        told = [f"{self.broken[name]} (left out)" for name in problems]
+        told += self._unreadable_now()
+        loaded = [code.name for code in codes if code.name not in problems]
+        told += [] if is_first else _changes(loaded, gone, before)
+        for line in told:
+            self._logger.warning(line)
+        return told
+
+    def _changed(self, entries: Mapping[str, PluginEntry]) -> tuple[_Tried, dict[str, str]]:
+        """Return what changed of plugins and tools, and why some of it cannot be read."""
+        changed: _Tried = {}
+        problems = {}
+        for name, entry in sorted(entries.items()):
+            entry_before, code_before = self._tried.get(name, (None, None))
+            if entry is entry_before:
                 continue
+            code = None
             try:
-                self._client.load_plugin(entry.name, entry.source(), entry.config)
-            except (PluginLoadFailed, OSError, ValueError) as error:
-                named = isinstance(error, PluginLoadFailed)
-                reason = str(error) if named else f"Plugin {entry.name!r}: {error}"
-                self.broken[entry.name] = reason
-                problems.append(f"{reason} (left out)")
-                self._logger.warning(problems[-1])
+                source = entry.source()
+            except (OSError, ValueError) as error:
+                problems[name] = str(error)
             else:
-                self._loaded.add(entry.name)
-        return problems
+                # The file of a tool is ours: what lies beside it is not for cells to import.
+                file = str(entry.path) if name in self._entries else ""
+                code = PluginCode(name, source, entry.config, file, entry.helpers)
+            if code is None or code != code_before:
+                changed[name] = (entry, code)
+        return changed, problems
+
+    def _unreadable_now(self) -> list[str]:
+        """Return what the registry cannot read since the last time; not what it never could."""
+        broken = self._registry.broken.values() if self._registry is not None else ()
+        now = {str(error) for error in broken}
+        before, self._unreadable = self._unreadable, now
+        return [] if before is None else [f"{line} (left out)" for line in sorted(now - before)]
 
     def execute_code(
-        self, exec_id: str, code: str, on_output: OutputHandler | None = None
+        self,
+        exec_id: str,
+        code: str,
+        on_output: OutputHandler | None = None,
+        *,
+        is_repeated: bool = False,
     ) -> ExecutionResult:
-        """Run a cell.
+        """Run a cell; an error of one that calls plugins says where they are.
+
+        Args:
+            exec_id: Id of the post the code is from.
+            code: The cell.
+            on_output: Told what is printed meanwhile.
+            is_repeated: Whether it ran before; tools ask before they change something again.
 
         Raises:
             KernelError: If the kernel cannot be started or was stopped.
         """
-        whole = f"{self._code_prefix}\n{code}" if self._code_prefix else code
-        return self._client.execute_code(exec_id, whole, on_output)
+        if self._tools is not None:
+            self._tools.post_id = "" if is_repeated else exec_id
+            self._tools.is_rebuilding = is_repeated
+            self._client.offer(self._tools)
+        has_prefix = self._code_prefix and not code.lstrip().startswith("%%")  # those come first
+        whole = f"{self._code_prefix}\n{code}" if has_prefix else code
+        result = self._client.execute_code(exec_id, whole, on_output)
+        if not result.is_success:
+            result.error = "\n".join(filter(None, [self._plugins_in(code), result.error]))
+        return result
+
+    def _plugins_in(self, code: str) -> str:
+        entries = {f"plugin {entry.name}": entry for entry in self.plugins}
+        kinds = kinds_of(code, [entry.name for entry in entries.values()])
+        called = [
+            f"{entries[kind].name} ({entries[kind].path})"
+            for kind in sorted(kinds & entries.keys())
+        ]
+        return f"Plugins in this cell: {', '.join(called)}." if called else ""
 
     def update_session_var(self, session_var: Mapping[str, str]) -> None:
         """Set variables plugins read."""
@@ -134,3 +192,14 @@ class CodeExecutor:
     def stop(self) -> None:
         """Stop the kernel."""
         self._client.stop()
+
+
+def _changes(loaded: list[str], gone: list[str], before: set[str]) -> list[str]:
+    """Return one sentence on what is not as it was, or none."""
+    groups = {
+        "loaded again": [name for name in loaded if name in before],
+        "new": [name for name in loaded if name not in before],
+        "gone": [name for name in gone if name in before],
+    }
+    parts = [f"{what}: {', '.join(names)}" for what, names in groups.items() if names]
+    return [f"Plugins have changed; {'; '.join(parts)}."] if parts else []

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from injector import inject
 
 from taskweaver.code_interpreter.prompt import CodePrompt, NewestTurn
+from taskweaver.code_interpreter.scope import AnyCode, Scope
 from taskweaver.llm.api import LLMApi
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -23,7 +24,7 @@ from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
 from taskweaver.role.correction import task_of
-from taskweaver.role.examples import load_examples
+from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.experiences import RoleExperiences
 from taskweaver.role.translator import PostTranslator
 
@@ -92,22 +93,34 @@ class CodeGenerator:
         self.translator = PostTranslator(logger, tracing, event_emitter)
         self.compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
         self.experiences = RoleExperiences(config, llm_api, logger)
-        self.set_alias("CodeInterpreter")
-
-    def set_alias(self, alias: str) -> None:
-        """Write for the role called `alias`; load the examples it takes part in."""
-        self.alias = alias
-        self.prompt = CodePrompt(
-            alias, self.config.role_name, self.translator, self.config.prompt_file_path
+        self._example_folder = ExampleFolder(
+            config.example_base_path, is_dynamic=config.dynamic_example_sub_path
         )
-        roles = {alias, "Planner"}
-        folder = self.config.example_base_path
-        use = self.config.use_example
-        self.examples = load_examples(folder, role_set=roles) if use else []
+        self.set_alias("CodeInterpreter", AnyCode(None))
 
-    def set_policy(self, rules: str) -> None:
-        """Tell the model, with every task, what code may not do."""
-        self.prompt.policy = self.prompt.text("policy", POLICY=rules)
+    def set_alias(self, alias: str, scope: Scope) -> None:
+        """Write for the role called `alias`; load the examples it takes part in.
+
+        Args:
+            alias: The role.
+            scope: What it may run, and so what its model is told.
+        """
+        self.alias = alias
+        self.language = scope.language
+        own = scope.prompt_files
+        file = None if own else self.config.prompt_file_path
+        self.prompt = CodePrompt(
+            alias, self.config.role_name, self.translator, file, own, scope.language
+        )
+        if scope.rules:
+            self.prompt.policy = self.prompt.text("policy", POLICY=scope.rules)
+        self.load_examples()
+
+    def load_examples(self, memory: Memory | None = None) -> None:
+        """Load the examples its role takes part in; see `Role.role_load_example`."""
+        roles = {self.alias, "Planner"}
+        use = self.config.use_example
+        self.examples = self._example_folder.examples(roles, memory) if use else []
 
     def view(self, memory: Memory) -> View:
         """Return what the next prompt shows; the last round is being answered."""
@@ -122,6 +135,7 @@ class CodeGenerator:
         Raises:
             ModelError: If the model cannot be reached.
         """
+        self.load_examples(memory)
         newest = self._newest(memory, view.rounds)
         messages = self.prompt.compose(view.rounds, view.summary, self.examples, plugins, newest)
         messages = self.experiences.added_to(messages, memory)
@@ -132,7 +146,7 @@ class CodeGenerator:
             on_status=proxy.update_status,
         )
         reply = self.translator.raw_text_to_post(chunks, proxy)
-        return _reading(proxy.post, reply.problem, reply.raw)
+        return _reading(proxy.post, reply.problem, reply.raw, self.language)
 
     def _newest(self, memory: Memory, rounds: Sequence[Round]) -> NewestTurn:
         task = task_of(rounds, self.alias)
@@ -146,7 +160,7 @@ class CodeGenerator:
         self.compaction.stop()
 
 
-def _reading(post: Post, problem: str | None, raw: str) -> Reading:
+def _reading(post: Post, problem: str | None, raw: str, language: str) -> Reading:
     kinds = (AttachmentType.reply_type, AttachmentType.reply_content)
     reply_type, content = (
         "\n".join(str(item.content) for item in post.get_attachment(kind)) for kind in kinds
@@ -157,8 +171,9 @@ def _reading(post: Post, problem: str | None, raw: str) -> Reading:
         return Unreadable("reply_content is missing or empty.", raw)
     if reply_type.strip().lower() == "text":
         return Answer(content)
-    if reply_type.strip().lower() != "python":
-        return Unreadable(f'reply_type is {reply_type!r}, and must be "python" or "text".', raw)
+    if reply_type.strip().lower() != language:
+        wrong = f'reply_type is {reply_type!r}, and must be "{language}" or "text".'
+        return Unreadable(wrong, raw)
     return Cell(_without_fence(content))
 
 

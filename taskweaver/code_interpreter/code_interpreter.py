@@ -10,17 +10,15 @@ from injector import inject
 from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerator, Unreadable
-from taskweaver.code_interpreter.code_verification import (
-    Policy,
-    kinds_of,
-    policy_text,
-    verify,
-)
+from taskweaver.code_interpreter.code_verification import Policy
+from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
+from taskweaver.code_interpreter.scope import SCRIPT, AnyCode, Scope
+from taskweaver.llm.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
-from taskweaver.mcp.session_tools import SessionTools
+from taskweaver.mcp.session_tools import SessionTools, intro_of
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
@@ -28,31 +26,45 @@ from taskweaver.memory.post import Post
 from taskweaver.module.confirmation import ConfirmationRequest
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.correction import send_back, task_of, tries_so_far
 from taskweaver.role.errors import RoleError
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.utils.text import fill
 
 
 class CodeInterpreterConfig(RoleConfig):
-    """Keys under ``code_interpreter.``."""
+    """Keys under ``code_interpreter.``; a subclass has another name and another scope."""
+
+    role = "code_interpreter"
+    code_prefix = ""
 
     def _configure(self) -> None:
-        self._set_name("code_interpreter")
+        self._set_name(self.role)
         self.max_retry_count = self._get_int("max_retry_count")
+        self.require_confirmation = self._get_bool("require_confirmation")
+        self.confirmation_timeout_s = self._get_float("confirmation_timeout_s")
+        self.scope = self._read_scope()
+        is_selecting = self.src.get_bool("code_interpreter.enable_auto_plugin_selection")
+        most = self.src.get_int("code_interpreter.auto_plugin_selection_topk")
+        self.shown_plugins = most if is_selecting else None
+
+    def _read_scope(self) -> Scope:
         self.code_prefix = self._get_str("code_prefix")
-        self.code_verification_on = self._get_bool("code_verification_on")
-        self.policy = Policy(
+        policy = Policy(
             self._get_list("allowed_modules", None),
             self._get_list("blocked_modules"),
             self._get_list("allowed_functions", None),
             self._get_list("blocked_functions"),
         )
-        self.require_confirmation = self._get_bool("require_confirmation")
-        self.confirmation_timeout_s = self._get_float("confirmation_timeout_s")
+        return AnyCode(policy if self._get_bool("code_verification_on") else None)
 
 
 class CodeInterpreter(Role):
-    """Turns a task into a cell, runs it in the session's kernel, and reports."""
+    """Turns a task into a cell, runs it in the session's kernel, and reports.
+
+    What it may run is its configuration's `Scope`; several in a session share the kernel.
+    """
 
     @inject
     def __init__(  # noqa: PLR0913 - a role is given what it uses, by type
@@ -69,29 +81,59 @@ class CodeInterpreter(Role):
     ) -> None:
         super().__init__(config, logger, tracing, event_emitter, role_entry)
         self.interpreter_config = config
+        self.scope = config.scope
         self.generator = generator
-        generator.set_alias(self.alias)
-        if config.code_verification_on:
-            generator.set_policy(policy_text(config.policy))
-        registry = plugin_registry if generator.config.load_plugin else None
+        generator.set_alias(self.alias, self.scope)
+        self._registry = plugin_registry if generator.config.load_plugin else None
         self._asked = ""
         confirmations, limit_s = event_emitter.confirmations, config.confirmation_timeout_s
-        self._tools = SessionTools(mcp_servers, confirmations, limit_s)
-        self.executor = CodeExecutor(client, registry, logger, config.code_prefix, self._tools)
+        tools = (
+            SessionTools(mcp_servers, confirmations, limit_s)
+            if self.scope.language == "python"
+            else None
+        )
+        self.executor = CodeExecutor(client, self._registry, logger, config.code_prefix, tools)
+        self.selection = PluginSelection(
+            config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
+        )
+        self._interpreters = {self.alias: self}
 
-    def meet(self, peers: Mapping[str, Role]) -> None:  # noqa: ARG002 - it needs no peers
-        """Start the kernel behind whatever comes next."""
-        self.executor.start()
+    @property
+    def plugins(self) -> list[PluginEntry]:
+        """The plugins its code may call, by name."""
+        usable = {entry.name for entry in self.executor.plugins}
+        return [entry for entry in self.scope.plugins(self._entries) if entry.name in usable]
+
+    @property
+    def tools(self) -> list[PluginEntry]:
+        """The tools outside the kernel its code may call; waits for servers that are starting."""
+        tools = self.executor.tools
+        allowed = self.scope.plugins([*self._entries, *tools])
+        return [entry for entry in tools if entry in allowed]
+
+    @property
+    def _entries(self) -> list[PluginEntry]:
+        """All plugins there are: a broken one, too, has a say in what a scope allows."""
+        entries = self._registry.plugins if self._registry else {}
+        return [entries[name] for name in sorted(entries)]
 
     def get_intro(self) -> str:
-        """Return what the Planner is told about this role: the tools its code can call, too.
+        """Return what the Planner is told about it, its plugins where the text wants them.
 
-        What cannot be used of them is told to the user, once.
+        The tools come last. What cannot be used of them is told to the user, once.
         """
         for problem in self.executor.new_problems():
             self.logger.warning(problem)
             self.event_emitter.warn(problem)
-        return "\n".join(filter(None, [super().get_intro(), self.executor.tools_intro]))
+        lines = [entry.plugin_description() for entry in self.plugins]
+        intro = fill(self.intro, plugin_description="\n".join(lines) or "- none")
+        return "\n".join(filter(None, [intro, intro_of(self.tools)]))
+
+    def meet(self, peers: Mapping[str, Role]) -> None:
+        """Start the kernel behind whatever comes next; learn who else runs code in it."""
+        found = {name: role for name, role in peers.items() if isinstance(role, CodeInterpreter)}
+        self._interpreters = found or self._interpreters
+        self.executor.start()
 
     def update_session_var(self, session_var: Mapping[str, str]) -> None:
         """Set variables plugins read."""
@@ -100,20 +142,24 @@ class CodeInterpreter(Role):
     def rebuild(self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]) -> list[str]:
         """Run recorded cells again; return what went wrong, a sentence for each cell.
 
+        Of several roles that run code the first does it for all: their cells have one order.
+        Scripts of the shell are passed over: they leave no variables, and their files are there.
+
         Raises:
             KernelError: If the kernel cannot be started.
         """
-        problems = self.executor.load_plugins()
+        if next(iter(self._interpreters.values())) is not self:
+            return []
+        executors = {name: role.executor for name, role in self._interpreters.items()}
+        problems = [text for each in executors.values() for text in each.load_plugins()]
         for done, cell in enumerate(cells, start=1):
-            self._tools.is_rebuilding = True
-            try:
-                result = self.executor.execute_code(cell.post_id, cell.code)
-            finally:
-                self._tools.is_rebuilding = False
-            if not result.is_success:
-                first = cell.code.strip().partition("\n")[0]
-                failed = f"cell {done} of {len(cells)} (`{first}`) failed again"
-                problems.append(f"{failed}: {result.reason}")
+            if not cell.code.startswith(SCRIPT):
+                executor = executors.get(cell.role, self.executor)
+                result = executor.execute_code(cell.post_id, cell.code, is_repeated=True)
+                if not result.is_success:
+                    first = cell.code.strip().partition("\n")[0]
+                    failed = f"cell {done} of {len(cells)} (`{first}`) failed again"
+                    problems.append(f"{failed}: {result.reason}")
             on_step(done)
         return problems
 
@@ -131,10 +177,12 @@ class CodeInterpreter(Role):
             raise RoleError(self.alias, "nobody gave it a task in this round.")
         may_retry = tries < self.interpreter_config.max_retry_count
         with self.event_emitter.post(self.alias) as proxy:
-            for problem in (*self.executor.load_plugins(), *self.executor.new_problems()):
-                self.event_emitter.warn(problem)
+            self._load()
             proxy.update_status("writing code")
-            match self.generator.read(memory, view, self.executor.functions, proxy):
+            rounds = memory.conversation.rounds
+            functions = [*self.plugins, *self.tools]
+            shown = self.selection.pool(functions, rounds, task.message)
+            match self.generator.read(memory, view, shown, proxy):
                 case Unreadable(problem, raw):
                     self.logger.warning(f"the code model's reply cannot be used: {problem}")
                     if may_retry:
@@ -145,47 +193,61 @@ class CodeInterpreter(Role):
                     proxy.update_message(text)
                     proxy.update_send_to(task.send_from)
                     return proxy.end()
-                case Cell(code):
-                    earlier = [cell.code for cell in successful_cells(view.rounds)]
-                    return self._check(proxy, task, code, earlier, may_retry=may_retry)
+                case Cell(written):
+                    ran = successful_cells(rounds)
+                    return self._check(proxy, task, written, ran, may_retry=may_retry)
 
-    def run(self, task: Post) -> Post:
+    def run(self, memory: Memory, task: Post) -> Post:
         """Run the code that is the message of a post, as a model's would be, and report.
 
         Raises:
             KernelError: If the kernel cannot be started.
         """
         with self.event_emitter.post(self.alias) as proxy:
-            for problem in (*self.executor.load_plugins(), *self.executor.new_problems()):
-                self.event_emitter.warn(problem)
-            proxy.update_attachment("python", AttachmentType.reply_type)
+            self._load()
+            proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
             proxy.update_attachment(task.message, AttachmentType.reply_content)
-            return self._check(proxy, task, task.message, [], may_retry=False)
+            ran = successful_cells(memory.conversation.rounds)
+            return self._check(proxy, task, task.message, ran, may_retry=False)
+
+    def _load(self) -> None:
+        for problem in (*self.executor.load_plugins(), *self.executor.new_problems()):
+            self.event_emitter.warn(problem)
 
     def _check(
         self,
         proxy: PostEventProxy,
         task: Post,
-        code: str,
-        earlier: Sequence[str],
+        written: str,
+        ran: Sequence[RecordedCell],
         *,
         may_retry: bool,
     ) -> Post:
-        """Run a cell if the policy, and a person, allow it."""
-        refused = self._verify(proxy, code, earlier)
+        """Run a cell if what the role may run, and a person, allow it."""
+        code = self._kept(proxy, written)
+        refused = self._verify(proxy, code, [cell.code for cell in ran])
         if refused:
             return self._refuse(proxy, task, refused, may_retry=may_retry)
-        if not self._is_allowed(proxy, code, earlier):
+        own = [cell.code for cell in ran if cell.role == self.alias]
+        if not self._is_allowed(proxy, code, own):
             proxy.update_message(self.generator.prompt.text("declined"))
             proxy.update_send_to(task.send_from)
             return proxy.end()
         return self._run(proxy, task, code, may_retry=may_retry)
 
+    def _kept(self, proxy: PostEventProxy, written: str) -> str:
+        """Return the cell that runs what the model wrote, and keep it so that it can run again."""
+        cell = self.scope.cell(written)
+        if cell != written:
+            proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = cell
+        return cell
+
     def _verify(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> list[str]:
-        """Return what the policy does not allow in a cell."""
-        if not self.interpreter_config.code_verification_on:
+        """Return what is not allowed in a cell."""
+        if not self.scope.is_checked:
             return []
-        found = verify(code, self.interpreter_config.policy, earlier)
+        names = [entry.name for entry in (*self.plugins, *self.tools)]
+        found = self.scope.problems(code, names, earlier)
         proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
         return found
 
@@ -208,16 +270,15 @@ class CodeInterpreter(Role):
         """Return whether a person allows a cell, where one has to be asked."""
         if not self.interpreter_config.require_confirmation:
             return True
-        names = [entry.name for entry in self.executor.plugins]
+        names = [entry.name for entry in self.plugins]
         previous, self._asked = self._asked or (earlier[-1] if earlier else ""), code
-        request = ConfirmationRequest(kinds_of(code, names), code, previous, proxy.post.id)
+        request = ConfirmationRequest(self.scope.kinds(code, names), code, previous, proxy.post.id)
         proxy.update_status("waiting for you")
         confirmations = self.event_emitter.confirmations
         return confirmations.ask(request, self.interpreter_config.confirmation_timeout_s)
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")
-        self._tools.post_id = proxy.post.id
         result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
         self._attach(proxy, result)
         if result.is_success or not may_retry or result.status == "interrupted":
@@ -251,4 +312,5 @@ class CodeInterpreter(Role):
     def close(self) -> None:
         """Stop the compactor and the kernel."""
         self.generator.close()
+        self.selection.close()
         self.executor.stop()

@@ -97,16 +97,22 @@ def verify(code: str, policy: Policy, earlier: Iterable[str] = ()) -> list[str]:
     try:
         check = _Check(policy)
         for cell in earlier:
-            check.note_imports(ast.walk(ast.parse(_as_kernel_reads(cell))))
-        found = set(check.findings(ast.parse(_as_kernel_reads(code))))
-    except SyntaxError as error:
-        return [f"Line {error.lineno}: this is not Python: {error.msg}."]
-    except (RecursionError, MemoryError, ValueError) as error:
-        return [f"The code cannot be read: {type(error).__name__}: {error}."]
+            check.note_imports(ast.walk(ast.parse(as_kernel_reads(cell))))
+        found = set(check.findings(ast.parse(as_kernel_reads(code))))
+    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        return [unreadable(error)]
     return [f"Line {line}: {problem}." for line, problem in sorted(found)]
 
 
-def _as_kernel_reads(code: str) -> str:
+def unreadable(error: Exception) -> str:
+    """Say in a sentence why code could not be parsed."""
+    if isinstance(error, SyntaxError):
+        return f"Line {error.lineno}: this is not Python: {error.msg}."
+    return f"The code cannot be read: {type(error).__name__}: {error}."
+
+
+def as_kernel_reads(code: str) -> str:
+    """Return a cell as Python: its magics and shell lines as IPython rewrites them."""
     from IPython.core.inputtransformer2 import TransformerManager
 
     transformer: Any = TransformerManager
@@ -307,7 +313,7 @@ def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
     """
     kinds = {"code"}
     try:
-        nodes = list(ast.walk(ast.parse(_as_kernel_reads(code))))
+        nodes = list(ast.walk(ast.parse(as_kernel_reads(code))))
     except (SyntaxError, RecursionError, MemoryError, ValueError):
         return frozenset({"code", "shell"})  # what cannot be read may be anything
     names = {node.id for node in nodes if isinstance(node, ast.Name)}

@@ -15,6 +15,7 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.role.prompt import (
     ComposedRounds,
     example_messages,
@@ -31,6 +32,15 @@ _TEXTS = (
     "revise_reply", "revise_failure",
 )  # fmt: skip
 _TEXTS_OF_CHECKS = ("policy", "revise_refused", "declined")
+_ORIGINAL = OriginalPrompt(
+    PROMPT_FILE,
+    {"instruction": "content", "requirements": "requirements"},
+    {
+        "ENVIRONMENT_CONTEXT": "- Your code runs in a live Jupyter kernel.",
+        "ROLE_NAME": "{ROLE_NAME}",
+        "CODE_GENERATION_REQUIREMENTS": "",
+    },
+)
 _OWN_FIELDS = {AttachmentType.thought, AttachmentType.reply_type, AttachmentType.reply_content}
 _NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
 
@@ -57,17 +67,38 @@ class CodePrompt:
     """
 
     def __init__(
-        self, alias: str, role_name: str, translator: PostTranslator, path: Path | None
+        self,
+        alias: str,
+        role_name: str,
+        translator: PostTranslator,
+        path: Path | None,
+        variants: Sequence[Path] = (),
+        language: str = "python",
     ) -> None:
+        """Load the texts.
+
+        Args:
+            alias: The role.
+            role_name: Name its model plays.
+            translator: Writes the role's own replies as the model wrote them.
+            path: Prompt file instead of the packaged one.
+            variants: Files whose texts go before those, the last before all; each has instructions.
+            language: What the model writes.
+
+        Raises:
+            ConfigError: If a file cannot be read or lacks a text.
+        """
         packaged = load_prompt(PROMPT_FILE, _TEXTS_OF_CHECKS)
-        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
+        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged, _ORIGINAL)
+        for variant in variants:
+            self._texts = load_prompt(variant, ("instruction",), self._texts)
         self.policy = ""
         self._alias = alias
         self._role_name = role_name
         self._translator = translator
         self._past = ComposedRounds(self._round_messages)
         self.schema = reply_schema(
-            {"thought": {}, "reply_type": {"enum": ["python", "text"]}, "reply_content": {}}
+            {"thought": {}, "reply_type": {"enum": [language, "text"]}, "reply_content": {}}
         )
 
     def compose(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from difflib import get_close_matches
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.known_keys import BY_NAME, Key, find
-from taskweaver.config.role_keys import EXT_ROLES
+from taskweaver.config.replaced import REMOVED, VALUES, provider_key, removed
+from taskweaver.config.role_keys import EXT_ROLES, INTERPRETERS
 
-_PACKAGED = ("planner", "code_interpreter", "code_generator", *EXT_ROLES)
+_PACKAGED = ("planner", "code_interpreter", *INTERPRETERS, "code_generator", *EXT_ROLES)
 _EXT_LLMS = "ext_llms.llm_configs"
 
 
@@ -22,30 +24,45 @@ def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]
         extra_prefixes: Names of further roles; all keys below them are theirs.
 
     Returns:
-        One sentence for each key that nobody reads, with the known key most like it.
+        One sentence for each key that nobody reads, with what replaces it or the known key most
+        like it, and for each value that means another one.
 
     Raises:
         ConfigError: If a value is of the wrong type.
     """
     roles = tuple(dict.fromkeys([*_PACKAGED, *extra_prefixes]))
     warnings = []
-    for name in dict.fromkeys([*src.names(), *_PLAIN]):
+    for name in dict.fromkeys([*src.names(), *_PLAIN, *filter(src.lookup, _REMOVED)]):
         key = _known(name, roles)
         if key is not None:
-            if src.lookup(name) is not None:
-                src.read(key, None)
+            warnings += _check_value(src, key)
         elif not _is_owned(name, roles):
-            warnings.append(_unknown(name, roles))
+            warnings.append(removed(name) or _unknown(name, roles))
     return warnings + _check_models(src)
 
 
 _PLAIN = tuple(name for name in BY_NAME if "{" not in name)
+_REMOVED = tuple(name for name in REMOVED if "*" not in name and "." in name)
+_PROVIDERS = BY_NAME["llm.api_type"].choices
 
 
 def _known(name: str, roles: tuple[str, ...]) -> Key | None:
     if name in BY_NAME or name.rpartition(".")[0] in roles:
         return find(name)
-    return None
+    stands_for = provider_key(name, _PROVIDERS)
+    return replace(BY_NAME[stands_for], name=name) if stands_for else None
+
+
+def _check_value(src: AppConfigSource, key: Key) -> list[str]:
+    """Convert a value; return what is to be known about one that means another."""
+    setting = src.lookup(key.name)
+    if setting is None:
+        return []
+    src.read(key, None)
+    if not isinstance(setting.value, str):
+        return []
+    meant, note = VALUES.get((key.name, setting.value), ("", ""))
+    return [f"{key.name} {setting.value} is read as {meant}: {note}"] if note else []
 
 
 def _is_owned(name: str, roles: tuple[str, ...]) -> bool:
@@ -72,8 +89,9 @@ def _check_models(src: AppConfigSource) -> list[str]:
             raise ConfigError(where, "must be an object of `llm.*` keys.")
         trial = AppConfigSource(None, values, src.app_base_path)
         for name, value in values.items():
-            if name not in BY_NAME or not name.startswith("llm."):
-                warnings.append(f"{where}: {_unknown(name, ())}")
+            key = _known(name, ())
+            if key is None or not name.startswith("llm."):
+                warnings.append(f"{where}: {removed(name) or _unknown(name, ())}")
             elif value is not None:
-                trial.read(BY_NAME[name], None)
+                trial.read(key, None)
     return warnings

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.known_keys import Key, KeyType, find
+from taskweaver.config.replaced import PROVIDER_KEYS, replaced
 from taskweaver.config.source import read_config_file
 
 Source = Literal["override", "app", "env", "json"]
@@ -80,17 +81,41 @@ class AppConfigSource:
         }
 
     def lookup(self, name: str) -> Setting | None:
-        """Return what is set for `name`, unconverted, or None when nobody set it."""
+        """Return what is set for `name`, unconverted, or None when nobody set it.
+
+        In each place, what is set for the chosen provider goes first, see `provider_name`.
+        """
+        special = self.provider_name(name)
+        return self._lookup(*([special] if special else []), name)
+
+    def provider_name(self, name: str) -> str | None:
+        """Return the key that stands for one of ``llm.`` under the provider that is chosen.
+
+        ``llm.azure.model`` is ``llm.model`` while ``llm.api_type`` is ``azure``; while that is
+        not set, or ``auto``, ``llm.openai.model`` is. None for other keys.
+        """
+        section, _, rest = name.rpartition(".")
+        if section != "llm" or rest not in PROVIDER_KEYS:
+            return None
+        chosen = self._lookup("llm.api_type")
+        provider = chosen.value if chosen and chosen.value != "auto" else "openai"
+        return f"llm.{provider}.{rest}"
+
+    def _lookup(self, *names: str) -> Setting | None:
+        """Return what the first place that has one of `names` has."""
         for source in ("override", "app"):
-            value = self._stores[source].get(name)
-            if value is not None:
-                return Setting(value, "set by the application")
-        text = os.environ.get(env_name(name), "").strip()
-        if text:
-            value = None if text.lower() in _NONE_WORDS else text
-            return Setting(value, f"set by the environment variable {env_name(name)}")
-        if name in self._stores["json"]:
-            return Setting(self._stores["json"][name], f"set in {self._file_name}")
+            for name in names:
+                value = self._stores[source].get(name)
+                if value is not None:
+                    return Setting(value, "set by the application")
+        for name in names:
+            text = os.environ.get(env_name(name), "").strip()
+            if text:
+                value = None if text.lower() in _NONE_WORDS else text
+                return Setting(value, f"set by the environment variable {env_name(name)}")
+        for name in names:
+            if name in self._stores["json"]:
+                return Setting(self._stores["json"][name], f"set in {self._file_name}")
         return None
 
     def names(self) -> Iterator[str]:
@@ -111,6 +136,11 @@ class AppConfigSource:
         if setting is None:
             value = key.default if default is UNSET else default
             return self._default(key, value, is_optional=default is None)
+        try:
+            setting = setting._replace(value=replaced(key.name, setting.value))
+        except ValueError as error:
+            problem = f"cannot be {setting.value!r} ({setting.where}): {error}"
+            raise ConfigError(key.name, problem) from None
         if setting.value is None:
             if default is None:
                 return None

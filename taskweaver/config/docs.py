@@ -26,6 +26,11 @@ In a path `${AppBaseDir}` is the project folder, `${ModuleBaseDir}` the installe
 the home directory; relative paths start at the project folder. `{role}` stands for the name of any
 role.
 
+A key of the endpoint can be set for one provider: `llm.azure.model` goes before an `llm.model` that
+is set in the same place, while `llm.api_type` is `azure`. So one file can hold several, and
+`llm.api_type` chooses. Those are `api_base`, `api_key`, `api_version`, `model`, `embedding_model`,
+`response_format`, `temperature`, `top_p`, `max_tokens`, `stop_token` and `seed`.
+
 At start, keys that do not exist are reported with the known key most like them, and a value of the
 wrong type is an error. So is a number below 0, or below the least value the table names.
 
@@ -41,6 +46,8 @@ _TITLES = {
     "planner": "The Planner",
     "code_interpreter": "The CodeInterpreter",
     "code_generator": "The CodeInterpreter's code model",
+    "code_interpreter_plugin_only": "The PluginOrchestrator",
+    "code_interpreter_cli_only": "The CLIAgent",
     "echo": "The Echo",
     "recepta": "Recepta",
     "document_retriever": "The DocumentRetriever",
@@ -53,6 +60,7 @@ _TITLES = {
     "workspace": "Workspace",
     "execution_service": "Kernels",
     "execution": "Cells",
+    "web_explorer": "The WebExplorer",
     "logging": "Logs",
     "tracing": "Traces",
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from taskweaver.config.execution_keys import EXECUTION_KEYS
+from taskweaver.config.explorer_keys import EXPLORER_KEYS
 from taskweaver.config.key import Key, KeyType, enum
 from taskweaver.config.memory_keys import MEMORY_KEYS
 from taskweaver.config.role_keys import MCP_KEYS, ROLE_KEYS
@@ -27,7 +28,7 @@ KEYS: tuple[Key, ...] = (
         "llm.api_type",
         "auto",
         "auto openai azure offline function recorded ollama lmstudio llamacpp vllm groq qwen"
-        " zhipuai google_genai deepseek mistral openrouter",
+        " zhipuai google_genai anthropic deepseek mistral openrouter",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
         " endpoints.",
@@ -197,6 +198,13 @@ KEYS: tuple[Key, ...] = (
         "${AppBaseDir}/examples/{role}_examples",
         "Folder of its examples.",
     ),
+    Key(
+        "{role}.dynamic_example_sub_path",
+        "bool",
+        False,
+        "Whether a shared `example_sub_path` entry names the folder inside that one; without an "
+        "entry there are no examples then.",
+    ),
     Key("{role}.llm_alias", "str", "", "Alias in `ext_llms.llm_configs` of the role's model."),
     Key("{role}.use_experience", "bool", False, "Whether experiences are shown to its model."),
     Key("{role}.experience_dir", "path", "${AppBaseDir}/experience", "Folder of its experiences."),
@@ -261,6 +269,19 @@ KEYS: tuple[Key, ...] = (
         minimum=1.0,
     ),
     Key(
+        "code_interpreter.enable_auto_plugin_selection",
+        "bool",
+        False,
+        "Whether the code model is shown only the plugins that suit the request.",
+    ),
+    Key(
+        "code_interpreter.auto_plugin_selection_topk",
+        "int",
+        3,
+        "Plugins chosen for a request; those the session has used are shown besides.",
+        minimum=1,
+    ),
+    Key(
         "code_generator.role_name", "str", "ProgramApe", "Name the model plays when it writes code."
     ),
     Key(
@@ -321,6 +342,7 @@ KEYS: tuple[Key, ...] = (
     *MCP_KEYS,
     *MEMORY_KEYS,
     *EXECUTION_KEYS,
+    *EXPLORER_KEYS,
     # Logs
     Key("logging.log_folder", "str", "logs", "Folder of the log, in the project."),
     Key("logging.log_file", "str", "task_weaver.log", "Name of the log file."),

@@ -1,10 +1,38 @@
-"""The configuration keys of the roles in ``taskweaver/ext_role``; see `known_keys`."""
+"""The configuration keys of roles that take part where they are named; see `known_keys`."""
 
 from __future__ import annotations
 
 from taskweaver.config.key import Key, enum
 
-EXT_ROLES = ("echo", "recepta", "document_retriever", "web_search")
+INTERPRETERS = ("code_interpreter_plugin_only", "code_interpreter_cli_only")
+EXT_ROLES = ("echo", "recepta", "document_retriever", "web_search", "image_reader")
+
+
+def _interpreter_keys(role: str) -> tuple[Key, ...]:
+    what = "call" if role.endswith("plugin_only") else "command"
+    return (
+        Key(f"{role}.max_retry_count", "int", 3, f"Times a failed {what} is sent back."),
+        Key(
+            f"{role}.require_confirmation",
+            "bool",
+            False,
+            f"Whether a person is asked before each {what}; where nobody can be, none runs.",
+        ),
+        Key(
+            f"{role}.confirmation_timeout_s",
+            "float",
+            600.0,
+            "Longest wait in seconds for that answer; no answer is a no.",
+            minimum=1.0,
+        ),
+        Key(
+            f"{role}.prompt_file_path",
+            "path",
+            None,
+            "Prompt file whose texts go before the packaged ones; it needs `instruction`.",
+        ),
+    )
+
 
 MCP_KEYS: tuple[Key, ...] = (
     Key(
@@ -17,6 +45,7 @@ MCP_KEYS: tuple[Key, ...] = (
 )
 
 ROLE_KEYS: tuple[Key, ...] = (
+    *(key for role in INTERPRETERS for key in _interpreter_keys(role)),
     Key("echo.decorator", "str", "", "Text before and after what the Echo repeats."),
     Key("recepta.decorator", "str", "", "Text before and after Recepta's acknowledgement."),
     Key(

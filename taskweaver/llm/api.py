@@ -20,6 +20,8 @@ from taskweaver.llm.types import (
 from taskweaver.llm.usage import Ledger
 from taskweaver.utils.cancel import CancelToken
 
+_NOT_SENT = frozenset({"stream", "use_smoother"})
+
 
 class LLMApi:
     """A session's way to the models: adds up what its calls consume, and can give them up."""
@@ -53,7 +55,7 @@ class LLMApi:
         self,
         messages: Sequence[ChatMessage],
         *,
-        llm_alias: str = "",
+        llm_alias: str | None = None,
         json_schema: Mapping[str, Any] | None = None,
         temperature: float | None = None,
         max_tokens: int | None = None,
@@ -81,7 +83,7 @@ class LLMApi:
         self,
         messages: Sequence[ChatMessage],
         *,
-        llm_alias: str = "",
+        llm_alias: str | None = None,
         json_schema: Mapping[str, Any] | None = None,
         temperature: float | None = None,
         max_tokens: int | None = None,
@@ -94,7 +96,7 @@ class LLMApi:
 
         Args:
             messages: The chat so far.
-            llm_alias: Which model; empty is the main one.
+            llm_alias: Which model; empty or None is the main one.
             json_schema: Schema of a structured reply. One that is cut off at the length limit
                 is passed on as it is, since its form shows that.
             temperature: Sampling temperature; None leaves it to the configuration.
@@ -102,7 +104,8 @@ class LLMApi:
             top_p: Nucleus sampling; None leaves it to the configuration.
             stop: Texts that end the reply; None leaves it to the configuration.
             on_status: Told in a few words when the call waits to be tried again.
-            extra: Options of the endpoint, passed through.
+            extra: Options of the endpoint, passed through; those of older callers that say how
+                a reply is read (`stream`, `use_smoother`) are not.
 
         Yields:
             Assistant messages whose contents are the new text.
@@ -111,7 +114,8 @@ class LLMApi:
             ModelError: If the call fails or is cancelled, or free text is empty, filtered or
                 cut off.
         """
-        model = self._services.model(llm_alias)
+        model = self._services.model(llm_alias or "")
+        extra = {name: value for name, value in extra.items() if name not in _NOT_SENT}
         with self._call() as token:
             request = ModelRequest(
                 messages,

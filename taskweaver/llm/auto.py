@@ -74,6 +74,8 @@ def choose_preset(config: LLMServiceConfig, name: str) -> Choice:
     is_openai = name == "openai"
     from_env = os.environ.get("OPENAI_BASE_URL", "").strip() if is_openai else ""
     base = config.api_base or from_env or preset.api_base
+    if name == "ollama" and not split_url(base).path.strip("/"):
+        base = f"{base.rstrip('/')}/v1"  # people know the address of its own protocol
     split_url(base)
     key, reason = _key(config, preset, base)
     model = config.model or (os.environ.get("OPENAI_MODEL", "").strip() if is_openai else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.exchange import Deadlines
 from taskweaver.llm.openai import Sampling
@@ -69,3 +70,10 @@ class LLMServiceConfig(ModuleConfig):
         self.embedding_api_type = self._get_enum("embedding_api_type")
         self.embedding_model = self._get_str("embedding_model")
         self.embedding_api_base = self._get_str("embedding_api_base")
+
+
+def embedding_model(src: AppConfigSource) -> str:
+    """Return the name of the embedding model; empty if none is configured."""
+    if src.get_str("llm.embedding_api_type") == "none":
+        return ""
+    return src.get_str("llm.embedding_model", "") or ""

@@ -57,6 +57,9 @@ PRESETS: dict[str, Preset] = {
     "mistral": Preset(
         "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-small-latest"
     ),
+    "anthropic": Preset(
+        "Anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-4-5"
+    ),
     "openrouter": Preset(
         "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter/auto"
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Self, cast
@@ -138,11 +138,12 @@ class ModelServices:
         config = LLMServiceConfig(src)
         # Another endpoint gets neither the address nor the key nor the model of the main one.
         is_elsewhere = "llm.api_type" in own
-        if "llm.api_key" not in own and (is_elsewhere or "llm.api_base" in own):
+        if not _is_meant(src, own, "llm.api_key") and (is_elsewhere or _has_base(src, own)):
             config.api_key = ""
         if is_elsewhere:
-            config.api_base = config.api_base if "llm.api_base" in own else ""
-            config.model = config.model if "llm.model" in own else ""
+            is_its_base = _is_meant(src, own, "llm.api_base")
+            config.api_base = config.api_base if is_its_base else ""
+            config.model = config.model if _is_meant(src, own, "llm.model") else ""
         return config
 
     def _make(self, config: LLMServiceConfig) -> Model:
@@ -183,6 +184,22 @@ class ModelServices:
         if endpoint is None:
             raise ModelError("configuration", "there is no endpoint for embeddings.")
         return OpenAIEmbedding(endpoint, config.deadlines)
+
+
+def _has_base(src: AppConfigSource, own: Mapping[str, Any]) -> bool:
+    return "llm.api_base" in own or src.provider_name("llm.api_base") in own
+
+
+def _is_meant(src: AppConfigSource, own: Mapping[str, Any], name: str) -> bool:
+    """Return whether a key is set for an alias: by itself, or for the provider it chooses.
+
+    What is set for a provider goes to the provider's own address only.
+    """
+    special = src.provider_name(name) or name
+    if name in own or special in own:
+        return True
+    is_provider = "llm.api_type" in own and not _has_base(src, own)
+    return is_provider and src.lookup(special) is not None
 
 
 def _connect(config: LLMServiceConfig, choice: Choice) -> tuple[CompletionService, str]:

@@ -10,10 +10,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
+from taskweaver.utils.files import write_json
 from taskweaver.utils.redact import redact, register_secret
 
 _FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
@@ -96,6 +97,19 @@ class TelemetryLogger:
     def exception(self, message: str) -> None:
         """Log what failed, with the traceback of the exception being handled."""
         self._logger.error("%s", message, exc_info=True)
+
+    def dump_log_file(self, obj: Any, file_path: str | Path) -> None:
+        """Write data to a file of its own as JSON, through its ``to_dict`` if it has one.
+
+        Raises:
+            OSError: If the file cannot be written.
+            ValueError: If the data is not plain.
+        """
+        write_json(file_path, obj.to_dict() if hasattr(obj, "to_dict") else obj)
+
+    def dump_prompt_file(self, prompt: Any, file_path: str | Path) -> None:
+        """Write a prompt to a file of its own; as `dump_log_file`."""
+        self.dump_log_file(prompt, file_path)
 
     def close(self) -> None:
         """Close the file; what is logged afterwards is dropped. Safe to call again."""

@@ -6,13 +6,14 @@ own environment variables (``OTEL_...``), or by the program that embeds this one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.utils.redact import redact
+from taskweaver.utils.text import estimate_tokens
 
 SpanStatus = Literal["OK", "ERROR"]
 Attribute = str | float | bool
@@ -20,7 +21,7 @@ Attribute = str | float | bool
 
 def _api() -> Any:
     try:
-        from opentelemetry import trace  # optional, and slow to import
+        import opentelemetry.trace as trace  # optional, and slow to import
     except ImportError as error:
         raise ConfigError(
             "tracing.enabled",
@@ -83,6 +84,18 @@ class Tracing:
         if Tracing._in_use:
             shown = redact(value) if isinstance(value, str) else value
             _api().get_current_span().set_attribute(key, shown)
+
+    @staticmethod
+    def add_prompt_size(size: int = 0, labels: Mapping[str, str] | None = None) -> None:
+        """Note the size of a prompt or a reply in tokens, and facts about it, on the span."""
+        Tracing.set_span_attribute("prompt_size", size)
+        for name, value in (labels or {}).items():
+            Tracing.set_span_attribute(f"prompt_size.{name}", value)
+
+    @staticmethod
+    def count_tokens(data: str) -> int:
+        """Estimate the tokens of a text."""
+        return estimate_tokens(data)
 
     @staticmethod
     def set_span_exception(exception: BaseException) -> None:

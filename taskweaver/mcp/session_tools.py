@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -67,14 +67,6 @@ class SessionTools:
         self._told.update(new)
         return new
 
-    def intro(self, taken: Container[str]) -> str:
-        """Return what a role that plans is told: a line for each function; empty for none."""
-        lines = []
-        for entry in self.entries(taken):
-            about = " ".join(entry.spec.description.split())
-            lines.append(f"  - {entry.name}: {shorten(about, _MAX_LINE_CHARS)}")
-        return "\n".join(["- Its code can also call these tools:", *lines]) if lines else ""
-
     def permit(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Return why a call may not go ahead; asks the user where that is configured."""
         tool = self._tool(name)
@@ -104,3 +96,12 @@ class SessionTools:
 
     def _tool(self, name: str) -> Tool | None:
         return self._servers.offer().tools.get(name)
+
+
+def intro_of(entries: Iterable[PluginEntry]) -> str:
+    """Return what a role that plans is told of tools: a line for each; empty for none."""
+    lines = []
+    for entry in entries:
+        about = " ".join(entry.spec.description.split())
+        lines.append(f"  - {entry.name}: {shorten(about, _MAX_LINE_CHARS)}")
+    return "\n".join(["- Its code can also call these tools:", *lines]) if lines else ""

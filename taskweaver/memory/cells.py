@@ -16,10 +16,12 @@ class RecordedCell:
     Attributes:
         post_id: Post it belongs to; its files were named after that.
         code: What was run.
+        role: Alias of the role that ran it.
     """
 
     post_id: str
     code: str
+    role: str = ""
 
 
 def successful_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
@@ -30,7 +32,7 @@ def successful_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
             status = post.get_attachment(AttachmentType.execution_status)
             code = post.get_attachment(AttachmentType.reply_content)
             if status and code and str(status[-1].content) == "SUCCESS":
-                cells.append(RecordedCell(post.id, str(code[-1].content)))
+                cells.append(RecordedCell(post.id, str(code[-1].content), post.send_from))
     return cells
 
 

@@ -21,3 +21,11 @@ class ConversationError(TaskWeaverError):
     def __str__(self) -> str:
         """What happened, and where."""
         return f"The conversation in {self.source} cannot be used: {self.problem}"
+
+
+class SubPathRefused(ConversationError):
+    """A sub-path does not name a folder inside the folder it belongs to."""
+
+    def __str__(self) -> str:
+        """What happened, and where."""
+        return f"The sub-path {self.source!r} cannot be used: {self.problem}"

@@ -7,9 +7,6 @@ is made: the text that is shown to a role when it suits the request.
 
 from __future__ import annotations
 
-import math
-import re
-import sqlite3
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
@@ -20,10 +17,11 @@ from typing import Any, Protocol, Self
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.errors import ConversationError
+from taskweaver.memory.errors import ConversationError, SubPathRefused
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.utils.files import dump_yaml, read_yaml, write_yaml
+from taskweaver.utils.files import dump_yaml, inside, read_yaml, write_yaml
+from taskweaver.utils.ranking import WordIndex, cosine, words
 from taskweaver.utils.text import shorten
 
 PROMPT_FILE = Path(__file__).with_name("experience_prompt.yaml")
@@ -31,10 +29,6 @@ SEPARATOR = "==================="
 _RAW, _HANDCRAFTED, _MADE = "raw_exp_", "handcrafted_exp_", "exp_"
 _TELLING = {AttachmentType.plan, AttachmentType.reply_content, AttachmentType.code_error}
 _MOST_CHARS = 30_000
-_WORD = re.compile(r"[^\W_]{2,}")
-_COMMON = frozenset(
-    "the a an of to in on and or for with is are was be it this that what how me my please".split()
-)
 
 
 def save_raw_experience(
@@ -169,10 +163,12 @@ class ExperienceGenerator:
         """Look after a folder inside the folder.
 
         Raises:
-            ConversationError: If it leads out of it.
+            SubPathRefused: If it leads out of it.
         """
-        if Path(sub_path).is_absolute() or ".." in Path(sub_path).parts:
-            raise ConversationError(sub_path, "a sub-path stays inside the folder.")
+        try:
+            inside(self._folder, sub_path)
+        except (OSError, ValueError) as error:
+            raise SubPathRefused(sub_path, f"{error}.") from error
         if sub_path != self._sub_path:
             self._sub_path, self.experience_list = sub_path, []
 
@@ -251,7 +247,7 @@ class ExperienceGenerator:
             return []
         if self._embedding_model:
             (vector,) = self._model.get_embedding_list([user_query])
-            scored = [(item, _cosine(vector, item.embedding)) for item in self.experience_list]
+            scored = [(item, cosine(vector, item.embedding)) for item in self.experience_list]
             ranked = sorted(scored, key=lambda pair: -pair[1])
         else:
             ranked = _by_words(self.experience_list, user_query)
@@ -297,42 +293,13 @@ def _without_ids(value: Any) -> Any:
     return [_without_ids(item) for item in value] if isinstance(value, list) else value
 
 
-def _cosine(one: Sequence[float], two: Sequence[float]) -> float:
-    if len(one) != len(two):
-        return 0.0
-    lengths = math.hypot(*one) * math.hypot(*two)
-    return sum(a * b for a, b in zip(one, two, strict=True)) / lengths if lengths else 0.0
-
-
-def _words(text: str) -> list[str]:
-    found = dict.fromkeys(word.lower() for word in _WORD.findall(text))
-    return [word for word in found if word not in _COMMON]
-
-
 def _by_words(items: Sequence[Experience], query: str) -> list[tuple[Experience, float]]:
     """Rank experiences by the share of a query's words they have, then by bm25."""
-    wanted = _words(query)
+    wanted = words(query)
     if not wanted:
         return []
-    ranks = _bm25([item.experience_text for item in items], wanted)
-    shares = [len(set(wanted) & set(_words(item.experience_text))) / len(wanted) for item in items]
+    with closing(WordIndex([item.experience_text for item in items])) as index:
+        ranks = index.ranks(wanted)
+    shares = [len(set(wanted) & set(words(item.experience_text))) / len(wanted) for item in items]
     order = sorted(range(len(items)), key=lambda n: (-shares[n], -ranks[n]))
     return [(items[n], shares[n]) for n in order]
-
-
-def _bm25(texts: Sequence[str], words: Sequence[str]) -> list[float]:
-    """Return how well texts match words, higher is better; all 0 where SQLite has no FTS5."""
-    ranks = [0.0] * len(texts)
-    with closing(sqlite3.connect(":memory:")) as connection:
-        try:
-            connection.execute("CREATE VIRTUAL TABLE texts USING fts5 (text)")
-        except sqlite3.OperationalError:
-            return ranks
-        rows = [(text.replace("\0", " "),) for text in texts]
-        connection.executemany("INSERT INTO texts (text) VALUES (?)", rows)
-        query = " OR ".join(f'"{word}"' for word in words)
-        for row, rank in connection.execute(
-            "SELECT rowid, -bm25(texts) FROM texts WHERE texts MATCH ?", (query,)
-        ):
-            ranks[row - 1] = rank
-    return ranks

@@ -62,7 +62,10 @@ class Planner(Role):
         self.prompt = PlannerPrompt(
             self.alias, workers, self.translator, self.planner_config.prompt_file_path
         )
-        self.role_load_example({self.alias, *self.prompt.recipients})
+        self._load_examples(None)
+
+    def _load_examples(self, memory: Memory | None) -> None:
+        self.role_load_example({self.alias, *self.prompt.recipients}, memory)
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Decide the next step, or answer the user.
@@ -74,6 +77,7 @@ class Planner(Role):
         self.compaction.attend(memory, self.alias)
         rounds, summary = memory.get_role_rounds_with_compaction(self.alias)
         tries = tries_so_far(rounds, self.alias)
+        self._load_examples(memory)
         with self.event_emitter.post(self.alias) as proxy:
             messages = self.prompt.compose(rounds, summary, self.examples)
             messages = self.experiences.added_to(messages, memory)

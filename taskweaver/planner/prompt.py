@@ -12,6 +12,7 @@ from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.role.prompt import (
     ComposedRounds,
     example_messages,
@@ -23,6 +24,11 @@ from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.text import fill, remove_temporal_delimiters
 
 PROMPT_FILE = Path(__file__).with_name("planner_prompt.yaml")
+_ORIGINAL = OriginalPrompt(
+    PROMPT_FILE,
+    {"instruction_template": "instruction_template"},
+    {"environment_context": "- Today is {DATE}.", "worker_intro": "{WORKERS}"},
+)
 STOP_REASONS = (
     "InProcess",
     "Completed",
@@ -57,7 +63,7 @@ class PlannerPrompt:
             path: The prompt file; None takes the packaged one.
         """
         names = ("instruction_template", "worker", "incoming", "shared_plan", "revise")
-        self._texts = load_prompt(path or PROMPT_FILE, names)
+        self._texts = load_prompt(path or PROMPT_FILE, names, original=_ORIGINAL)
         self._alias = alias
         self._translator = translator
         self._workers = workers

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, overload
 
 from taskweaver.plugin.base import Plugin
 from taskweaver.plugin.context import PluginContext
@@ -23,6 +23,9 @@ from taskweaver.plugin.errors import PluginError
 Definition = type[Plugin] | Callable[..., Any]
 PluginFactory = Callable[[str, PluginContext, Mapping[str, Any]], Plugin]
 PluginTestFunction = Callable[[Plugin], None]
+MODULE_PREFIX = "taskweaver_plugin_"
+"""Before a plugin's name, the name of the module its file runs in."""
+
 P = TypeVar("P", bound=Callable[..., Any])
 
 
@@ -56,16 +59,45 @@ class _Collected:
 _collecting: ContextVar[_Collected | None] = ContextVar("_collecting", default=None)
 
 
-def register_plugin(definition: P) -> P:
+@overload
+def register_plugin(definition: P) -> P: ...
+
+
+@overload
+def register_plugin(
+    *,
+    configurations: Mapping[str, Any] | None = None,
+    examples: str = "",
+    enabled: bool = True,
+) -> Callable[[P], P]: ...
+
+
+def register_plugin(
+    definition: P | None = None,
+    *,
+    configurations: Mapping[str, Any] | None = None,  # noqa: ARG001 - read off the source
+    examples: str = "",  # noqa: ARG001
+    enabled: bool = True,  # noqa: ARG001
+) -> P | Callable[[P], P]:
     """Make a class or a function the plugin of its file. A file has exactly one.
+
+    The keywords are for plugins without a YAML file. They are read off the source, so they are
+    written out there, not computed.
 
     Args:
         definition: A subclass of `Plugin`, or a function that is called as it is.
+        configurations: What a class reads from ``self.config``.
+        examples: Code that calls it, for the model.
+        enabled: False switches it off.
     """
-    collected = _collecting.get()
-    if collected is not None:
-        collected.definitions.append(definition)
-    return definition
+
+    def note(registered: P) -> P:
+        collected = _collecting.get()
+        if collected is not None:
+            collected.definitions.append(registered)
+        return registered
+
+    return note if definition is None else note(definition)
 
 
 def test_plugin(
@@ -122,7 +154,7 @@ def collect(source: str, name: str, file_name: str = "") -> RegisteredPlugin:
 
 def _run(source: str, name: str, file_name: str) -> None:
     """Execute the source as a module that dataclasses, pickle and tracebacks can find."""
-    module = ModuleType(f"taskweaver_plugin_{name}")
+    module = ModuleType(f"{MODULE_PREFIX}{name}")
     module.__file__ = file_name
     code = compile(source, file_name, "exec", dont_inherit=True)
     before = sys.modules.get(module.__name__)

@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import os
 import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from taskweaver.plugin.errors import PluginError
+from taskweaver.plugin.names import problem_of_name
+from taskweaver.plugin.one_file import read_one_file
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.files import read_text
 
-_Fingerprint = frozenset[tuple[str, int, int]]
+_Stamp = tuple[int, int]
+_Files = Mapping[str, _Stamp]
+_Read = PluginEntry | PluginError | None
 
 
 class PluginRegistry:
-    """The plugins in a folder, read again when one of its files changes."""
+    """The plugins in a folder; a file that changes is read again.
+
+    A YAML file and the Python file it names are a plugin. So is a Python file without one that
+    registers a plugin; files that begin with ``_`` are helpers the others import.
+    """
 
     def __init__(self, folder: Path | str) -> None:
         self._folder = Path(folder)
         self._lock = threading.Lock()
-        self._seen: _Fingerprint | None = None
+        self._seen: _Files | None = None
+        self._read: dict[str, tuple[object, _Read]] = {}
         self._plugins: dict[str, PluginEntry] = {}
         self._broken: dict[str, PluginError] = {}
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return self._folder
 
     @property
     def plugins(self) -> dict[str, PluginEntry]:
@@ -37,43 +56,124 @@ class PluginRegistry:
             return dict(self._broken)
 
     def _refresh(self) -> None:
-        seen = self._fingerprint()
-        if seen == self._seen:
+        files = self._files()
+        if files == self._seen:
             return
-        self._seen, self._plugins, self._broken = seen, {}, {}
-        for path in sorted(self._folder.glob("[!.]*.yaml")):
-            try:
-                self._add(PluginEntry.from_yaml_file(path), path)
-            except PluginError as error:
-                self._broken[path.stem] = error
+        self._seen, self._plugins, self._broken = files, {}, {}
+        helpers = self._helpers(files)
+        described = set()
+        for name in sorted(name for name in files if name.endswith(".yaml")):
+            impl = self._add(name, self._of_yaml(name, files, helpers))
+            described |= {Path(name).stem, impl}
+        for name in sorted(name for name in files if name.endswith(".py")):
+            if Path(name).stem not in described and not name.startswith("_"):
+                self._add(name, self._of_code(name, files, helpers))
+        self._read = {name: read for name, read in self._read.items() if name in files}
 
-    def _add(self, entry: PluginEntry, path: Path) -> None:
-        if not entry.enabled:
-            return
-        if entry.name in self._plugins:
-            raise PluginError(str(path), f"there is another plugin called {entry.name!r}.")
-        _check_source(entry, path)
-        self._plugins[entry.name] = entry
+    def _add(self, file: str, read: _Read) -> str:
+        """Take in what a file holds; return the file that implements it."""
+        if isinstance(read, PluginEntry):
+            other = self._plugins.get(read.name)
+            if not read.enabled:
+                return read.impl
+            if other is None:
+                self._plugins[read.name] = read
+                return read.impl
+            problem = f"there is another plugin called {read.name!r}: {other.described_in}."
+            read = PluginError(str(self._folder / file), problem)
+        if isinstance(read, PluginError):
+            stem = Path(file).stem
+            self._broken[file if stem in self._broken else stem] = read
+        return ""
 
-    def _fingerprint(self) -> _Fingerprint:
-        facts = set()
-        if self._folder.is_dir():
-            for path in self._folder.iterdir():
-                if path.suffix in {".yaml", ".py"} and path.is_file():
-                    stat = path.stat()
-                    facts.add((path.name, stat.st_mtime_ns, stat.st_size))
-        return frozenset(facts)
+    def _of_yaml(self, name: str, files: _Files, helpers: Mapping[str, str]) -> _Read:
+        def stamp(entry: PluginEntry) -> object:
+            return (files[name], files.get(f"{entry.impl}.py"), helpers)
+
+        kept = self._read.get(name)
+        if kept is not None and isinstance(kept[1], PluginEntry) and kept[0] == stamp(kept[1]):
+            return kept[1]
+        try:
+            entry = PluginEntry.from_yaml_file(self._folder / name)
+            read = _checked(entry, helpers) if entry.enabled else entry
+        except PluginError as error:
+            return error
+        self._read[name] = (stamp(read), read)
+        return read
+
+    def _of_code(self, name: str, files: _Files, helpers: Mapping[str, str]) -> _Read:
+        stamp = (files[name], helpers)
+        kept = self._read.get(name)
+        if kept is None or kept[0] != stamp:
+            self._read[name] = (stamp, _one_file(self._folder / name, helpers))
+        return self._read[name][1]
+
+    def _helpers(self, files: _Files) -> dict[str, str]:
+        """Return the digest of each helper file, by its name without ``.py``."""
+        digests = {}
+        for name in sorted(files):
+            if name.startswith("_") and name.endswith(".py"):
+                try:
+                    data = (self._folder / name).read_bytes()
+                except OSError:
+                    continue  # gone meanwhile; what imports it says so
+                digests[name.removesuffix(".py")] = hashlib.sha256(data).hexdigest()
+        return digests
+
+    def _files(self) -> dict[str, _Stamp]:
+        facts = {}
+        try:
+            with os.scandir(self._folder) as files:  # asked at each turn, so no file is asked twice
+                for file in files:
+                    name = file.name
+                    if name.endswith((".yaml", ".py")) and name[0] != "." and file.is_file():
+                        stat = file.stat()
+                        facts[name] = (stat.st_mtime_ns, stat.st_size)
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        return facts
 
 
-def _check_source(entry: PluginEntry, path: Path) -> None:
-    """Parse the implementation, without running it."""
+def _one_file(path: Path, helpers: Mapping[str, str]) -> _Read:
     try:
-        ast.parse(entry.source(), entry.path.name)
+        source = read_text(path)
+    except (OSError, ValueError) as error:
+        return PluginError(str(path), f"cannot be read: {error}.")
+    try:
+        entry = read_one_file(path, source)
+        if entry is None:
+            return None
+        _check_name(entry)
+    except PluginError as error:
+        return error
+    return replace(entry, helpers=_digest(source, helpers))
+
+
+def _checked(entry: PluginEntry, helpers: Mapping[str, str]) -> PluginEntry:
+    """Parse the implementation of a plugin with a YAML file, without running it."""
+    where = entry.described_in
+    _check_name(entry)
+    try:
+        source = entry.source()
+        ast.parse(source, entry.path.name)
     except OSError as error:
         problem = f"its code {entry.path} cannot be read: {error.strerror or error}."
-        raise PluginError(str(path), problem) from error
+        raise PluginError(where, problem) from error
     except SyntaxError as error:
         problem = f"{entry.path.name} is not Python: {error.msg}, line {error.lineno}."
-        raise PluginError(str(path), problem) from error
+        raise PluginError(where, problem) from error
     except (ValueError, RecursionError) as error:
-        raise PluginError(str(path), f"{entry.path.name} is not Python: {error}.") from error
+        raise PluginError(where, f"{entry.path.name} is not Python: {error}.") from error
+    return replace(entry, helpers=_digest(source, helpers))
+
+
+def _check_name(entry: PluginEntry) -> None:
+    problem = problem_of_name(entry.name)
+    if problem:
+        raise PluginError(entry.described_in, f"{problem}.")
+
+
+def _digest(source: str, helpers: Mapping[str, str]) -> str:
+    """Return a digest of all helpers for code that names one, since they may import each other."""
+    is_using: Iterable[bool] = (name in source for name in helpers)
+    return hashlib.sha256("".join(helpers.values()).encode()).hexdigest() if any(is_using) else ""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import json
 import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from taskweaver.plugin.errors import PluginError
 from taskweaver.utils.files import read_text, read_yaml
+
+ParameterKind = Literal["", "position", "*", "keyword", "**"]
+"""How an argument is given: either way, by position only, by name only, or any number."""
 
 
 class _Fields:
@@ -29,7 +33,8 @@ class _Fields:
         return PluginError(self._where, f"`{full}` {problem}.")
 
     def text(self, key: str, default: str | None = None) -> str:
-        value = self._data.get(key, default)
+        value = self._data.get(key)
+        value = default if value is None else value  # `key:` with nothing after it is null
         if value is None:
             raise self._fail(key, "is missing")
         if not isinstance(value, str):
@@ -58,14 +63,20 @@ class _Fields:
         value = self._data.get(key) or {}
         if not isinstance(value, Mapping):
             raise self._fail(key, f"must be a mapping, not {value!r}")
+        try:
+            json.dumps(value, default=str)  # the form it reaches the kernel in
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._fail(key, f"must be plain data ({error})") from error
         return dict(value)
 
-    def parameters(self, key: str) -> tuple[PluginParameter, ...]:
+    def parameters(self, key: str, *, are_named: bool = True) -> tuple[PluginParameter, ...]:
         value = self._data.get(key)
         if not isinstance(value, Sequence) or isinstance(value, str):
             raise self._fail(key, "must be a list (`[]` for none)")
         found = tuple(
-            PluginParameter.from_fields(_Fields(item, self._where, f"{key}[{number}]"))
+            PluginParameter.from_fields(
+                _Fields(item, self._where, f"{key}[{number}]"), is_named=are_named
+            )
             for number, item in enumerate(value)
         )
         names = [parameter.name for parameter in found]
@@ -84,18 +95,22 @@ class PluginParameter:
         type: Its type, as people write it in Python.
         description: What it is.
         required: Whether a call must give it.
+        kind: How a call gives it.
+        default: What it is when it is not given, as Python; None if that is not known.
     """
 
     name: str
     type: str = "Any"
     description: str = ""
     required: bool = False
+    kind: ParameterKind = ""
+    default: str | None = None
 
     @classmethod
-    def from_fields(cls, fields: _Fields) -> Self:
-        """Read one item of ``parameters`` or ``returns``."""
+    def from_fields(cls, fields: _Fields, *, is_named: bool = True) -> Self:
+        """Read one item of ``parameters``, or of ``returns``, whose names are only told."""
         return cls(
-            fields.identifier("name"),
+            fields.identifier("name") if is_named else fields.text("name"),
             fields.text("type", "Any") or "Any",
             fields.text("description", ""),
             fields.flag("required", default=False),
@@ -118,6 +133,19 @@ class PluginParameter:
         except (SyntaxError, ValueError):
             return repr(self.type)
         return self.type
+
+    def declaration(self, *, may_be_left_out: bool) -> str:
+        """Return it as part of a signature.
+
+        Args:
+            may_be_left_out: Whether no required parameter follows it.
+        """
+        if self.kind in {"*", "**"}:
+            return f"{self.kind}{self.name}: {self.annotation}"
+        if self.default is not None:
+            return f"{self.name}: {self.annotation} = {self.default}"
+        annotation = self.annotation if self.required else f"{self.annotation} | None"
+        return f"{self.name}: {annotation}{' = None' if may_be_left_out else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +182,16 @@ class PluginSpec:
     def _parameter_lines(self) -> list[str]:
         last_required = max((n for n, arg in enumerate(self.args) if arg.required), default=-1)
         lines = []
+        before: ParameterKind = ""
         for number, arg in enumerate(self.args):
-            annotation = arg.annotation if arg.required else f"{arg.annotation} | None"
-            default = " = None" if number > last_required else ""
-            lines += _annotated(f"{arg.name}: {annotation}{default},", arg.description)
-        return lines
+            if before == "position" != arg.kind:
+                lines.append("    /,")
+            if arg.kind == "keyword" and before not in {"keyword", "*"}:
+                lines.append("    *,")
+            declared = arg.declaration(may_be_left_out=number > last_required)
+            lines += _annotated(f"{declared},", arg.description)
+            before = arg.kind
+        return [*lines, "    /,"] if before == "position" else lines
 
     def _return_lines(self) -> list[str]:
         match self.returns:
@@ -198,6 +231,9 @@ class PluginEntry:
         enabled: Whether it is used at all.
         plugin_only: Whether it may be called where no other code may run.
         folder: Where its files are; None when it was not read from a file.
+        described_in: The file its description is in.
+        is_one_file: Whether its description was read off its code.
+        helpers: Digest of the helper files it may import; it is loaded again when it changes.
     """
 
     name: str
@@ -208,6 +244,9 @@ class PluginEntry:
     enabled: bool = True
     plugin_only: bool = False
     folder: Path | None = None
+    described_in: str = ""
+    is_one_file: bool = False
+    helpers: str = ""
 
     @classmethod
     def from_yaml_file(cls, path: Path | str) -> Self:
@@ -249,7 +288,7 @@ class PluginEntry:
                 name,
                 fields.text("description"),
                 fields.parameters("parameters"),
-                fields.parameters("returns"),
+                fields.parameters("returns", are_named=False),
                 fields.text("examples", ""),
             ),
             config=fields.mapping("configurations"),
@@ -257,6 +296,7 @@ class PluginEntry:
             enabled=fields.flag("enabled", default=True),
             plugin_only=fields.flag("plugin_only", default=False),
             folder=folder,
+            described_in=where,
         )
 
     @property

@@ -20,12 +20,14 @@ class RoleEntry:
         alias: Name in posts and prompts.
         module: Dotted path of the role's class.
         intro: What the Planner is told about the role.
+        path: Its file; None when it was not read from one.
     """
 
     name: str
     alias: str
     module: str
     intro: str
+    path: Path | None = None
 
     @classmethod
     def from_yaml_file(cls, path: Path) -> Self:
@@ -44,4 +46,4 @@ class RoleEntry:
             if not isinstance(data.get(field), str) or not data[field].strip():
                 raise RoleError(str(path), f"`{field}` must be a text")
         name = path.name.split(".", 1)[0]
-        return cls(name, data["alias"], data["module"], data["intro"])
+        return cls(name, data["alias"], data["module"], data["intro"], path)

@@ -6,6 +6,9 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.errors import SubPathRefused
+from taskweaver.memory.memory import Memory
+from taskweaver.utils.files import inside
 
 
 def load_examples(
@@ -22,9 +25,13 @@ def load_examples(
 
     Raises:
         ConversationError: If a file is not a conversation.
+        SubPathRefused: If `sub_path` leads out of `folder`.
         FileNotFoundError: If `sub_path` is given and does not exist.
     """
-    where = folder / sub_path if sub_path else folder
+    try:
+        where = inside(folder, sub_path) if sub_path else folder
+    except (OSError, ValueError) as error:
+        raise SubPathRefused(str(sub_path), f"{error}.") from error
     if sub_path and not where.is_dir():
         raise FileNotFoundError(f"no folder of examples at {where}")
     read = (Conversation.from_yaml(path) for path in sorted(where.glob("*.yaml")))
@@ -33,3 +40,42 @@ def load_examples(
         for conversation in read
         if conversation.enabled and (role_set is None or set(conversation.roles) <= role_set)
     ]
+
+
+class ExampleFolder:
+    """The examples of a role, each folder read once.
+
+    Where they are dynamic, the newest shared entry of the type ``example_sub_path`` names the
+    folder inside the folder. As long as there is no entry, or no such folder, there are no
+    examples: an entry is for all roles, and not each has examples for everything.
+    """
+
+    def __init__(self, folder: Path, *, is_dynamic: bool) -> None:
+        self._folder = folder
+        self._is_dynamic = is_dynamic
+        self._read: dict[tuple[str, frozenset[str]], list[Conversation]] = {}
+
+    def examples(self, role_set: AbstractSet[str], memory: Memory | None) -> list[Conversation]:
+        """Return the examples that count now.
+
+        Args:
+            role_set: Aliases that take part; a conversation with any other role is left out.
+            memory: Where the entries are shared; None before there is any.
+
+        Raises:
+            ConversationError: If a file is not a conversation.
+            SubPathRefused: If an entry leads out of the folder.
+        """
+        sub_path = ""
+        if self._is_dynamic:
+            entries = memory.get_shared_memory_entries("example_sub_path") if memory else []
+            if not entries:
+                return []
+            sub_path = entries[-1].content
+        key = (sub_path, frozenset(role_set))
+        if key not in self._read:
+            try:
+                self._read[key] = load_examples(self._folder, sub_path, role_set)
+            except FileNotFoundError:
+                return []
+        return self._read[key]

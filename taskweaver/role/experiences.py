@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.config import embedding_model
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.experience import ExperienceGenerator
@@ -23,11 +24,10 @@ class RoleExperiences:
         src = config.src
         self._is_used = config.use_experience
         self._follows_memory = config.dynamic_experience_sub_path
-        is_embedding = src.get_str("llm.embedding_api_type") != "none"
         self._generator = ExperienceGenerator(
             llm_api,
             config.experience_dir,
-            embedding_model=(src.get_str("llm.embedding_model", "") or "") if is_embedding else "",
+            embedding_model=embedding_model(src),
             threshold=src.get_float("experience.retrieve_threshold"),
             llm_alias=src.get_str("experience.llm_alias"),
             tell=logger.warning,

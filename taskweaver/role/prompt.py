@@ -14,6 +14,7 @@ from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.round import Round
+from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.utils.files import read_yaml
 
 CONVERSATION_START = "Let's start the new conversation!"
@@ -23,7 +24,10 @@ ComposeRound = Callable[[Round, Round | None], list[ChatMessage]]
 
 
 def load_prompt(
-    path: Path, names: Sequence[str], packaged: Mapping[str, str] | None = None
+    path: Path,
+    names: Sequence[str],
+    packaged: Mapping[str, str] | None = None,
+    original: OriginalPrompt | None = None,
 ) -> dict[str, str]:
     """Read a prompt file.
 
@@ -31,6 +35,7 @@ def load_prompt(
         path: The YAML file.
         names: Texts it must hold.
         packaged: Further texts it may hold, and what they are where it does not.
+        original: How a file of the original is read; None reads none.
 
     Raises:
         ConfigError: If the file cannot be read or a text is missing.
@@ -41,6 +46,8 @@ def load_prompt(
     except (OSError, ValueError) as error:
         raise ConfigError("prompt_file_path", f"{path} cannot be read: {error}", remedy) from error
     texts = data if isinstance(data, Mapping) else {}
+    if original is not None and original.is_meant(texts):
+        texts = original.translated(texts)
     missing = [name for name in names if not isinstance(texts.get(name), str)]
     if missing:
         raise ConfigError("prompt_file_path", f"{path} lacks {', '.join(missing)}", remedy)

@@ -16,7 +16,7 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.entry import RoleEntry
-from taskweaver.role.examples import load_examples
+from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.registry import RoleRegistry
 
 __all__ = ["Role", "RoleConfig", "RoleEntry", "RoleRegistry"]
@@ -31,6 +31,7 @@ class RoleConfig(ModuleConfig):
         super().__init__(src)
         self.use_example = self._get_bool("use_example")
         self.example_base_path = Path(self._get_path("example_base_path"))
+        self.dynamic_example_sub_path = self._get_bool("dynamic_example_sub_path")
         self.llm_alias = self._get_str("llm_alias")
         self.use_experience = self._get_bool("use_experience")
         self.experience_dir = Path(self._get_path("experience_dir"))
@@ -69,6 +70,9 @@ class Role:
         self.name = role_entry.name if role_entry else config.name
         self.intro = role_entry.intro if role_entry else ""
         self.examples: list[Conversation] = []
+        self._example_folder = ExampleFolder(
+            config.example_base_path, is_dynamic=config.dynamic_example_sub_path
+        )
 
     def get_intro(self) -> str:
         """Return what the Planner is told about this role."""
@@ -93,14 +97,24 @@ class Role:
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement reply")
 
-    def role_load_example(self, role_set: set[str]) -> None:
+    def role_load_example(self, role_set: set[str], memory: Memory | None = None) -> None:
         """Load the examples in which no role but those of `role_set` takes part.
 
+        Args:
+            role_set: Aliases.
+            memory: Where a shared entry names the folder, if that is configured; it is asked each
+                time, and files are read again when the folder is another. Without it there are
+                no examples then.
+
         Raises:
-            ConversationError: If an example file is not a conversation.
+            ConversationError: If an example file is not a conversation, or the named folder is
+                not inside the configured one (`SubPathRefused`).
         """
         if self.config.use_example:
-            self.examples = load_examples(self.config.example_base_path, role_set=role_set)
+            self.examples = self._example_folder.examples(role_set, memory)
+
+    def interrupt(self) -> None:
+        """Give up what `reply` is doing; called from any thread. Model calls end by themselves."""
 
     def close(self) -> None:
         """Release what the role holds; called once, at the end of the session."""

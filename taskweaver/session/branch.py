@@ -48,7 +48,7 @@ class _RunsCode(Protocol):
         self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]
     ) -> list[str]: ...
 
-    def run(self, task: Post) -> Post: ...
+    def run(self, memory: Memory, task: Post) -> Post: ...
 
 
 class SessionBranch:
@@ -108,7 +108,7 @@ class SessionBranch:
                 if isinstance(role, _RunsCode):
                     task = Post.create(code, USER, alias)
                     self.memory.add_post(round_, task)
-                    self.memory.add_post(round_, role.run(task))
+                    self.memory.add_post(round_, role.run(self.memory, task))
                     return
             raise SessionError("No role of this session runs code.")
 
@@ -131,6 +131,12 @@ class SessionBranch:
         for role in self.roles.values():
             if isinstance(role, _TakesVariables):
                 role.update_session_var(variables)
+
+    def interrupt(self) -> None:
+        """Give up what the roles and the kernel are doing; may be called from any thread."""
+        for role in self.roles.values():
+            role.interrupt()
+        self.client.interrupt()
 
     def close(self) -> None:
         """Close the roles and stop the kernel."""

@@ -118,7 +118,7 @@ def _expression(name: str, text: str) -> ast.expr:
 
 def _with_settings(code: str, values: Mapping[str, ast.expr]) -> tuple[str, set[str]]:
     """Return code in which top-level assignments of some names have other values, and which."""
-    if not values:
+    if not values or code.lstrip().startswith("%%"):
         return code, set()
     tree = ast.parse(code)
     found = set()

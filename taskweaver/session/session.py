@@ -342,7 +342,7 @@ class Session:
         """
         self._is_interrupted = True
         self._llm_api.cancel()
-        self._current.client.interrupt()
+        self._current.interrupt()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read with ``ctx.get_session_var``."""

@@ -16,6 +16,7 @@ from taskweaver.session.errors import RoundLimit
 from taskweaver.session.stuck import farewell, nudge, repetitions
 
 USER = "User"
+PLANNER = "Planner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Turn:
     def _answer(self, round_: Round, post: Post) -> Post:
         role = self._role(post.send_to)
         answer = role.reply(self.memory)
+        if answer.send_to == PLANNER and PLANNER not in self.roles:
+            answer.send_to = USER  # a role may take it that a Planner is always there
         posts = [*round_.post_list, answer]
         said = round_.post_list if role.only_acknowledges else posts
         repeated = repetitions(said) if answer.send_to == self.leader else 0

@@ -5,18 +5,31 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 MAX_BYTES = 64 << 20
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_BaseDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+# PyYAML is imported by those who read or write YAML: kernels import this package and do not.
 
 
-_Dumper: Any = type("_Dumper", (_BaseDumper,), {})
+@cache
+def _loader() -> Any:
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@cache
+def _dumper() -> Any:
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    dumper: Any = type("_Dumper", (base,), {})
+    dumper.add_representer(str, _represent_text)
+    return dumper
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
@@ -25,7 +38,20 @@ def _represent_text(dumper: Any, text: str) -> Any:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _represent_text)
+def inside(folder: Path, sub_path: str) -> Path:
+    """Return a path inside a folder, links followed.
+
+    Raises:
+        ValueError: If it leads out of the folder.
+    """
+    root = folder.resolve()
+    try:
+        path = (root / sub_path).resolve()
+    except RuntimeError as error:  # links in a circle
+        raise ValueError(str(error)) from error
+    if not path.is_relative_to(root):
+        raise ValueError(f"{sub_path!r} leads out of {folder}")
+    return path
 
 
 def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
@@ -55,8 +81,10 @@ def parse_yaml(text: str, name: str) -> Any:
     Raises:
         ValueError: If it is not YAML; names the place.
     """
+    import yaml
+
     try:
-        return yaml.load(text, Loader=_Loader)  # the C form of the safe loader, or that
+        return yaml.load(text, Loader=_loader())  # the C form of the safe loader, or that
     except yaml.YAMLError as error:
         raise ValueError(f"{name} is not YAML: {_one_line(error)}") from error
     except RecursionError:
@@ -66,7 +94,7 @@ def parse_yaml(text: str, name: str) -> Any:
         raise ValueError(f"{name} holds a value that does not fit its type: {error}") from error
 
 
-def _one_line(error: yaml.YAMLError) -> str:
+def _one_line(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None)
     if mark is None or problem is None:
@@ -90,8 +118,12 @@ def dump_yaml(data: Any) -> str:
     Raises:
         ValueError: If it holds anything but plain data.
     """
+    import yaml
+
     try:
-        return str(yaml.dump(data, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=100))
+        return str(
+            yaml.dump(data, Dumper=_dumper(), allow_unicode=True, sort_keys=False, width=100)
+        )
     except yaml.YAMLError as error:
         raise ValueError(f"cannot be written as YAML: {_one_line(error)}") from error
 

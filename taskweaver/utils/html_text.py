@@ -16,8 +16,10 @@ _LOOSE = re.compile(r"<(?!/?[a-zA-Z][^<>]{0,2000}>)")
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 _BLOCKS = frozenset(
     "address article aside blockquote body br dd div dl dt fieldset figcaption figure footer form"
-    " header hr li main nav ol option p pre section table td th title tr ul".split()
+    " header hr li main nav ol option p pre section table title tr ul".split()
 ) | frozenset(_HEADINGS)
+_KEPT = "\ue000"
+"""Stands for a space of preformatted text until the others are tidied; it means nothing itself."""
 _PARAGRAPHS = frozenset("p div section article table ul ol pre blockquote".split())
 
 
@@ -39,8 +41,9 @@ def html_text(html: str) -> HtmlText:
     reader = _Reader()
     reader.feed(tamed(html))
     reader.close()
-    lines = [" ".join(line.split()) for line in "".join(reader.parts).splitlines()]
-    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    joined = "".join(reader.parts).split("\n")
+    lines = [re.sub(r"[^\S\t]+", " ", line).strip() for line in joined]
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT, " ")
     return HtmlText(" ".join("".join(reader.title).split()), text)
 
 
@@ -76,6 +79,7 @@ class _Reader(HTMLParser):
         self.parts: list[str] = []
         self.title: list[str] = []
         self._is_title = False
+        self._verbatim = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 - the parser's signature
         if tag == "title" and not self.title:
@@ -83,15 +87,20 @@ class _Reader(HTMLParser):
         elif tag in _HEADINGS:
             self.parts.append(f"\n\n{_HEADINGS[tag]} ")
         else:
+            self._verbatim += tag == "pre"
             self._break(tag)
+            self.parts.append("- " if tag == "li" else "\t" if tag in {"td", "th"} else "")
 
     def handle_endtag(self, tag: str) -> None:
         self._is_title = False
+        self._verbatim = max(self._verbatim - (tag == "pre"), 0)
         self._break(tag)
 
     def handle_data(self, data: str) -> None:
         if self._is_title:
             self.title.append(data)
+        elif self._verbatim:
+            self.parts.append(data.replace(" ", _KEPT))
         else:
             # A line's end in the source is only a space; the parser leaves it in the text.
             self.parts.append(re.sub(r"\s+", " ", data))

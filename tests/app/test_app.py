@@ -47,6 +47,7 @@ class Parrot(Role):
         proxy.update_message(last.message + self.config.mark)
         return proxy.end()
 """
+MODULE = "parrot.parrot.Parrot"
 IMPORTS = """
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -66,7 +67,7 @@ def answer(_messages: Sequence[ChatMessage]) -> str:
 
 def add_role(project: Path, name: str, source: str, module: str) -> None:
     folder = project / "roles" / name
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.py").write_text(source)
     text = f"alias: {name.title()}\nmodule: {module}\nintro: |-\n  - repeats what it hears\n"
     (folder / f"{name}.role.yaml").write_text(text)
@@ -131,6 +132,17 @@ def test_a_role_of_the_project_takes_part(project: Path) -> None:
         round_ = app.get_session().send_message("speak")
     assert [post.message for post in round_.post_list][2] == "hello?"
     assert "repeats what it hears" in str(script.prompts[0][0]["content"])
+
+
+def test_roles_of_one_name_in_two_projects_are_two(tmp_path: Path) -> None:
+    for mark in ("one", "two"):
+        folder = make_project(tmp_path / mark)
+        (folder / "roles" / "parrot").mkdir(parents=True)
+        (folder / "roles" / "parrot" / "words.py").write_text(f"WORD = {mark!r}\n")
+        source = ROLE.replace("last.message + self.config.mark", "WORD")
+        add_role(folder, "parrot", f"from parrot.words import WORD\n{IMPORTS}{source}", MODULE)
+        with TaskWeaverApp(folder, config={"session.roles": ["parrot"]}) as app:
+            assert app.get_session().send_message("x").post_list[-1].message == mark
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_a_resumed_session_does_not_change_anything_twice(tmp_path: Path) -> Non
 
 HOSTILE = """
 import os, socket
-host, said = ex_add.ctx.host, []
+host, said = ex_add.ctx._session.host, []
 def attempt(name, arguments):
     try: ex_add.ctx.call_host(name, arguments)
     except Exception as error: said.append(str(error))

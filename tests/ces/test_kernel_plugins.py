@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kernels import answers, limited, run
 
-from taskweaver.ces.common import Client
+from taskweaver.ces.common import Client, PluginCode
 from taskweaver.ces.errors import KernelError, PluginLoadFailed
 
 
@@ -64,9 +65,10 @@ def test_plugins_and_session_variables_survive_a_restart(fresh: Client) -> None:
     ]
     run(fresh, "import os; os._exit(1)")
     assert run(fresh, "greet('Ann')").output == "Hi Ann, glad"
-    (failure,) = fresh.test_plugin("greet")
-    assert failure.startswith("fails")
-    assert fresh.test_plugin("nobody") == ["nobody is not loaded"]
+    passed, failed = fresh.test_plugin("greet")
+    assert (passed.name, passed.failure, failed.name) == ("greets", "", "fails")
+    assert "AssertionError" in failed.failure
+    assert fresh.test_plugin("nobody")[0].failure == "nobody is not loaded"
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,135 @@ def test_uploads_stay_in_the_working_directory(fresh: Client, tmp_path: Path) ->
     for name in ("../b.txt", "/etc/b", "", "..", "a\0b"):
         with pytest.raises(ValueError, match="not the name of a file"):
             fresh.upload_file(name, b"1")
+
+
+def code(name: str, body: str, file: Path | None = None) -> PluginCode:
+    head = "from taskweaver.plugin import Plugin, register_plugin\n@register_plugin\n"
+    return PluginCode(name, head + body, {}, str(file or ""))
+
+
+def test_plugins_that_do_not_load_are_named_and_the_others_work(tmp_path: Path) -> None:
+    manager = limited(tmp_path, cell_timeout_s=2.0)
+    client = manager.get_session_client("s")
+    run(client, "taken = 1")
+    problems = client.load_plugins(
+        [
+            code("one", "def one(): return 1"),
+            code("slow", "def slow(): ...\nwhile True: pass"),
+            code("taken", "def taken(): ..."),
+            code("leaves", "def leaves(): ...\nraise SystemExit(3)"),
+            code("two", "def two(): return 2"),
+        ]
+    )
+    assert sorted(problems) == ["leaves", "slow", "taken"]
+    assert problems["slow"] == "it did not load within 2 s"
+    assert "variable called 'taken'" in problems["taken"]
+    assert run(client, "one() + two() + taken").output == 4
+    manager.clean_up()
+
+
+def test_one_that_ends_the_kernel_is_found_among_the_others(fresh: Client) -> None:
+    run(fresh, "x = 1")
+    lethal = "def lethal(): ...\nimport os; os._exit(1)"
+    many = [code(f"p{n}", f"def p{n}(): return {n}") for n in range(3)]
+    problems = fresh.load_plugins([many[0], code("lethal", lethal), *many[1:]])
+    assert list(problems) == ["lethal"]
+    assert "ended the Python session" in problems["lethal"]
+    assert run(fresh, "p0() + p1() + p2()").output == 3
+
+
+def test_one_that_cannot_be_stopped_ends_the_kernel_and_is_found(tmp_path: Path) -> None:
+    manager = limited(tmp_path, cell_timeout_s=1.0)
+    client = manager.get_session_client("s")
+    stubborn = (
+        "def stubborn(): ...\nimport select\n"
+        "while True:\n    try:\n        select.select([], [], [], 60)\n"
+        "    except BaseException: pass"
+    )
+    problems = client.load_plugins([code("a", "def a(): return 1"), code("stubborn", stubborn)])
+    assert list(problems) == ["stubborn"]
+    assert "ended the Python session" in problems["stubborn"]
+    assert run(client, "a()").output == 1
+    manager.clean_up()
+
+
+def test_one_that_is_not_loaded_after_a_restart_is_told_with_the_cell(
+    fresh: Client, tmp_path: Path
+) -> None:
+    mark = tmp_path / "seen"
+    once = f"def once(): return 1\nfrom pathlib import Path\nPath({str(mark)!r}).mkdir()"
+    assert fresh.load_plugins([code("once", once), code("good", "def good(): return 5")]) == {}
+    assert run(fresh, "once()").output == 1
+    run(fresh, "import os; os._exit(1)")
+    result = run(fresh, "good()")
+    assert result.output == 5
+    ((level, tag, message),) = result.log
+    assert (level, tag) == ("error", "once")
+    assert "FileExistsError" in message
+    assert run(fresh, "good()").log == []
+
+
+def test_changed_plugins_take_the_place_of_the_old_and_removed_ones_go(fresh: Client) -> None:
+    assert (
+        fresh.load_plugins([code("a", "def a(): return 1"), code("b", "def b(): return 1")]) == {}
+    )
+    run(fresh, "kept = a()")
+    assert fresh.load_plugins([code("a", "def a(): return 2")], removed=["b"]) == {}
+    assert run(fresh, "(kept, a(), 'b' in dir())").output == "(1, 2, False)"
+    run(fresh, "import os; os._exit(1)")
+    assert run(fresh, "(a(), 'b' in dir())").output == "(2, False)"
+
+
+def test_files_beside_a_plugin_can_be_imported_as_they_are_now(
+    fresh: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "_words.py").write_text("WORD = 'old'")
+    body = "def say():\n    from _words import WORD\n    return WORD"
+    plugin = code("say", body, tmp_path / "say.py")
+    fresh.load_plugins([plugin])
+    assert run(fresh, "say()").output == "old"
+    (tmp_path / "_words.py").write_text("WORD = 'newer'")
+    fresh.load_plugins([replace(plugin, helpers="changed")])
+    assert run(fresh, "say()").output == "newer"
+
+
+def test_plugins_load_into_a_kernel_that_was_forked(fresh: Client, tmp_path: Path) -> None:
+    manager = limited(tmp_path)
+    parent = manager.get_session_client("parent")
+    parent.load_plugins([code("a", "def a(): return 1")])
+    run(parent, "a()")
+    snapshot = parent.snapshot()
+    child = manager.fork_session_client(snapshot, "child")
+    assert child.load_plugins([code("b", "def b(): return 2")], removed=["a"]) == {}
+    assert run(child, "(b(), 'a' in dir())").output == "(2, False)"
+    assert run(parent, "a()").output == 1
+    snapshot.close()
+    manager.clean_up()
+
+
+def test_a_file_that_is_too_large_is_told_with_its_plugin(tmp_path: Path) -> None:
+    manager = limited(tmp_path, artifact_limit_bytes=1 << 20)
+    client = manager.get_session_client("s")
+    body = (
+        "class Huge(Plugin):\n"
+        "    def __call__(self):\n"
+        "        _, path = self.ctx.create_artifact_path('h', 'huge.bin', 'file', '')\n"
+        "        open(path, 'wb').truncate(2 << 30)\n"
+    )
+    client.load_plugins([code("huge", body, tmp_path / "huge.py")])
+    result = run(client, "huge()\nopen('other.bin', 'wb').truncate(2 << 30)\nopen('a.txt', 'w')")
+    assert [artifact.file_name for artifact in result.artifact] == ["a.txt"]
+    by_plugin, other = (message for _, _, message in result.log)
+    assert f"huge.bin of plugin huge ({tmp_path / 'huge.py'})" in by_plugin
+    assert "2,048.0 MiB, and execution.artifact_limit_mb allows 1" in by_plugin
+    assert other.startswith("other.bin is left out")
+    manager.clean_up()
+
+
+def test_a_value_that_cannot_be_shown_is_told_with_its_plugin(
+    fresh: Client, tmp_path: Path
+) -> None:
+    body = "def odd(): return Odd()\nclass Odd:\n    def __repr__(self): raise ValueError('no')"
+    fresh.load_plugins([code("odd", body, tmp_path / "odd.py")])
+    shown = run(fresh, "odd()").output
+    assert shown == f"<Odd of plugin odd ({tmp_path / 'odd.py'}), cannot be shown: ValueError: no>"

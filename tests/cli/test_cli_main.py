@@ -27,11 +27,20 @@ def test_help_teaches_by_examples() -> None:
     assert "Exit status" in said
 
 
-@pytest.mark.parametrize("command", ["chat", "init", "doctor"])
+@pytest.mark.parametrize("command", ["chat", "init", "doctor", "plugin"])
 def test_each_command_has_help(command: str) -> None:
     status, said = said_by(command, "-h")
     assert status == 0
     assert "Usage:" in said
+
+
+@pytest.mark.parametrize("place", ["before", "argument", "option"])
+def test_the_folder_of_a_new_project_is_named_in_any_way(tmp_path: Path, place: str) -> None:
+    folder = str(tmp_path / "new")
+    words = {"before": ["-p", folder, "init"], "argument": ["init", folder]}
+    status, _ = said_by(*words.get(place, ["init", "-p", folder]))
+    assert status == 0
+    assert (tmp_path / "new" / "taskweaver_config.json").exists()
 
 
 def test_the_version_is_told() -> None:

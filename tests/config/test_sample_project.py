@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from shipped import SHIPPED
 
 from taskweaver.config import AppConfigSource, check
 from taskweaver.memory.attachment import AttachmentType
@@ -31,7 +32,7 @@ def test_the_configuration_has_no_warnings_and_leads_to_the_plugins() -> None:
     src = AppConfigSource(PROJECT / "taskweaver_config.json")
     assert check(src) == []
     registry = PluginRegistry(src.get_path("plugin.base_path"))
-    assert sorted(registry.plugins) == ["anomaly_detection", "sql_query"]
+    assert sorted(registry.plugins) == SHIPPED
     assert registry.broken == {}
 
 

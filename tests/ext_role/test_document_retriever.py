@@ -163,7 +163,7 @@ def test_an_unreadable_document_is_named_and_the_others_answer(
     assert [passage["path"] for passage in passages(message)] == ["deep/page.html"]
     told = message.partition("Not looked into:")[2]
     assert "- broken.txt: " in told
-    assert "- gone.md: No such file" in told
+    assert "- gone.md: There is no file" in told
     assert "hidden" not in told
     (folder / "broken.txt").write_text("soup is back")
     (folder / "gone.md").unlink()

@@ -13,7 +13,7 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "roles.md").read_text("utf-8")
 
 
 def block(language: str) -> str:
-    (found,) = re.findall(rf"```{language}\n(.*?)\n```", GUIDE, re.DOTALL)
+    found, *_ = re.findall(rf"```{language}\n(.*?)\n```", GUIDE, re.DOTALL)
     return str(found)
 
 

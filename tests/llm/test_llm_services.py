@@ -148,6 +148,13 @@ def test_a_server_without_a_configured_model_is_asked_for_its_own() -> None:
     assert choice.endpoint == Endpoint(endpoint.url, "qwen3")
 
 
+def test_the_address_of_ollamas_own_protocol_is_understood() -> None:
+    with serving(listing("qwen3")) as endpoint:
+        base = endpoint.url.removesuffix("/v1")
+        choice = choose_preset(config_of(api_base=f"{base}/"), "ollama")
+    assert choice.endpoint == Endpoint(endpoint.url, "qwen3")
+
+
 def test_a_server_that_has_no_model_is_a_clear_error(dead_port: int) -> None:
     with pytest.raises(ModelError, match=r"llm\.model is not set"):
         choose_preset(config_of(api_base=f"http://127.0.0.1:{dead_port}/v1"), "vllm")
@@ -301,6 +308,39 @@ def test_another_address_does_not_get_the_main_key() -> None:
         with with_aliases(main, other={"llm.api_base": two.url}) as services:
             LLMApi(services).chat_completion(HELLO, llm_alias="other")
         assert "main-key" not in two.calls[-1].headers["authorization"]
+
+
+def test_an_alias_takes_what_is_set_for_the_provider_it_chooses() -> None:
+    with serving(listing("big")) as one, serving(listing("small")) as two:
+        main = {"api_type": "openai", "openai.api_base": one.url, "openai.api_key": "main-key"}
+        main |= {"openai.model": "big", "ollama.api_base": two.url.removesuffix("/v1")}
+        with with_aliases(main, mini={"llm.api_type": "ollama"}) as services:
+            replies = [
+                LLMApi(services).chat_completion(HELLO, llm_alias=alias)["content"]
+                for alias in ("", "mini")
+            ]
+        assert replies == ["big", "small"]
+        assert "main-key" in one.calls[-1].headers["authorization"]
+        assert "main-key" not in str([call.headers for call in two.calls])
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"llm.api_base": "{url}"},
+        {"llm.openai.api_base": "{url}"},
+        {"llm.api_type": "openai", "llm.api_base": "{url}"},
+        {"llm.api_type": "openai", "llm.openai.api_base": "{url}"},
+    ],
+)
+def test_a_key_set_for_a_provider_goes_to_no_other_address(own: dict[str, str]) -> None:
+    with serving(listing("m")) as one, serving(listing("m")) as two:
+        main = {"openai.api_base": one.url, "openai.api_key": "main-key", "openai.model": "m"}
+        values = {name: value.replace("{url}", two.url) for name, value in own.items()}
+        with with_aliases(main, other=values | {"llm.model": "m"}) as services:
+            LLMApi(services).chat_completion(HELLO, llm_alias="other")
+        assert two.calls
+        assert "main-key" not in str([call.headers for call in two.calls])
 
 
 @pytest.mark.parametrize(("alias", "words"), [("minni", "did you mean 'mini'"), ("zzz", "mini")])

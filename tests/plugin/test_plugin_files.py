@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,8 @@ def test_a_stub_is_python_a_model_can_read() -> None:
         {"parameters": [{"name": "a"}, {"name": "b", "required": True}]},
         {"returns": [{"name": "a", "type": "pd.DataFrame"}, {"name": "b", "description": "x\ny"}]},
         {"description": "several\nlines"},
+        {"returns": [{"name": "the result, described", "description": "all of it"}]},
+        {"parameters": [{"name": "a", "type": None, "description": None}], "examples": None},
     ],
 )
 def test_every_stub_is_valid_python(changes: dict[str, Any]) -> None:
@@ -108,6 +111,7 @@ def test_a_planning_role_gets_one_line() -> None:
         ({"parameters": [{"name": "a"}, {"name": "a"}]}, "names 'a' twice"),
         ({"enabled": "yes please"}, "`enabled` must be true or false"),
         ({"configurations": [1]}, "`configurations` must be a mapping"),
+        ({"configurations": {date(2024, 1, 1): 1}}, "`configurations` must be plain data"),
         ({"code": "../other"}, "`code` must be a file in the same folder"),
         ({"code": ""}, "`code` must be a file"),
     ],

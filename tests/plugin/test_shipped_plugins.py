@@ -11,18 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from shipped import REGISTRY, SHIPPED, make
 
 from taskweaver.plugin import Plugin, temp_context
 from taskweaver.plugin.register import collect
-from taskweaver.plugin.registry import PluginRegistry
-
-REGISTRY = PluginRegistry(Path(__file__).parents[2] / "plugins")
-
-
-def make(name: str, ctx: Any, **config: Any) -> Plugin:
-    entry = REGISTRY.plugins[name]
-    found = collect(entry.source(), name, str(entry.path))
-    return found.factory(name, ctx, {**entry.config, **config})
 
 
 @pytest.fixture
@@ -50,7 +42,7 @@ def shop(tmp_path: Path) -> str:
 
 def test_all_shipped_plugins_load_and_pass_their_own_tests() -> None:
     assert REGISTRY.broken == {}
-    assert sorted(REGISTRY.plugins) == ["anomaly_detection", "sql_query"]
+    assert sorted(REGISTRY.plugins) == SHIPPED
     for name, entry in REGISTRY.plugins.items():
         found = collect(entry.source(), name, str(entry.path))
         assert found.tests

@@ -15,7 +15,7 @@ line<p>second<script>if (a<b) { "<p>no" }</script><!-- <p>no --> 3 < 4<br>x
 
 
 def test_a_page_is_read_as_headings_and_paragraphs() -> None:
-    text = "## Part one\n\nfirst line\n\nsecond 3 < 4\nx\n\na\nb"
+    text = "## Part one\n\nfirst line\n\nsecond 3 < 4\nx\n\n- a\n- b"
     assert html_text(PAGE) == HtmlText("A & B", text)
 
 

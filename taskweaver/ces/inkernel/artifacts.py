@@ -18,13 +18,17 @@ _TABLES = {".csv", ".tsv", ".parquet", ".xlsx"}
 
 @dataclass(slots=True)
 class Listed:
-    """One artifact, as the report tells it; `file_name` is absolute here."""
+    """One artifact, as the report tells it.
+
+    `file_name` is absolute here, and `origin` says which plugin made it, if one did.
+    """
 
     name: str
     type: str
     file_name: str
     original_name: str
     preview: str
+    origin: str = ""
 
 
 @dataclass(slots=True)

@@ -6,8 +6,9 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 - ``session``: ``env_id``, ``session_id``, ``cwd``.
 - ``variables``: ``values`` plugins may read.
 - ``host``: ``socket``, where functions of the application answer; empty for none.
-- ``load``: ``name``, ``source``, ``config`` of a plugin. Report: ``error`` or none.
-- ``test``: ``name`` of a loaded plugin. Report: ``failures``.
+- ``load``: ``plugins``, each with ``name``, ``source``, ``config`` and ``file``; names ``removed``;
+  ``limit_s``, seconds for each. Report: ``problems`` by name.
+- ``test``: ``name`` of a loaded plugin; ``limit_s``. Report: ``results``, name and failure each.
 - ``snapshot``: the fields of a `Birth`; the kernel forks a template. Report: ``refused``, the
   reasons why it does not, or nothing.
 
@@ -24,7 +25,6 @@ import os
 import random
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,16 +37,14 @@ from traitlets.config import Config
 from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.birth import Birth, announce
-from taskweaver.ces.inkernel.context import KernelPluginContext
+from taskweaver.ces.inkernel.context import PluginSession
 from taskweaver.ces.inkernel.display import FilePublisher, QuietDisplayHook
 from taskweaver.ces.inkernel.namespace import add_usual_names, configure_libraries
 from taskweaver.ces.inkernel.output import BUDGET, LimitedStream
+from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload
 from taskweaver.ces.inkernel.report import make_report, to_json
 from taskweaver.ces.inkernel.safety import ForkSafety
-from taskweaver.plugin.errors import PluginError
-from taskweaver.plugin.register import RegisteredPlugin, collect
-
-Payload = dict[str, Any]
+from taskweaver.ces.inkernel.scripts import add_script_magics
 
 
 class CellShell(ZMQInteractiveShell):
@@ -64,9 +62,8 @@ class CellKernel(IPythonKernel):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         shell: Any = self.shell
-        self._namespace: dict[str, Any] = shell.user_ns
-        self._context = KernelPluginContext()
-        self._plugins: dict[str, tuple[RegisteredPlugin, Any]] = {}
+        self._plugin_session = PluginSession()
+        self._plugins = LoadedPlugins(shell.user_ns, self._plugin_session)
         self._cwd = os.getcwd()  # noqa: PTH109 - goes to os.chdir
         self._value: Any = None
         self._streams = (sys.stdout, sys.stderr)
@@ -77,14 +74,15 @@ class CellKernel(IPythonKernel):
             "session": self._set_session,
             "variables": self._set_variables,
             "host": self._set_host,
-            "load": self._load,
-            "test": self._test,
+            "load": self._plugins.load,
+            "test": self._plugins.test,
             "snapshot": self._snapshot,
         }
         # A cell that calls them would end the kernel after a successful reply.
         for name in ("exit", "quit"):
             shell.user_ns.pop(name, None)
         add_usual_names(shell.user_ns)
+        add_script_magics(shell)
         shell.events.register("post_run_cell", self._keep_value)
 
     async def do_execute(
@@ -131,15 +129,15 @@ class CellKernel(IPythonKernel):
         BUDGET.renew()
         configure_libraries()
         ARTIFACTS.begin(exec_id)
-        self._context.lines = []
+        self._plugin_session.lines = []
         self._value = None
 
     def _report(self) -> Payload:
         """Report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            hidden = frozenset(self._plugins)
-            return make_report(self.shell, self._value, hidden, self._context.lines)
+            hidden = self._plugins.names
+            return make_report(self.shell, self._value, hidden, self._plugin_session.lines)
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
             return {"output": f"<no report of this cell: {type(error).__name__}: {error}>"}
         finally:
@@ -147,41 +145,16 @@ class CellKernel(IPythonKernel):
             self._value = None
 
     def _set_session(self, payload: Payload) -> Payload:
-        self._context.ids = (payload["env_id"], payload["session_id"])
+        self._plugin_session.ids = (payload["env_id"], payload["session_id"])
         return {}
 
     def _set_variables(self, payload: Payload) -> Payload:
-        self._context.session_vars.update(payload["values"])
+        self._plugin_session.session_vars.update(payload["values"])
         return {}
 
     def _set_host(self, payload: Payload) -> Payload:
-        self._context.host = payload["socket"]
+        self._plugin_session.host = payload["socket"]
         return {}
-
-    def _load(self, payload: Payload) -> Payload:
-        name = payload["name"]
-        try:
-            registered = collect(payload["source"], name, payload.get("file", ""))
-            plugin = registered.factory(name, self._context, payload["config"])
-        except PluginError as error:
-            return {"error": error.problem}
-        except Exception as error:  # noqa: BLE001 - a plugin's constructor may raise anything; it is told
-            return {"error": f"it cannot be made: {type(error).__name__}: {error}"}
-        self._plugins[name] = (registered, plugin)
-        self._namespace[name] = plugin
-        return {}
-
-    def _test(self, payload: Payload) -> Payload:
-        if payload["name"] not in self._plugins:
-            return {"failures": [f"{payload['name']} is not loaded"]}
-        registered, plugin = self._plugins[payload["name"]]
-        failures = []
-        for test in registered.tests:
-            try:
-                test.run(plugin)
-            except Exception:  # noqa: BLE001 - a test fails by raising anything; it is told
-                failures.append(f"{test.name}: {traceback.format_exc(limit=-3)}")
-        return {"failures": failures}
 
     def _snapshot(self, payload: Payload) -> Payload:
         reasons = self._safety.reasons() if self._safety else []
@@ -205,8 +178,9 @@ class CellKernel(IPythonKernel):
             numbers: State of the random generator; a kernel that starts draws from it.
         """
         self._numbers = numbers
-        self._context = parent._context
+        self._plugin_session = parent._plugin_session
         self._plugins = parent._plugins
+        self._operations |= {"load": self._plugins.load, "test": self._plugins.test}
         shell: Any = self.shell
         before: Any = parent.shell
         shell.execution_count = before.execution_count

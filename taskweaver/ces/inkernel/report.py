@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.display import save_rich
 from taskweaver.ces.inkernel.namespace import configure_libraries
 from taskweaver.ces.inkernel.output import BUDGET
+from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
 from taskweaver.ces.inkernel.variables import visible_variables
+from taskweaver.plugin.register import MODULE_PREFIX
 from taskweaver.utils.text import shorten
 
 MAX_VALUE_CHARS = 64_000
 RENDER_TIME_S = 2.0
 _RICH = {"image/png", "image/svg+xml", "text/html"}
-
-
-class TooSlow(BaseException):
-    """Rendering values took too long; no `except Exception` of the user's may swallow it."""
 
 
 def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) -> dict[str, Any]:
@@ -40,11 +35,11 @@ def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) 
     variables: list[tuple[str, str]] = []
     output: Any = ""
     try:
-        with _time_limit(RENDER_TIME_S):
+        with time_limit(RENDER_TIME_S):
             output = _value(shell, value)
             variables.extend(visible_variables(shell.user_ns, hidden))
     except (TooSlow, SystemExit, KeyboardInterrupt):
-        output = output or f"<{type(value).__name__}; showing it took too long>"
+        output = output or f"<{type(value).__name__}{_origin(value)}; showing it took too long>"
     return {
         "output": output,
         "variables": variables,
@@ -77,7 +72,16 @@ def _value(shell: Any, value: Any) -> Any:
     try:
         return _rendered(shell, value)
     except Exception as error:  # noqa: BLE001 - showing a value runs the user's code
-        return f"<{type(value).__name__}, cannot be shown: {type(error).__name__}: {error}>"
+        what = f"{type(value).__name__}{_origin(value)}"
+        return f"<{what}, cannot be shown: {type(error).__name__}: {error}>"
+
+
+def _origin(value: Any) -> str:
+    """Return which plugin defines the type of a value, if one does."""
+    name = type(value).__module__
+    if not name.startswith(MODULE_PREFIX) or name not in sys.modules:
+        return ""
+    return f" of plugin {name.removeprefix(MODULE_PREFIX)} ({sys.modules[name].__file__})"
 
 
 def _rendered(shell: Any, value: Any) -> Any:
@@ -117,17 +121,3 @@ def _is_plain(value: Any) -> bool:
         case _:
             is_plain = False
     return is_plain
-
-
-@contextmanager
-def _time_limit(limit_s: float) -> Iterator[None]:
-    def stop(*_: object) -> None:
-        raise TooSlow
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

@@ -37,6 +37,11 @@ Excel and SQLite files I understand, for example:
 For anything else, use a real model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local
 one; see docs/models.md."""
 
+ONLY_PYTHON = (
+    "The built-in offline analyst writes no shell commands. Use a real model: set `LLM_API_KEY`, or"
+    " `LLM_API_TYPE=ollama` for a local one; see docs/models.md."
+)
+_IMAGE = re.compile(r"https?://\S+|[^\s'\"`(]+\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
 _FINAL = ("FileNotFoundError", "EmptyDataError")
 _NOT_UNDERSTOOD = "I did not understand that.\n\n"
 _SUMMARY_CHARS = 3_000
@@ -241,6 +246,12 @@ def _code(code: str, request: Request, thought: str = "") -> dict[str, str]:
 
 def _words(text: str) -> dict[str, str]:
     return {"thought": "There is no code to run.", "reply_type": "text", "reply_content": text}
+
+
+def named_image(text: str) -> str:
+    """Return the first address or file name of an image in a text; empty for none."""
+    match = _IMAGE.search(text)
+    return match[0].rstrip(".,;:!?)'\"`") if match else ""
 
 
 def summary(text: str) -> str:

@@ -8,7 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.offline.analyst import HELP, as_code_writer, as_planner, summary
+from taskweaver.llm.offline.analyst import (
+    HELP,
+    ONLY_PYTHON,
+    as_code_writer,
+    as_planner,
+    named_image,
+    summary,
+)
 from taskweaver.llm.types import Chunk, ModelRequest
 
 _PIECE = re.compile(r"\S+\s*|\s+")
@@ -24,8 +31,11 @@ class OfflineService:
         """Answer a request a few words at a time.
 
         Raises:
-            ModelError: Of kind ``cancelled``.
+            ModelError: Of kind ``cancelled``; of ``bad_request`` when there are images to look at.
         """
+        if any(isinstance(message["content"], list) for message in request.messages):
+            detail = "the built-in offline analyst reads texts, and sees no images."
+            raise ModelError("bad_request", detail, self.model, "Use a real model.")
         words = _PIECE.findall(_reply(request))
         for at in range(0, len(words), _WORDS_PER_CHUNK):
             if request.cancel.cancelled:
@@ -44,8 +54,14 @@ def _reply(request: ModelRequest) -> str:
         return json.dumps(
             {"response": as_planner(request.messages, recipients)}, ensure_ascii=False
         )
+    if "python" not in properties.get("reply_type", {}).get("enum", ["python"]):
+        fields = {"thought": "", "reply_type": "text", "reply_content": ONLY_PYTHON}
+        return json.dumps({"response": fields})
     if "reply_type" in properties:
         return json.dumps({"response": as_code_writer(request.messages)}, ensure_ascii=False)
+    if "image_url" in properties:
+        name = named_image(str(request.messages[-1]["content"]))
+        return json.dumps({"response": {"image_url": name}}, ensure_ascii=False)
     if len(request.messages) > 1 and request.messages[0]["role"] == "system":
         return summary(str(request.messages[-1]["content"]))
     return HELP

@@ -1,0 +1,50 @@
+"""A limit on the time that code of others takes outside of cells."""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_GRACE_S = 2.0
+
+
+class TooSlow(BaseException):
+    """It took too long; no `except Exception` of the code's may swallow it."""
+
+
+@contextmanager
+def time_limit(limit_s: float) -> Iterator[None]:
+    """Stop the block after `limit_s` seconds; only in the main thread.
+
+    Raises:
+        TooSlow: In the block, when its time is over; again each second until it ends.
+    """
+
+    def stop(*_: object) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit_s, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def hard_time_limit(limit_s: float) -> Iterator[None]:
+    """As `time_limit`; a block that goes on all the same ends the process soon after.
+
+    So does one in which no Python code runs that could be stopped.
+    """
+    log = sys.__stderr__ or 2  # what the standard output and error of cells are not
+    faulthandler.dump_traceback_later(limit_s + _GRACE_S, exit=True, file=log)
+    try:
+        with time_limit(limit_s):
+            yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()

@@ -1,0 +1,97 @@
+"""Which plugins the code model is shown, where there are more than it should read of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from taskweaver.errors import TaskWeaverError
+from taskweaver.llm.api import LLMApi
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.cells import successful_cells
+from taskweaver.memory.round import Round
+from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.ranking import WordIndex, cosine, words
+
+_WORD = re.compile(r"\w+")
+
+
+class PluginSelection:
+    """Chooses plugins by how well name and description suit a request. Close it."""
+
+    def __init__(
+        self,
+        most: int | None,
+        llm_api: LLMApi,
+        embedding_model: str,
+        logger: TelemetryLogger,
+    ) -> None:
+        """Choose so many.
+
+        Args:
+            most: Plugins chosen for a request; None shows all.
+            llm_api: Embeds texts.
+            embedding_model: Name of the embedding model; empty compares words.
+            logger: Told when the embedding model cannot be asked; words are compared from then on.
+        """
+        self._most = most
+        self._llm_api = llm_api
+        self._embedding_model = embedding_model
+        self._logger = logger
+        self._texts: list[str] = []
+        self._index: WordIndex | None = None
+        self._vectors: dict[str, list[float]] = {}
+
+    def pool(
+        self, plugins: Sequence[PluginEntry], rounds: Sequence[Round], task: str
+    ) -> list[PluginEntry]:
+        """Return the plugins to show, in their order: those that suit, and those used before.
+
+        Args:
+            plugins: The plugins there are.
+            rounds: The conversation so far; the last round has the request.
+            task: What the role was asked to do.
+        """
+        if self._most is None or self._most >= len(plugins):
+            return list(plugins)
+        request = "\n".join(dict.fromkeys([rounds[-1].user_query if rounds else "", task]))
+        names = {entry.name for entry in self.select(plugins, request)} | _used(rounds)
+        return [entry for entry in plugins if entry.name in names]
+
+    def select(self, plugins: Sequence[PluginEntry], request: str) -> list[PluginEntry]:
+        """Return the plugins that suit a request best, the best first."""
+        texts = [f"{entry.name} {entry.spec.description}" for entry in plugins]
+        scores = self._similarities(texts, request) if self._embedding_model else None
+        scores = self._by_words(texts, request) if scores is None else scores
+        best = sorted(range(len(plugins)), key=lambda number: -scores[number])
+        return [plugins[number] for number in best[: self._most]]
+
+    def _by_words(self, texts: list[str], request: str) -> list[float]:
+        if self._index is None or texts != self._texts:
+            self.close()
+            self._texts, self._index = texts, WordIndex(texts, is_stemming=True)
+        return self._index.ranks(words(request))
+
+    def _similarities(self, texts: list[str], request: str) -> list[float] | None:
+        new = [text for text in dict.fromkeys([*texts, request]) if text not in self._vectors]
+        try:
+            vectors = self._llm_api.get_embedding_list(new) if new else []
+        except TaskWeaverError as error:
+            self._logger.warning(f"plugins are chosen by their words from now on: {error}")
+            self._embedding_model = ""  # asking in vain at each turn would hold up the answers
+            return None
+        found = self._vectors | dict(zip(new, vectors, strict=True))
+        # Kept are the plugins' own, and the request's as long as it is worked on.
+        self._vectors = {text: found[text] for text in (*texts, request)}
+        return [cosine(found[request], found[text]) for text in texts]
+
+    def close(self) -> None:
+        """Give the index up."""
+        index, self._index = self._index, None
+        if index is not None:
+            index.close()
+
+
+def _used(rounds: Sequence[Round]) -> set[str]:
+    """Return the names in the cells that succeeded."""
+    return {name for cell in successful_cells(rounds) for name in _WORD.findall(cell.code)}

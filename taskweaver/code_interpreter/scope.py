@@ -1,0 +1,151 @@
+"""What a code interpreter may run: any Python, nothing but plugins, or nothing but the shell.
+
+A `Scope` is all in which the three roles differ: which plugins they see, what their model is told
+and writes, what is checked before it runs, what a person is asked to allow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from taskweaver.code_interpreter.code_verification import Policy, kinds_of, policy_text, verify
+from taskweaver.code_interpreter.plugin_calls import plugin_call_problems
+from taskweaver.plugin.spec import PluginEntry
+
+_HERE = Path(__file__).parent
+_MAGIC = re.compile(r"\A\s*%%(?:bash|sh)[^\n]*\n")
+_BANG = re.compile(r"\A\s*!(?=\S)(?=[^\n]*\s*\Z)")
+SCRIPT = "%%bash\n"
+
+
+class Scope(Protocol):
+    """What a code interpreter may run."""
+
+    @property
+    def language(self) -> Literal["python", "bash"]:
+        """What its model writes."""
+        ...
+
+    @property
+    def prompt_files(self) -> Sequence[Path]:
+        """Prompt files whose texts go before those of the packaged one, the last before all."""
+        ...
+
+    @property
+    def rules(self) -> str:
+        """What code may not do, as its model is told with every task; empty for nothing."""
+        ...
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether code is read before it runs."""
+        ...
+
+    def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
+        """Return the plugins it may call, of those that there are."""
+        ...
+
+    def cell(self, code: str) -> str:
+        """Return the cell that runs what its model wrote."""
+        ...
+
+    def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:
+        """Return what is not allowed in it, a sentence each.
+
+        Args:
+            code: What the model wrote.
+            plugins: Names of the plugins it may call.
+            earlier: Cells of the conversation that ran before, of all its roles.
+        """
+        ...
+
+    def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
+        """Return what it is, for whoever is asked to allow it; see `ConfirmationRequest`."""
+        ...
+
+
+class AnyCode:
+    """Any Python, or as much of it as a policy allows."""
+
+    language: Literal["python", "bash"] = "python"
+    prompt_files: Sequence[Path] = ()
+
+    def __init__(self, policy: Policy | None) -> None:
+        self._policy = policy
+        self.is_checked = policy is not None
+        self.rules = policy_text(policy) if policy else ""
+
+    def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
+        """Return all: who may run any code may call any plugin."""
+        return list(entries)
+
+    def cell(self, code: str) -> str:
+        """Return the code as it is."""
+        return code
+
+    def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:  # noqa: ARG002 - plugins are functions like others
+        """Return what the policy does not allow."""
+        return verify(code, self._policy, earlier) if self._policy else []
+
+    def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
+        """Return ``code``, ``shell`` with commands in it, and ``plugin NAME``."""
+        return kinds_of(code, plugins)
+
+
+class PluginCalls:
+    """Calls of plugins, with plain values or earlier results, and nothing else."""
+
+    language: Literal["python", "bash"] = "python"
+    rules = ""
+    is_checked = True
+
+    def __init__(self, prompt_file: Path | None = None) -> None:
+        own = [prompt_file] if prompt_file else []
+        self.prompt_files: Sequence[Path] = [_HERE / "plugin_only_prompt.yaml", *own]
+
+    def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
+        """Return those marked ``plugin_only``; all of them where none is."""
+        return [entry for entry in entries if entry.plugin_only] or list(entries)
+
+    def cell(self, code: str) -> str:
+        """Return the code as it is."""
+        return code
+
+    def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:
+        """Return what it does beside calling plugins."""
+        return plugin_call_problems(code, plugins, earlier)
+
+    def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
+        """Return ``plugin NAME`` for each it calls; it is no code of its own."""
+        return kinds_of(code, plugins) - {"code"} or frozenset({"code"})
+
+
+class ShellScripts:
+    """One shell command or script at a time, with no plugins."""
+
+    language: Literal["python", "bash"] = "bash"
+    rules = ""
+    is_checked = False
+
+    def __init__(self, prompt_file: Path | None = None) -> None:
+        own = [prompt_file] if prompt_file else []
+        self.prompt_files: Sequence[Path] = [_HERE / "cli_only_prompt.yaml", *own]
+
+    def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:  # noqa: ARG002 - a shell calls none
+        """Return none."""
+        return []
+
+    def cell(self, code: str) -> str:
+        """Return the script as a cell; a mark of one that the model wrote itself is replaced."""
+        return SCRIPT + _BANG.sub("", _MAGIC.sub("", code))
+
+    def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:  # noqa: ARG002 - nothing is read
+        """Return nothing: what a command does cannot be read from it."""
+        return []
+
+    def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:  # noqa: ARG002 - it is what it is
+        """Return ``shell``."""
+        return frozenset({"shell"})

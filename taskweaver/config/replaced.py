@@ -1,0 +1,134 @@
+"""Keys and values that projects of the original TaskWeaver set and this one reads otherwise.
+
+A project written for the original runs as it is: what has no meaning here is named at start, once,
+with what does the same.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+PROVIDER_KEYS = frozenset(
+    "api_base api_key model api_version response_format temperature top_p max_tokens stop_token"
+    " seed embedding_model".split()
+)
+"""Keys of ``llm.`` that can be set for one provider: ``llm.azure.model``."""
+
+_SENT = "it is not sent; set it at the endpoint."
+_AD = "signing in with Azure AD is not supported; use llm.api_type azure and llm.api_key."
+_RECORDED = (
+    "llm.api_type recorded does this, see docs/models.md; the prompts differ, so record anew."
+)
+_OTEL = "set it for the OpenTelemetry SDK, by its OTEL_ environment variables."
+_KERNELS = "kernels belong to the process that opens the project, and no server is needed."
+
+_SELECTION = "set the key of this name under code_interpreter."
+
+REMOVED: dict[str, str] = {
+    "api_key": "set llm.api_key.",
+    "model": "set llm.model.",
+    "max_tokens": "set llm.max_tokens.",
+    "temperature": "set llm.temperature.",
+    "top_p": "set llm.top_p.",
+    "stop_token": "set llm.stop_token.",
+    "use_local_uri": "artifacts are always named by their path.",
+    "llm.use_mock": _RECORDED,
+    "llm.mock.*": _RECORDED,
+    "llm.azure_ad.*": _AD,
+    "llm.*.aad_*": _AD,
+    "llm.azure_ml.*": "use llm.api_base with an endpoint that speaks the OpenAI protocol.",
+    "llm.sentence_transformers.*": "serve the model and set llm.embedding_api_base.",
+    "llm.google_genai.max_output_tokens": "set llm.max_tokens.",
+    "llm.*.top_k": _SENT,
+    "llm.*.frequency_penalty": _SENT,
+    "llm.*.presence_penalty": _SENT,
+    "llm.*.require_alternative_roles": "messages are sent as the chat has them.",
+    "llm.*.support_system_role": "instructions are always a system message.",
+    "llm.*.support_constrained_generation": "set llm.response_format; auto finds what works.",
+    "llm.*.json_schema_enforcer": "set llm.response_format; auto finds what works.",
+    "round_compressor.rounds_to_compress": "set planner.compaction_threshold.",
+    "round_compressor.rounds_to_retain": "set planner.compaction_retain_recent.",
+    "round_compressor.llm_alias": "set planner.compaction_llm_alias.",
+    "planner.compression_prompt_path": "set planner.compaction_prompt_path.",
+    "code_generator.compression_prompt_path": "set code_generator.compaction_prompt_path.",
+    "session_manager.store_type": "sessions are kept on disk, see docs/sessions.md.",
+    "workspace.mode": "the workspace is a folder.",
+    "role.code_interpreter_base_path": "put roles of your own into role.base_path.",
+    "code_generator.enable_auto_plugin_selection": _SELECTION,
+    "code_generator.auto_plugin_selection_topk": _SELECTION,
+    "code_interpreter*.use_local_uri": "artifacts are always named by their path.",
+    "experience.default_exp_prompt_path": "experiences are summed up with the packaged prompt.",
+    "execution_service.server.*": _KERNELS,
+    "execution_service.kernel_mode": "set execution.sandbox, see docs/security.md.",
+    "execution_service.custom_image": "set execution.sandbox, see docs/security.md.",
+    "logging.log_format_prompt": "/info and the session's folder show what was said.",
+    "logging.injector": "set logging.level to DEBUG to see more.",
+    "logging.remote": "the log is a file; collect it from there.",
+    "logging.appinsights_connection_string": "the log is a file; collect it from there.",
+    "tracing.endpoint": _OTEL,
+    "tracing.service_name": _OTEL,
+    "tracing.exporter": _OTEL,
+    "tracing.tokenizer_target_model": "tokens are counted from what the model reports.",
+    "web_explorer.config_file_path": "the role uses the session's model and prompt files.",
+    "web_explorer.gpt4v_*": "the role uses the session's model.",
+    "web_explorer.chrome_*": "set web_explorer.browser_path.",
+}
+"""Keys nobody reads, ``*`` for any text, with what to do instead."""
+
+_WORDS = "experiences are compared by words; for vectors set llm.embedding_api_type openai."
+_EMBEDDERS = (
+    "sentence_transformers",
+    "azure",
+    "azure_ad",
+    "azure_ml",
+    "ollama",
+    "google_genai",
+    "qwen",
+    "zhipuai",
+    "groq",
+)
+
+VALUES: dict[tuple[str, Any], tuple[Any, str]] = {
+    ("llm.response_format", None): ("text", ""),
+    ("llm.response_format", "json"): ("json_object", ""),
+    **{("llm.embedding_api_type", name): ("none", _WORDS) for name in _EMBEDDERS},
+}
+"""Values that mean another one here, with what to know about it; empty when they mean the same."""
+
+REFUSED: dict[tuple[str, Any], str] = {
+    ("llm.api_type", "azure_ad"): _AD,
+    ("llm.api_type", "azure_ml"): REMOVED["llm.azure_ml.*"],
+}
+"""Values nothing can stand in for, with what to do instead."""
+
+
+def removed(name: str) -> str | None:
+    """Return what to do instead of setting a key; None for one that was not removed."""
+    hint = REMOVED.get(name)
+    if hint is None:
+        hint = next((text for key, text in REMOVED.items() if fnmatchcase(name, key)), None)
+    return f"{name} has no effect: {hint}" if hint else None
+
+
+def replaced(name: str, value: object) -> Any:
+    """Return what a value means here; most mean themselves.
+
+    Raises:
+        ValueError: If nothing can stand in for it; the text says what to do.
+    """
+    if value is not None and not isinstance(value, str):
+        return value
+    section, _, rest = name.rpartition(".")
+    if section.startswith("llm."):
+        name = f"llm.{rest}"
+    if (name, value) in REFUSED:
+        raise ValueError(REFUSED[name, value])
+    return VALUES.get((name, value), (value, ""))[0]
+
+
+def provider_key(name: str, providers: tuple[str, ...]) -> str | None:
+    """Return the key that one of a provider stands for, such as ``llm.model``; None for others."""
+    section, _, rest = name.rpartition(".")
+    known = section.startswith("llm.") and section[4:] in providers and rest in PROVIDER_KEYS
+    return f"llm.{rest}" if known else None

@@ -1,0 +1,1 @@
+"""The ImageReader: looks at pictures."""

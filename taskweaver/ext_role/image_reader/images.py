@@ -1,0 +1,133 @@
+"""Finds the image a task names: an address, or a file of the session or the project."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISREG
+
+from taskweaver.errors import TaskWeaverError
+from taskweaver.utils.text import shorten
+
+MAX_BYTES = 10 << 20
+_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
+_MOST_LISTED = 30
+_REMOTE = re.compile(r"https?://\S+", re.IGNORECASE)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_STARTS = {
+    b"\x89PNG\r\n\x1a\n": "png",
+    b"\xff\xd8\xff": "jpeg",
+    b"GIF87a": "gif",
+    b"GIF89a": "gif",
+}
+
+
+class ImageNotUsable(TaskWeaverError):
+    """There is no such image, or it may not or cannot be looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image a model can be shown.
+
+    Attributes:
+        name: What the task called it.
+        url: Its address, or its content as a ``data:`` address.
+    """
+
+    name: str
+    url: str
+
+
+def find_image(name: str, folders: Sequence[Path]) -> Image:
+    """Return the image called `name`.
+
+    Args:
+        name: An http or https address, which is passed on as it is, or the path of a file: inside
+            one of `folders`, or starting at one of them.
+        folders: Folders images are read from, the first one first.
+
+    Raises:
+        ImageNotUsable: If there is none, it lies elsewhere, is too large, or is no image.
+    """
+    if _REMOTE.fullmatch(name):
+        return Image(name, name)
+    shown = shorten(name, 200)
+    if _SCHEME.match(name):
+        raise ImageNotUsable(f"{shown} is neither an http or https address nor a file.")
+    try:
+        data = _read(name, [folder.resolve() for folder in folders])
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ImageNotUsable(f"{shown} cannot be read: {reason}.") from error
+    if data is None:
+        raise ImageNotUsable(
+            f"{shown} is not in the session's working directory or the project's data folder, and"
+            " only images there are read."
+        )
+    if len(data) > MAX_BYTES:
+        raise ImageNotUsable(f"{shown} is larger than {MAX_BYTES >> 20} MiB; make it smaller.")
+    kind = image_kind(data)
+    if kind is None:
+        raise ImageNotUsable(f"{shown} is no PNG, JPEG, GIF or WebP image.")
+    return Image(name, f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
+
+
+def image_kind(data: bytes) -> str | None:
+    """Return what kind of image a file is by its content, as in its MIME type; None for none."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "webp"
+    return next((kind for start, kind in _STARTS.items() if data.startswith(start)), None)
+
+
+def listed_images(folders: Sequence[Path]) -> list[str]:
+    """Return the names of images that lie directly in some folders, some of them if many do."""
+    names = {
+        path.name
+        for folder in folders
+        if folder.is_dir()
+        for path in folder.iterdir()
+        if path.suffix.lower() in _SUFFIXES and path.name.isprintable()
+    }
+    return sorted(names)[:_MOST_LISTED]
+
+
+def _read(name: str, roots: Sequence[Path]) -> bytes | None:
+    """Return what a file holds, up to a byte too much; None when it is in none of the folders."""
+    is_inside = False
+    for start in roots:
+        path = (start / name).resolve()
+        root = next((root for root in roots if path.is_relative_to(root)), None)
+        if root is not None and path.exists():
+            return _content(root, path)
+        if root is None and os.path.lexists(start / name):
+            return None  # a link that leads out
+        is_inside = is_inside or root is not None
+    if is_inside:
+        raise FileNotFoundError(2, "there is no such file")
+    return None
+
+
+def _content(root: Path, path: Path) -> bytes:
+    """Read a file below a folder.
+
+    It is opened part by part and no link is followed: code that runs in the folder could put one
+    there since the path was checked.
+    """
+    opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    for part in path.relative_to(root).parts:
+        try:
+            # A pipe would wait for its writer otherwise.
+            inner = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=opened)
+        finally:
+            os.close(opened)
+        opened = inner
+    if not S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise ValueError("it is not a file")
+    with os.fdopen(opened, "rb") as file:
+        return file.read(MAX_BYTES + 1)

@@ -1,0 +1,165 @@
+"""The open tabs of a browser, and what is done about what happens in them unasked.
+
+Dialogs are dismissed, downloads denied, addresses that are not allowed refused (of pages and of
+frames in them, redirects included), and new tabs followed. Each leaves a note for the model.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from taskweaver.ext_role.web_explorer.addresses import Addresses
+from taskweaver.ext_role.web_explorer.devtools import Event
+from taskweaver.utils.text import shorten
+
+MAX_TABS = 5
+_MAX_NOTES = 10
+_NOTE_CHARS = 300
+
+
+class _Send(Protocol):
+    def __call__(
+        self, method: str, params: Mapping[str, Any] | None = None, *, session: str = ""
+    ) -> None: ...
+
+
+@dataclass(slots=True)
+class Tab:
+    """One tab.
+
+    Attributes:
+        session: Id of its protocol session.
+        target: Id of the tab, and of its main frame.
+        is_loading: Whether its page is being loaded.
+        is_dead: Whether its page crashed or stopped answering.
+    """
+
+    session: str
+    target: str
+    is_loading: bool = False
+    is_dead: bool = False
+
+
+class Tabs:
+    """The tabs; the newest is the current one."""
+
+    def __init__(self, addresses: Addresses, send: _Send) -> None:
+        self._addresses = addresses
+        self._send = send
+        self._open: list[Tab] = []
+        self._notes: deque[str] = deque(maxlen=_MAX_NOTES)
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            "Target.attachedToTarget": self._attached,
+            "Target.detachedFromTarget": self._detached,
+            "Page.frameStartedLoading": self._loading,
+            "Page.frameRequestedNavigation": self._loading,
+            "Page.frameStoppedLoading": self._loaded,
+            "Page.javascriptDialogOpening": self._dialog,
+            "Inspector.targetCrashed": self._crashed,
+            "Fetch.requestPaused": self._request,
+            "Browser.downloadWillBegin": self._download,
+        }
+
+    @property
+    def current(self) -> Tab | None:
+        """The tab that is shown."""
+        return self._open[-1] if self._open else None
+
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
+    def has(self, tab: Tab) -> bool:
+        """Return whether a tab is still open."""
+        return tab in self._open
+
+    def take_notes(self) -> list[str]:
+        """Return what happened since the last time."""
+        notes = list(self._notes)
+        self._notes.clear()
+        return notes
+
+    def note(self, text: str) -> None:
+        """Add a note."""
+        self._notes.append(shorten(text, _NOTE_CHARS))
+
+    def handle(self, event: Event) -> None:
+        """Do what has to be done about an event."""
+        handler = self._handlers.get(event.method)
+        if handler is not None:
+            handler(event)
+
+    def forget(self, tab: Tab) -> None:
+        """Close a tab, whatever its state."""
+        if tab in self._open:
+            self._open.remove(tab)
+            self._send("Target.closeTarget", {"targetId": tab.target})
+
+    def _tab(self, event: Event) -> Tab | None:
+        """Return the tab whose main frame an event is about."""
+        frame = event.params.get("frameId", "")
+        is_it = (tab for tab in self._open if tab.session == event.session and tab.target == frame)
+        return next(is_it, None)
+
+    def _attached(self, event: Event) -> None:
+        session = str(event.params["sessionId"])
+        target = str(event.params["targetInfo"]["targetId"])
+        if len(self._open) >= MAX_TABS:
+            self._send("Target.closeTarget", {"targetId": target})
+            self.note(f"The page opened a further tab; it was closed, {MAX_TABS} are enough.")
+            return
+        if self._open:
+            self.note("The page opened a new tab, which is shown now; go back to close it.")
+        self._open.append(Tab(session, target))
+        for method in ("Page.enable", "Inspector.enable", "Runtime.runIfWaitingForDebugger"):
+            self._send(method, session=session)
+
+    def _detached(self, event: Event) -> None:
+        session = event.params.get("sessionId")
+        for tab in [tab for tab in self._open if tab.session == session]:
+            if tab is self.current:
+                self.note("The tab closed.")
+            self._open.remove(tab)
+
+    def _loading(self, event: Event) -> None:
+        tab = self._tab(event)
+        if tab is not None and event.params.get("disposition", "currentTab") == "currentTab":
+            tab.is_loading = True
+
+    def _loaded(self, event: Event) -> None:
+        tab = self._tab(event)
+        if tab is not None:
+            tab.is_loading = False
+
+    def _dialog(self, event: Event) -> None:
+        kind = event.params.get("type", "alert")
+        is_leaving = kind == "beforeunload"
+        accept = {"accept": is_leaving}
+        self._send("Page.handleJavaScriptDialog", accept, session=event.session)
+        if not is_leaving:
+            text = event.params.get("message", "")
+            self.note(f"The page showed a dialog ({kind}), which was dismissed: {text!r}")
+
+    def _crashed(self, event: Event) -> None:
+        for tab in self._open:
+            if tab.session == event.session:
+                tab.is_dead, tab.is_loading = True, False
+                self.note("The page crashed.")
+
+    def _request(self, event: Event) -> None:
+        id_, url = event.params["requestId"], str(event.params["request"]["url"])
+        problem = self._addresses.problem(url)
+        if not problem:
+            self._send("Fetch.continueRequest", {"requestId": id_})
+            return
+        self._send("Fetch.failRequest", {"requestId": id_, "errorReason": "BlockedByClient"})
+        if any(tab.target == event.params.get("frameId") for tab in self._open):
+            self.note(f"A page was not opened: {problem}.")
+
+    def _download(self, event: Event) -> None:
+        name = event.params.get("suggestedFilename", "")
+        self.note(f"A download was denied: {name!r}")

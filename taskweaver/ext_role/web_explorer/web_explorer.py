@@ -1,0 +1,257 @@
+"""The WebExplorer: looks at a page, asks for one action, does it, until there is an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from injector import inject
+
+from taskweaver.ext_role.web_explorer.actions import SCHEMA, Action, read_action
+from taskweaver.ext_role.web_explorer.errors import (
+    BrowserError,
+    ExplorationInterrupted,
+    NoBrowser,
+    PageError,
+)
+from taskweaver.ext_role.web_explorer.observation import Observation
+from taskweaver.ext_role.web_explorer.page import Page
+from taskweaver.ext_role.web_explorer.process import find_browser
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.json_stream import parse_reply
+from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
+from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+from taskweaver.role.correction import task_of
+from taskweaver.role.errors import RoleError
+from taskweaver.role.prompt import load_prompt
+from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.text import fenced, fill
+
+PROMPT_FILE = Path(__file__).with_name("web_explorer_prompt.yaml")
+_TEXTS = ("instruction", "task", "no_page", "unreadable_page", "revise", "unfinished")
+_REPLIES = 3
+"""Times a model is asked for one action."""
+
+
+class WebExplorerConfig(RoleConfig):
+    """Keys under ``web_explorer.``."""
+
+    def _configure(self) -> None:
+        self._set_name("web_explorer")
+        self.browser_path = self._get_path("browser_path")
+        self.max_steps = self._get_int("max_steps")
+        self.page_timeout_s = self._get_float("page_timeout_s")
+        self.allowed_hosts = self._get_list("allowed_hosts")
+
+
+@dataclass(slots=True)
+class _Exploration:
+    """One task: what is asked, what was done, and where it ended."""
+
+    task: str
+    proxy: PostEventProxy
+    steps: list[str] = field(default_factory=list)
+    url: str = ""
+
+    def add(self, words: str, outcome: str) -> None:
+        """Add a step."""
+        self.steps.append(f"{len(self.steps) + 1}. {words}: {outcome}")
+
+    @property
+    def steps_text(self) -> str:
+        """The steps, one a line."""
+        return "\n".join(self.steps) or "(none)"
+
+
+class WebExplorer(Role):
+    """Does tasks on web pages, in a browser that it keeps until the session ends."""
+
+    @inject
+    def __init__(
+        self,
+        config: WebExplorerConfig,
+        logger: TelemetryLogger,
+        tracing: Tracing,
+        event_emitter: SessionEventEmitter,
+        llm_api: LLMApi,
+        role_entry: RoleEntry,
+    ) -> None:
+        super().__init__(config, logger, tracing, event_emitter, role_entry)
+        self.explorer_config = config
+        self.llm_api = llm_api
+        self._prompt = load_prompt(PROMPT_FILE, _TEXTS)
+        self._page: Page | None = None
+        self._given_up = CancelToken()
+        self._is_closed = False
+
+    def reply(self, memory: Memory, **_kwargs: object) -> Post:
+        """Do the newest task and tell what was found.
+
+        Raises:
+            ModelError: If the model cannot be reached.
+            ExplorationInterrupted: If somebody interrupts.
+            RoleError: If nobody gave this role a task.
+        """
+        task = task_of(memory.get_role_rounds(self.alias), self.alias)
+        if task is None:
+            raise RoleError(self.alias, "nobody gave it a task in this round.")
+        self._given_up = CancelToken()
+        if self._page is not None:
+            self._page.devtools.resume()
+        with self.event_emitter.post(self.alias) as proxy:
+            exploration = _Exploration(task.message, proxy)
+            try:
+                message = self._explore(exploration)
+            except NoBrowser as error:
+                message = f"No web page can be opened: {error.problem}"
+            if exploration.url:
+                proxy.update_attachment(exploration.url, AttachmentType.web_exploring_link)
+            proxy.update_message(message)
+            proxy.update_send_to(task.send_from)
+            return proxy.end()
+
+    def _explore(self, exploration: _Exploration) -> str:
+        """Return the answer, or how far it came."""
+        most = self.explorer_config.max_steps
+        for left in range(most, 0, -1):
+            exploration.proxy.update_status(f"looking at the page (step {most - left + 1})")
+            shown = self._look(exploration)
+            action = self._ask(exploration, shown, left)
+            if isinstance(action, str):
+                reason = f"{_REPLIES} replies of the model could not be used: {action}"
+                return self._unfinished(exploration, reason)
+            plan = f"{most - left + 1}. {action.thought}\n-> {action.words}"
+            exploration.proxy.update_attachment(plan, AttachmentType.web_exploring_plan)
+            if action.kind == "done":
+                return action.answer
+            exploration.proxy.update_status(action.words)
+            exploration.add(action.words, self._do(action))
+        return self._unfinished(exploration, f"all {most} steps were used.")
+
+    def _look(self, exploration: _Exploration) -> str:
+        """Return what the model is shown of the page."""
+        try:
+            seen = self._browser().observe()
+        except PageError as error:
+            return fill(self._prompt["unreadable_page"], PROBLEM=fenced(error.problem))
+        except BrowserError as error:
+            exploration.add("look at the page", self._lost(error))
+            seen = None
+        if seen is None:
+            return self._prompt["no_page"]
+        exploration.url = seen.url
+        return _shown(seen)
+
+    def _do(self, action: Action) -> str:
+        """Do an action; return what came of it."""
+        try:
+            action.do(self._browser())
+        except PageError as error:
+            return f"failed: {error.problem}"
+        except BrowserError as error:
+            return self._lost(error)
+        return "done"
+
+    def _lost(self, error: BrowserError) -> str:
+        """Give the browser up; the next step gets another one."""
+        if isinstance(error, NoBrowser | ExplorationInterrupted) or self._is_closed:
+            raise error
+        self.logger.warning(f"the WebExplorer lost its browser: {error.problem}")
+        self._close_page()
+        return f"failed: {error.problem}. Another browser is started, with no page open."
+
+    def _ask(self, exploration: _Exploration, shown: str, left: int) -> Action | str:
+        """Ask the model for an action; return what is wrong when no reply can be used."""
+        messages = self._messages(exploration, shown, left)
+        problem = ""
+        for _ in range(_REPLIES):
+            self._check()
+            pieces = self.llm_api.chat_completion_stream(
+                messages,
+                llm_alias=self.config.llm_alias,
+                json_schema=SCHEMA,
+                on_status=exploration.proxy.update_status,
+            )
+            reply = parse_reply("".join(str(piece["content"]) for piece in pieces))
+            action = read_action(reply)
+            if isinstance(action, Action):
+                return action
+            problem = action
+            self.logger.warning(f"the WebExplorer's reply cannot be used: {problem}")
+            messages = [
+                *messages,
+                format_chat_message("assistant", reply.raw),
+                format_chat_message("user", fill(self._prompt["revise"], PROBLEM=problem)),
+            ]
+        return problem
+
+    def _messages(self, exploration: _Exploration, shown: str, left: int) -> list[ChatMessage]:
+        instruction = fill(self._prompt["instruction"], ROLE_NAME=self.alias)
+        text = fill(
+            self._prompt["task"],
+            TASK=exploration.task,
+            STEPS=fenced(exploration.steps_text),
+            PAGE=shown,
+            LEFT=str(left),
+        )
+        return [format_chat_message("system", instruction), format_chat_message("user", text)]
+
+    def _unfinished(self, exploration: _Exploration, reason: str) -> str:
+        url = exploration.url
+        place = f"The page shown last: {url}" if url else "No page was opened."
+        steps = exploration.steps_text
+        text = fill(self._prompt["unfinished"], REASON=reason, STEPS=steps, PLACE=place)
+        exploration.proxy.update_status("not finished")
+        return text
+
+    def _browser(self) -> Page:
+        """Return the browser, a new one when there is none."""
+        self._check()
+        if self._page is None:
+            self._page = self._started()
+            if self._is_closed:  # meanwhile, by somebody who saw no page to close
+                self._close_page()
+            self._check()
+        return self._page
+
+    def _started(self) -> Page:
+        config = self.explorer_config
+        program = find_browser(config.browser_path)
+        hosts, timeout_s = config.allowed_hosts, config.page_timeout_s
+        try:
+            return Page(program, timeout_s=timeout_s, allowed_hosts=hosts)
+        except BrowserError as error:
+            raise NoBrowser(f"{program} cannot be used: {error.problem}") from error
+
+    def _check(self) -> None:
+        if self._is_closed or self._given_up.cancelled:
+            raise ExplorationInterrupted
+
+    def interrupt(self) -> None:
+        """Give up what the browser is doing; may be called from any thread."""
+        self._given_up.cancel()
+        page = self._page
+        if page is not None:
+            page.devtools.interrupt()
+
+    def _close_page(self) -> None:
+        page, self._page = self._page, None
+        if page is not None:
+            page.close()
+
+    def close(self) -> None:
+        """End the browser."""
+        self._is_closed = True
+        self._close_page()
+
+
+def _shown(seen: Observation) -> str:
+    notes = "\n".join(f"- {note}" for note in seen.notes)
+    happened = f"Happened since the last look:\n{fenced(notes)}\n\n" if notes else ""
+    return f"{happened}{fenced(seen.to_text())}"

@@ -1,0 +1,76 @@
+"""What an engine is asked and what it answers, and the words in which they all refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_DATABASE_FILES = frozenset({".db", ".db3", ".sqlite", ".sqlite3", ".sq3", ".duckdb", ".ddb"})
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement and its limits.
+
+    Attributes:
+        query: The SQL, in the dialect of the engine.
+        max_rows: Rows wanted at most.
+        timeout_s: Longest time in seconds.
+        read_only: Whether whatever does more than read is refused.
+    """
+
+    query: str
+    max_rows: int
+    timeout_s: float
+    read_only: bool = True
+
+    @property
+    def too_slow(self) -> str:
+        """What to say when it took too long."""
+        return f"The query took longer than {self.timeout_s:g} s and was stopped."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a statement returned.
+
+    Attributes:
+        names: The columns.
+        rows: The rows; one more than wanted when there are more.
+        changed: Rows changed by a statement that returns none; None when it returns rows.
+    """
+
+    names: list[str]
+    rows: list[tuple[object, ...]]
+    changed: int | None = None
+
+
+ONLY_READING = (
+    "Only statements that read are allowed: one SELECT, WITH, VALUES or EXPLAIN. "
+    "(The plugin is configured with read_only: true.)"
+)
+ONLY_ONE = "Only one statement at a time is allowed; give the queries one after another."
+NO_ROWS = "The query returns no rows: give one SELECT statement."
+
+
+def cannot_run(problem: str, tables: Sequence[str]) -> str:
+    """Say why a query cannot be run, and which tables there are."""
+    problem = f"{problem[:1].upper()}{problem[1:]}".rstrip(".")
+    return f"{problem}. The tables are: {', '.join(tables) or 'none'}."
+
+
+def database_file(text: str) -> Path:
+    """Return the absolute path of a database file.
+
+    Raises:
+        FileNotFoundError: If there is none; names those that are there.
+    """
+    path = Path(text).expanduser()
+    if path.is_file():
+        return path.resolve()
+    folder = path.parent
+    beside = folder.iterdir() if folder.is_dir() else ()
+    names = sorted(p.name for p in beside if p.suffix.lower() in _DATABASE_FILES)[:10]
+    there = f" Database files there: {', '.join(names)}." if names else ""
+    raise FileNotFoundError(f"There is no database file {str(path)!r}.{there}")

@@ -1,0 +1,98 @@
+"""What travels to a worker and back: plain data, so that a worker may be another process.
+
+A job names files by paths below the run's folder; what it made comes back as data and files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.treesearch.node import NodeError, PhaseOutcome
+
+PHASES = ("download", "coding", "compile", "run")
+"""The phases of an attempt, in order; phase 0, the plan, comes before them."""
+RESULT_FILE = "working/result.json"
+"""What a run writes: ``{"metric": number or {data set: number}, "valid": true, "details": {...}}``.
+
+A file is this run's own: the folder ``working`` is emptied before each run.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseLimits:
+    """What the phases of a node may use; 0 sets no limit.
+
+    Attributes:
+        download_s: Longest time of a download command.
+        compile_s: Longest time of a compile command.
+        run_s: Longest time of a run command.
+        memory_bytes: Address space of each process.
+        process_limit: Processes and threads.
+        file_bytes: Largest file that is written.
+        output_bytes: Output of a command that is kept in its log; the rest is counted.
+    """
+
+    download_s: float = 600.0
+    compile_s: float = 300.0
+    run_s: float = 3600.0
+    memory_bytes: int = 0
+    process_limit: int = 512
+    file_bytes: int = 8 << 30
+    output_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Some phases of one node.
+
+    Attributes:
+        run_dir: Folder of the run.
+        node_id: The node.
+        workspace: Its folder to work in, made when it is not there.
+        parent_workspace: Folder its files are taken over from; None for none.
+        log_dir: Folder of the logs ``download.log``, ``coding.log``, ``compile.log``, ``run.log``.
+        artifacts: The ``phase_artifacts``, as `plan.PhasePlan.to_dict` gives them.
+        phases: Which of `PHASES` to run, in order.
+        seed: Given to the run as ``TASKWEAVER_SEED`` and ``PYTHONHASHSEED``.
+        limits: What they may use.
+        sandbox: What they may reach; None runs them without a sandbox. The network it grants is
+            for the download alone.
+        gpu: Number of the GPU that is theirs; empty for none.
+    """
+
+    run_dir: Path
+    node_id: str
+    workspace: Path
+    log_dir: Path
+    artifacts: Mapping[str, Any]
+    phases: tuple[str, ...] = PHASES
+    parent_workspace: Path | None = None
+    seed: int = 0
+    limits: PhaseLimits = field(default_factory=PhaseLimits)
+    sandbox: SandboxPolicy | None = None
+    gpu: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What came of a job.
+
+    Attributes:
+        phases: How its phases ended; none after the first that failed.
+        error: Why it failed; None when all went well.
+        output: End of what the last command printed.
+        result: What the run wrote to `RESULT_FILE`; None without one.
+        files: Files below ``working`` afterwards, relative to the workspace.
+        exec_seconds: How long the run phase took.
+    """
+
+    phases: tuple[PhaseOutcome, ...] = ()
+    error: NodeError | None = None
+    output: str = ""
+    result: Mapping[str, Any] | None = None
+    files: tuple[str, ...] = ()
+    exec_seconds: float = 0.0

@@ -1,0 +1,146 @@
+"""The journal: every node of a run, in order, and questions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
+
+VERSION = 3
+"""Of the exported form; 2 is the original's."""
+
+
+class Journal:
+    """The nodes of a run. Nodes are added and replaced by their next state, never removed.
+
+    Attributes:
+        objective: What the run optimises.
+    """
+
+    def __init__(self, objective: Objective, nodes: Iterable[Node] = ()) -> None:
+        self.objective = objective
+        self._nodes: dict[str, Node] = {}
+        self._children: dict[str, list[str]] = {}
+        for node in nodes:
+            self.put(node)
+
+    def put(self, node: Node) -> None:
+        """Add a node, or take its next state."""
+        if node.id not in self._nodes and node.parent is not None:
+            self._children.setdefault(node.parent, []).append(node.id)
+        self._nodes[node.id] = node
+
+    def __len__(self) -> int:
+        """Number of nodes."""
+        return len(self._nodes)
+
+    def __contains__(self, node_id: object) -> bool:
+        """Whether there is a node with this id."""
+        return node_id in self._nodes
+
+    def __getitem__(self, node_id: str) -> Node:
+        """Return a node.
+
+        Raises:
+            KeyError: If there is none with this id.
+        """
+        return self._nodes[node_id]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes, in order."""
+        return list(self._nodes.values())
+
+    @property
+    def finished(self) -> list[Node]:
+        """The nodes that came to an end, other than by being cancelled."""
+        open_ = {NodeStatus.RUNNING, NodeStatus.CANCELLED}
+        return [node for node in self._nodes.values() if node.status not in open_]
+
+    @property
+    def running(self) -> list[Node]:
+        """The nodes that are worked on."""
+        return [node for node in self._nodes.values() if node.status is NodeStatus.RUNNING]
+
+    @property
+    def good(self) -> list[Node]:
+        """The nodes that ran, and measured something; those of seed evaluations too."""
+        return [node for node in self._nodes.values() if node.is_good]
+
+    @property
+    def buggy(self) -> list[Node]:
+        """The nodes that failed."""
+        return [node for node in self._nodes.values() if node.has_failed]
+
+    def of_stage(self, stage: int) -> list[Node]:
+        """Return the nodes of a stage, in order; seed evaluations are not counted."""
+        return [
+            node
+            for node in self._nodes.values()
+            if node.stage == stage and node.kind is not NodeKind.SEED
+        ]
+
+    def children(self, node_id: str) -> list[Node]:
+        """Return the nodes that were made from a node."""
+        return [self._nodes[child] for child in self._children.get(node_id, ())]
+
+    def path(self, node_id: str) -> list[Node]:
+        """Return a node and its ancestors, the draft first."""
+        path: list[Node] = []
+        next_: str | None = node_id
+        while next_ is not None and next_ in self._nodes:
+            path.append(self._nodes[next_])
+            next_ = path[-1].parent
+        return path[::-1]
+
+    def debug_depth(self, node: Node) -> int:
+        """Return how many attempts at mending end with this node."""
+        depth = 0
+        for step in reversed(self.path(node.id)):
+            if step.kind is not NodeKind.DEBUG:
+                break
+            depth += 1
+        return depth
+
+    def best(self, among: Sequence[Node] | None = None) -> Node | None:
+        """Return the best node; of equals the earliest. None when none measured anything.
+
+        Args:
+            among: The candidates; None takes all but seed evaluations.
+        """
+        nodes = self.nodes if among is None else among
+        candidates = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
+        if not candidates:
+            return None
+        return max(candidates, key=lambda node: (self.objective.rank(node.metric), -node.step))
+
+    def seeds_of(self, node_id: str) -> list[Node]:
+        """Return the seed evaluations of a node."""
+        return [node for node in self.children(node_id) if node.kind is NodeKind.SEED]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, the form of ``journal.json``."""
+        objective = self.objective
+        return {
+            "__version": str(VERSION),
+            "objective": {
+                "name": objective.name,
+                "maximize": objective.maximize,
+                "unit": objective.unit,
+            },
+            "nodes": [node.to_dict() for node in self._nodes.values()],
+            "node2parent": {
+                node.id: node.parent for node in self._nodes.values() if node.parent is not None
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Journal:
+        """Read what `to_dict` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it is no journal.
+        """
+        return cls(Objective(**data["objective"]), map(Node.from_dict, data["nodes"]))

@@ -1,0 +1,74 @@
+"""What a search optimises, and what a node reached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What a run optimises; fixed when it starts.
+
+    Attributes:
+        name: What is measured.
+        maximize: Whether more is better.
+        unit: Its unit; empty for none.
+    """
+
+    name: str = "score"
+    maximize: bool = True
+    unit: str = ""
+
+    def text(self, value: float | None) -> str:
+        """Return a value as people read it."""
+        if value is None:
+            return "none"
+        return f"{value:.5g} {self.unit}".strip()
+
+    def is_better(self, one: Measurement | None, other: Measurement | None) -> bool:
+        """Return whether `one` is truly better than `other`."""
+        return self.rank(one) > self.rank(other)
+
+    def rank(self, measurement: Measurement | None) -> float:
+        """Return a number that is higher for what is better; a missing value is the worst.
+
+        A total order: neither NaN nor an infinite value ever counts as a result.
+        """
+        value = measurement.value if measurement else None
+        if value is None:
+            return -math.inf
+        return value if self.maximize else -value
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a node reached, in the unit of the run's objective.
+
+    Attributes:
+        values: Value per data set.
+        details: Further figures, which are shown and never compared.
+    """
+
+    values: Mapping[str, float]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float | None:
+        """The mean over the data sets; None when there is none, or one of them is no number."""
+        numbers = [float(value) for value in self.values.values()]
+        if not numbers or not all(map(math.isfinite, numbers)):
+            return None
+        return fmean(numbers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"values": dict(self.values), "details": dict(self.details)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave."""
+        return cls(dict(data["values"]), dict(data.get("details", {})))

@@ -1,0 +1,199 @@
+"""A node: one attempt at an experiment, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Self
+
+from taskweaver.treesearch.metric import Measurement
+
+
+class NodeKind(StrEnum):
+    """Why a node was made."""
+
+    DRAFT = "draft"
+    DEBUG = "debug"
+    IMPROVE = "improve"
+    HYPERPARAM = "hyperparam"
+    ABLATION = "ablation"
+    SEED = "seed"
+
+
+class NodeStatus(StrEnum):
+    """What became of a node. Plots never decide this."""
+
+    RUNNING = "running"
+    OK = "ok"
+    BUGGY = "buggy"
+    TIMEOUT = "timeout"
+    LOST = "lost"
+    """Its worker died, more than once."""
+    CANCELLED = "cancelled"
+
+
+FAILED = frozenset({NodeStatus.BUGGY, NodeStatus.TIMEOUT, NodeStatus.LOST})
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseOutcome:
+    """How a phase ended.
+
+    Attributes:
+        name: ``download``, ``coding``, ``compile`` or ``run``.
+        status: ``ok``, ``failed``, ``timeout`` or ``skipped``.
+        seconds: How long it took.
+        exit_code: Of the last command; None where none ran.
+        message: What went wrong, or what was done, in a few lines.
+        log: Its log, relative to the run's folder; empty for none.
+    """
+
+    name: str
+    status: str
+    seconds: float = 0.0
+    exit_code: int | None = None
+    message: str = ""
+    log: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the node ends here."""
+        return self.status not in {"ok", "skipped"}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """Why a node failed.
+
+    Attributes:
+        kind: ``DownloadError``, ``CodingError``, ``CompilationError``, ``RuntimeError``,
+            ``TimeoutError``, ``PhasePlanError``, ``MetricError``, ``ReviewError``, ``ModelError``
+            or ``WorkerLost``.
+        message: What happened, in a few lines.
+    """
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the model calls of a node consumed.
+
+    Attributes:
+        calls: Number of calls.
+        prompt_tokens: Tokens sent.
+        completion_tokens: Tokens received.
+        money: In the currency of the configured prices; None when they are unknown.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One attempt. It is replaced as it goes on, and never changed once it has finished.
+
+    Attributes:
+        id: Its name, ``n0001`` and so on, in the order of creation.
+        step: Its number, from 1.
+        kind: Why it was made.
+        stage: Number of its stage, from 1.
+        substage: Number of the substage, from 1.
+        branch: Its branch of memory; empty without memory.
+        parent: Id of the node it was made from; None for a draft.
+        name: What is tuned or taken away, of ``hyperparam`` and ``ablation`` nodes.
+        seed: Seed of everything random in it.
+        attempt: Number of the attempt, from 1; a lost worker costs one.
+        status: What became of it.
+        plan: What it set out to do.
+        artifacts: What was proposed: the ``phase_artifacts``, or ``{"code": ...}`` of one script.
+        phases: How its phases ended.
+        error: Why it failed.
+        metric: What it reached.
+        output: End of what its run printed.
+        analysis: What the review says.
+        summary: ``findings``, ``significance`` and ``next_steps``, where somebody wrote them.
+        plots: Its plots, relative to the run's folder.
+        plot_feedback: What the plots show, in words.
+        time_feedback: What its running time says to its children; empty for nothing.
+        datasets: Data sets it was tried on.
+        exec_seconds: How long the run phase took.
+        started_at: When it began, in seconds since 1970.
+        finished_at: When it ended; None while it runs.
+        cost: What its model calls consumed.
+    """
+
+    id: str
+    step: int
+    kind: NodeKind
+    stage: int
+    branch: str = ""
+    parent: str | None = None
+    substage: int = 1
+    name: str = ""
+    seed: int = 0
+    attempt: int = 1
+    status: NodeStatus = NodeStatus.RUNNING
+    plan: str = ""
+    artifacts: Mapping[str, Any] | None = None
+    phases: tuple[PhaseOutcome, ...] = ()
+    error: NodeError | None = None
+    metric: Measurement | None = None
+    output: str = ""
+    analysis: str = ""
+    summary: Mapping[str, str] = field(default_factory=dict)
+    plots: tuple[str, ...] = ()
+    plot_feedback: str = ""
+    time_feedback: str = ""
+    datasets: tuple[str, ...] = ()
+    exec_seconds: float = 0.0
+    started_at: float = 0.0
+    finished_at: float | None = None
+    cost: Cost = field(default_factory=Cost)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it ran, and measured something."""
+        return self.status is NodeStatus.OK
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is something in it to mend."""
+        return self.status in FAILED
+
+    @property
+    def value(self) -> float | None:
+        """What it reached, as one number."""
+        return self.metric.value if self.metric else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        data = asdict(self)
+        data["metric"] = self.metric.to_dict() if self.metric else None
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave; fields of later versions are left out.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it is no node.
+        """
+        known = {entry.name for entry in fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        values["kind"] = NodeKind(values["kind"])
+        values["status"] = NodeStatus(values["status"])
+        values["phases"] = tuple(PhaseOutcome(**phase) for phase in values.get("phases", ()))
+        values["plots"] = tuple(values.get("plots", ()))
+        values["datasets"] = tuple(values.get("datasets", ()))
+        values["cost"] = Cost(**values.get("cost", {}))
+        if values.get("error"):
+            values["error"] = NodeError(**values["error"])
+        if values.get("metric"):
+            values["metric"] = Measurement.from_dict(values["metric"])
+        return cls(**values)

@@ -1,0 +1,288 @@
+"""Plugins in a chat: whatever is wrong with one, the chat goes on, and says which and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from llm.fake_endpoint import Call, serving
+from support import Listener, Script, code_reply, make_project
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.module.events import RoundEventType
+
+ALONE: dict[str, Any] = {
+    "session.roles": ["code_interpreter"],
+    "code_interpreter.max_retry_count": 0,
+}
+GOOD = 'def good() -> int:\n    """Count."""\n    return 7\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = make_project(tmp_path / "project")
+    (folder / "plugins").mkdir()
+    put(folder, "good", GOOD)
+    return folder
+
+
+def put(project: Path, stem: str, body: str) -> Path:
+    path = project / "plugins" / f"{stem}.py"
+    head = "from taskweaver.plugin import Plugin, register_plugin\n\n\n@register_plugin\n"
+    path.write_text(head + body)
+    return path
+
+
+def described(project: Path, stem: str, **changes: Any) -> Path:
+    text = {"name": stem, "description": "d", "parameters": [], "returns": []} | changes
+    path = project / "plugins" / f"{stem}.yaml"
+    path.write_text("\n".join(f"{key}: {value}" for key, value in text.items()))
+    return path
+
+
+class Said(NamedTuple):
+    """What a chat said: at its start, as warnings of each message, and as its answers."""
+
+    at_start: list[str]
+    warnings: list[str]
+    answers: list[str]
+    prompts: list[str]
+
+
+def chat(project: Path, *cells: str, **config: Any) -> Said:
+    """Have the model write cells, one for each message; the message is the cell's comment."""
+    script = Script([code_reply(cell) for cell in cells])
+    listener = Listener()
+    keys = ALONE | {name.replace("__", "."): value for name, value in config.items()}
+    with TaskWeaverApp(project, model=script, config=keys) as app:
+        session = app.get_session()
+        asked = [cell.rpartition("# ")[2] for cell in cells]
+        rounds = [session.send_message(text, listener) for text in asked]
+        assert {round_.state for round_ in rounds} == {"finished"}
+        return Said(
+            app.warnings,
+            listener.messages(RoundEventType.round_warning),
+            [round_.post_list[-1].message for round_ in rounds],
+            ["\n".join(str(item["content"]) for item in prompt) for prompt in script.prompts],
+        )
+
+
+@pytest.mark.parametrize(
+    ("stem", "body", "problem"),
+    [
+        ("odd", "def odd():\n    return 1\n", "odd has no docstring"),
+        ("odd", 'def print():\n    """A."""\n', "'print' means something else"),
+        ("odd", 'def pd():\n    """A."""\n', "'pd' means something else"),
+        ("odd", 'def get_ipython():\n    """A."""\n', "'get_ipython' means something else"),
+        ("odd", 'def good():\n    """A."""\n', "another plugin called 'good'"),
+        ("odd", f"{GOOD}\n@register_plugin\n{GOOD}", "registers a second plugin"),
+    ],
+)
+def test_a_plugin_that_cannot_be_read_is_told_at_the_start(
+    project: Path, stem: str, body: str, problem: str
+) -> None:
+    path = put(project, stem, body)
+    said = chat(project, "good()")
+    (told,) = said.at_start
+    assert problem in told
+    assert str(path) in told
+    assert "7" in said.answers[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [({"parameters": "x"}, "`parameters` must be a list"), ({"name": "sum"}, "'sum' means")],
+)
+def test_a_wrong_description_is_told_at_the_start(
+    project: Path, changes: dict[str, Any], problem: str
+) -> None:
+    put(project, "odd", "def odd():\n    return 1\n")
+    path = described(project, "odd", **changes)
+    said = chat(project, "good()")
+    (told,) = said.at_start
+    assert problem in told
+    assert str(path) in told
+    assert "7" in said.answers[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "problem"),
+    [
+        ("import nothing_of_this_name", "ModuleNotFoundError"),
+        ("register_plugin(good)", "registers 2 plugins"),
+        ("raise ValueError('no')", "ValueError: no"),
+        ("while True: pass", "did not load within 3 s"),
+        ("import os; os._exit(3)", "ended the Python session"),
+    ],
+)
+def test_a_plugin_that_does_not_load_is_told_with_the_first_message(
+    project: Path, start: str, problem: str
+) -> None:
+    path = put(project, "odd", 'def odd():\n    """A."""\n\n\ndef good(): ...\n\n\n' + start + "\n")
+    said = chat(project, "good()", "good() + 1", execution__cell_timeout_s=3)
+    assert said.at_start == []
+    (told,) = said.warnings
+    assert problem in told
+    assert f"'odd' ({path})" in told
+    assert "7" in said.answers[0]
+    assert "8" in said.answers[1]
+    assert "def odd(" not in said.prompts[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("raise ValueError('too small')", "ValueError: too small"),
+        ("while True: pass", "stopped after 3 s"),
+        ("import os; os._exit(3)", "all variables are gone"),
+    ],
+)
+def test_a_plugin_that_fails_when_called_is_told_with_its_file(
+    project: Path, body: str, problem: str
+) -> None:
+    path = put(project, "odd", f'def odd():\n    """A."""\n    {body}\n')
+    said = chat(project, "odd()", "good()", execution__cell_timeout_s=3)
+    assert problem in said.answers[0]
+    assert f"Plugins in this cell: odd ({path})." in said.answers[0]
+    assert "7" in said.answers[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("Odd()", "cannot be shown: ValueError: no"),
+        ("Slow()", "showing it took too long"),
+        ("__import__('threading').Lock()", "unlocked _thread.lock object"),
+        ("(n for n in range(3))", "generator object"),
+        ("float('nan')", "nan"),
+        ("'\\ud800'", "?"),
+    ],
+)
+def test_a_value_that_cannot_be_shown_or_kept_does_not_matter(
+    project: Path, value: str, shown: str
+) -> None:
+    body = (
+        f'def odd():\n    """A."""\n    return {value}\n\n\n'
+        "class Odd:\n    def __repr__(self):\n        raise ValueError('no')\n\n\n"
+        "class Slow:\n    def __repr__(self):\n        while True:\n            pass\n"
+    )
+    path = put(project, "odd", body)
+    said = chat(project, "odd()", "good()")
+    assert shown in said.answers[0]
+    if "show" in shown:
+        assert f"plugin odd ({path})" in said.answers[0]
+    assert "7" in said.answers[1]
+
+
+def test_a_file_of_two_gigabytes_is_left_out_and_told(project: Path) -> None:
+    body = (
+        'class Huge(Plugin):\n    """Write much."""\n\n    def __call__(self):\n'
+        "        _, path = self.ctx.create_artifact_path('h', 'h.bin', 'file', '')\n"
+        "        open(path, 'wb').truncate(2 << 30)\n"
+    )
+    path = put(project, "huge", body)
+    said = chat(project, "huge()", "good()")
+    assert f"of plugin huge ({path}) is left out of the artifacts" in said.answers[0]
+    assert "execution.artifact_limit_mb" in said.answers[0]
+    assert "7" in said.answers[1]
+
+
+def test_a_changed_file_is_loaded_again_and_that_is_said_in_a_line(project: Path) -> None:
+    listener = Listener()
+    script = Script([code_reply(cell) for cell in ("x = good()", "(x, good())", "late()", "x")])
+    with TaskWeaverApp(project, model=script, config=ALONE) as app:
+        session = app.get_session()
+
+        def told() -> list[str]:
+            before, listener.events = listener.messages(RoundEventType.round_warning), []
+            return before
+
+        def ask() -> str:
+            return session.send_message("go", listener).post_list[-1].message
+
+        ask()
+        assert told() == []
+        put(project, "good", GOOD.replace("7", "1234"))
+        assert "(7, 1234)" in ask()
+        assert told() == ["Plugins have changed; loaded again: good."]
+        put(project, "good", GOOD.replace("return 7", "return ("))
+        put(project, "late", 'def late() -> int:\n    """Late."""\n    return 9\n')
+        assert "9" in ask()
+        broken, changed = told()
+        assert "good.py:7" in broken
+        assert changed == "Plugins have changed; new: late; gone: good."
+        put(project, "good", GOOD)
+        (project / "plugins" / "late.py").unlink()
+        assert "7" in ask()
+        assert told() == ["Plugins have changed; new: good; gone: late."]
+
+
+TOPICS = {
+    "read_weather": "Look up the weather of a place.",
+    "convert_money": "Convert amounts between currencies.",
+    "find_anomalies": "Mark unusual values in a time series.",
+    "send_mail": "Send a mail to somebody.",
+}
+SELECTING = {
+    "code_interpreter__enable_auto_plugin_selection": True,
+    "code_interpreter__auto_plugin_selection_topk": 1,
+}
+
+
+@pytest.fixture
+def many(project: Path) -> Path:
+    for name, text in TOPICS.items():
+        put(project, name, f'def {name}() -> str:\n    """{text}"""\n    return "{name} ran"\n')
+    return project
+
+
+def shown(prompt: str) -> list[str]:
+    return [name for name in (*TOPICS, "good") if f"def {name}(" in prompt]
+
+
+def test_all_plugins_are_shown_unless_a_project_asks_for_a_choice(many: Path) -> None:
+    assert len(shown(chat(many, "1").prompts[0])) == 5
+    enough = SELECTING | {"code_interpreter__auto_plugin_selection_topk": 5}
+    assert len(shown(chat(many, "1", **enough).prompts[0])) == 5
+
+
+def test_plugins_that_suit_are_shown_with_those_used_and_all_can_be_called(many: Path) -> None:
+    cells = (
+        "'Which anomaly is there in the series?'",
+        "convert_money()  # Is there an unusual value?",
+        "'What was the weather like?'",
+    )
+    said = chat(many, *cells, **SELECTING)
+    assert [shown(prompt) for prompt in said.prompts] == [
+        ["find_anomalies"],
+        ["find_anomalies"],
+        ["read_weather", "convert_money"],
+    ]
+    assert "convert_money ran" in said.answers[1]
+
+
+def test_vectors_choose_where_there_is_an_embedding_model(many: Path) -> None:
+    def play(call: Call) -> None:
+        vectors = [
+            [1.0, 0.0] if "mail" in text or "write" in text else [0.0, 1.0]
+            for text in call.body["input"]
+        ]
+        data = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+        call.answer(200, {"object": "list", "model": "e", "data": data})
+
+    with serving(play) as endpoint:
+        keys = {"llm__embedding_api_type": "openai", "llm__embedding_model": "e"}
+        base = {"llm__embedding_api_base": f"{endpoint.url}", "llm__api_key": "k"}
+        said = chat(many, "'write to Ann'", "'write to Ben'", **SELECTING, **keys, **base)
+    assert [shown(prompt) for prompt in said.prompts] == [["send_mail"], ["send_mail"]]
+    assert [len(call.body["input"]) for call in endpoint.calls] == [6, 1]
+
+
+def test_words_choose_where_the_embedding_model_cannot_be_asked(many: Path) -> None:
+    with serving(lambda call: call.refuse(401, "no")) as endpoint:
+        keys = {"llm__embedding_api_type": "openai", "llm__embedding_model": "e"}
+        base = {"llm__embedding_api_base": endpoint.url, "llm__api_key": "k"}
+        said = chat(many, "'the weather'", "'a mail'", **SELECTING, **keys, **base)
+    assert [shown(prompt) for prompt in said.prompts] == [["read_weather"], ["send_mail"]]
+    assert len(endpoint.calls) == 1

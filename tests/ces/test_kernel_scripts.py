@@ -1,0 +1,79 @@
+"""Shell scripts in a kernel: what they print, how they end, and what they leave behind."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import psutil
+from kernels import answers, limited, run
+
+from taskweaver.ces.common import Client, ExecutionResult
+
+
+def test_output_of_both_kinds_and_the_exit_status_come_back(shared: tuple[Client, Path]) -> None:
+    client, _ = shared
+    good = run(client, "%%bash\necho 'one {x} $x'; echo two >&2")
+    assert (good.is_success, good.error) == (True, None)
+    assert ("".join(good.stdout), "".join(good.stderr)) == ("one {x} $x\n", "two\n")
+    bad = run(client, "%%bash\necho before\nexit 3")
+    assert (bad.is_success, bad.error) == (False, "exit status 3")
+    assert "".join(bad.stdout) == "before\n"
+    assert run(client, "%%sh\nkill -9 $$").error == "ended by SIGKILL"
+
+
+def test_a_command_that_reads_does_not_eat_the_script(shared: tuple[Client, Path]) -> None:
+    assert "".join(run(shared[0], "%%bash\ncat\necho after").stdout) == "after\n"
+
+
+def test_characters_are_whole_where_reads_are_not(shared: tuple[Client, Path]) -> None:
+    result = run(shared[0], "%%bash\nprintf 'a\\xc3'; sleep 0.2; printf '\\xa9\\xff'")
+    assert "".join(result.stdout) == "aé\ufffd"
+
+
+def test_options_are_those_of_ipython(fresh: Client) -> None:
+    assert run(fresh, "%%bash --out said\necho hi").is_success
+    assert run(fresh, "said").output == "hi\n"
+
+
+def test_what_a_script_leaves_running_is_not_waited_for(fresh: Client) -> None:
+    result = run(fresh, "%%bash\nsleep 300 &\necho done")
+    assert "".join(result.stdout) == "done\n"
+    assert result.duration_s < 60
+
+
+def test_a_script_without_end_is_stopped_with_all_it_started(tmp_path: Path) -> None:
+    manager = limited(tmp_path, cell_timeout_s=2.0)
+    client = manager.get_session_client("s")
+    result = run(client, "%%bash\nsleep 301 & echo $!\nwait")
+    assert result.status == "timeout"
+    child = int("".join(result.stdout))
+    psutil.wait_procs([psutil.Process(child)] if psutil.pid_exists(child) else [], timeout=5)
+    assert not psutil.pid_exists(child)
+    assert answers(client)
+    manager.clean_up()
+
+
+def test_an_interrupt_ends_the_script_and_keeps_the_variables(fresh: Client) -> None:
+    run(fresh, "kept = 3")
+    heard = threading.Event()
+    results: list[ExecutionResult] = []
+    code = "%%bash\necho started\nsleep 60"
+    thread = threading.Thread(
+        target=lambda: results.append(fresh.execute_code("x", code, lambda *_: heard.set()))
+    )
+    thread.start()
+    assert heard.wait(10)
+    fresh.interrupt()
+    thread.join(10)
+    assert results[0].status == "interrupted"
+    assert run(fresh, "kept").output == 3
+
+
+def test_a_kernel_that_ran_a_script_can_be_forked(tmp_path: Path) -> None:
+    manager = limited(tmp_path)
+    client = manager.get_session_client("s")
+    run(client, "%%bash\necho hi")
+    client.snapshot().close()
+    assert answers(client)
+    manager.clean_up()

@@ -1,0 +1,239 @@
+"""The ImageReader: which images are looked at, which are not, and what is said of both."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from support import Script, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.ext_role.image_reader.images import MAX_BYTES, image_kind
+from taskweaver.llm.types import ChatMessage
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.round import Round
+from taskweaver.session.session import Session
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+ALONE: dict[str, Any] = {"session.roles": ["image_reader"]}
+PLANNED: dict[str, Any] = {"session.roles": ["planner", "image_reader"]}
+
+
+def named(image: str) -> str:
+    return json.dumps({"response": {"image_url": image}})
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = make_project(tmp_path / "project")
+    (folder / "data" / "dot.png").write_bytes(PNG)
+    return folder
+
+
+@contextmanager
+def opened(project: Path, script: Script, config: dict[str, Any]) -> Iterator[Session]:
+    with TaskWeaverApp(project, model=script, config=config) as app:
+        assert app.warnings == []
+        yield app.get_session()
+
+
+def ask(project: Path, image: str, *, prepare: Any = None) -> tuple[str, int]:
+    """Have an image looked at; return the answer, and how many model calls it took."""
+    script = Script([named(image), "a red dot"])
+    with opened(project, script, ALONE) as session:
+        if prepare is not None:
+            prepare(session.execution_cwd)
+        return answer(session.send_message("what is it?")), len(script.prompts)
+
+
+def answer(round_: Round) -> str:
+    assert round_.state == "finished"
+    return round_.post_list[-1].message
+
+
+def shown(message: ChatMessage) -> str:
+    content = message["content"]
+    assert isinstance(content, list)
+    return str(content[1]["image_url"]["url"])
+
+
+def test_an_image_of_the_data_folder_is_looked_at_and_the_planner_sees_it(project: Path) -> None:
+    script = Script([
+        planner_reply("ImageReader", "what is on dot.png?"), named("dot.png"), "a red dot",
+        planner_reply("User", "a red dot"),
+    ])  # fmt: skip
+    with opened(project, script, PLANNED) as session:
+        round_ = session.send_message("what is on that picture?")
+    url = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    assert shown(script.prompts[2][-1]) == shown(script.prompts[3][-1]) == url
+    assert "- dot.png" in str(script.prompts[1][0]["content"])
+    post = round_.post_list[2]
+    (attachment,) = post.get_attachment(AttachmentType.image_url)
+    assert (attachment.content, attachment.extra) == ("dot.png", {"image_url": url})
+    assert "a red dot" in post.message
+    assert answer(round_) == "a red dot"
+
+
+def test_a_planner_with_another_model_reads_the_words_only(project: Path) -> None:
+    replies = [planner_reply("ImageReader", "x"), named("dot.png"), "a dot"]
+    script = Script([*replies, planner_reply("User", "!")])
+    config = PLANNED | {
+        "ext_llms.llm_configs": {"eyes": {"llm.api_type": "function"}},
+        "image_reader.llm_alias": "eyes",
+    }
+    with TaskWeaverApp(project, model=script, config=config) as app:
+        round_ = app.get_session().send_message("go")
+    assert not round_.post_list[2].get_attachment(AttachmentType.image_url)
+    assert "a dot" in script.last()
+    assert "image/png" in script.last(-2)
+    assert "image/png" not in script.last()
+
+
+def test_an_address_is_passed_on_as_it_is(project: Path) -> None:
+    address = "https://example.org/a%20b.png?x=1"
+    script = Script([named(address), "a cat"])
+    with opened(project, script, ALONE) as session:
+        assert "a cat" in answer(session.send_message(f"what is on {address}?"))
+    assert shown(script.prompts[1][-1]) == address
+
+
+def test_files_of_the_session_are_read_by_any_path_to_them(project: Path) -> None:
+    script = Script([])
+    with opened(project, script, ALONE) as session:
+        cwd = session.execution_cwd
+        (cwd / "plots").mkdir()
+        (cwd / "plots" / "own.gif").write_bytes(b"GIF89a")
+        (cwd / "link.png").symlink_to(project / "data" / "dot.png")
+        for name in ("plots/own.gif", str(cwd / "plots" / "own.gif"), "link.png", "dot.png"):
+            script._replies = iter([named(name), "seen"])
+            assert "seen" in answer(session.send_message("look")), name
+
+
+def test_nothing_else_of_the_machine_is_read(project: Path) -> None:
+    (project / "secret.png").write_bytes(PNG)
+    (project / "data2").mkdir()
+    (project / "data2" / "near.png").write_bytes(PNG)
+
+    def links(cwd: Path) -> None:
+        (cwd / "out.png").symlink_to(project / "secret.png")
+        (cwd / "folder").symlink_to(project)
+
+    for name in [
+        str(project / "secret.png"), "../secret.png", "out.png", "folder/secret.png", "/etc/passwd",
+        str(project / "data2" / "near.png"), str(project / "data" / ".." / "secret.png"),
+        "/no/such/file.png",
+    ]:  # fmt: skip
+        text, calls = ask(project, name, prepare=links)
+        assert "only images there are read" in text, name
+        assert calls == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("gone.png", None, "there is no such file"),
+        ("text.png", b"hello", "no PNG, JPEG, GIF or WebP"),
+        ("empty.png", b"", "no PNG, JPEG, GIF or WebP"),
+        ("large.png", PNG + bytes(MAX_BYTES), "larger than 10 MiB"),
+        (".", None, "cannot be read: it is not a file"),
+        ("a\0b.png", None, "cannot be read"),
+        ("x" * 5000, None, "cannot be read"),
+        ("ftp://example.org/a.png", None, "neither an http or https address nor a file"),
+        ("file:///etc/passwd", None, "neither an http or https address nor a file"),
+        ("data:image/png;base64,AA", None, "neither an http or https address nor a file"),
+        ("", None, "not clear which image"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_said(
+    project: Path, name: str, content: bytes | None, reason: str
+) -> None:
+    def write(cwd: Path) -> None:
+        if content is not None:
+            (cwd / name).write_bytes(content)
+
+    text, calls = ask(project, name, prepare=write)
+    assert reason in text
+    assert calls == 1
+
+
+def test_a_pipe_or_a_circle_of_links_does_not_hold_the_round(project: Path) -> None:
+    def make(cwd: Path) -> None:
+        os.mkfifo(cwd / "pipe.png")
+        (cwd / "circle.png").symlink_to("circle.png")
+
+    for name in ("pipe.png", "circle.png"):
+        text, _ = ask(project, name, prepare=make)
+        assert "cannot be read" in text
+
+
+def test_a_file_is_what_its_content_says() -> None:
+    kinds = [b"\xff\xd8\xff\xe0", b"GIF87a", b"RIFF\x00\x00\x00\x00WEBPVP8 ", PNG]
+    assert [image_kind(data) for data in kinds] == ["jpeg", "gif", "webp", "png"]
+    assert image_kind(b"RIFF\x00\x00\x00\x00WAVE") is None
+
+
+def test_a_reply_in_no_form_is_an_answer(project: Path) -> None:
+    with opened(project, Script(["the one with the dot"]), ALONE) as session:
+        assert "not clear which image" in answer(session.send_message("look"))
+
+
+def test_the_offline_analyst_says_that_it_sees_none(project: Path) -> None:
+    with TaskWeaverApp(project, config=ALONE | {"llm.api_type": "offline"}) as app:
+        text = answer(app.get_session().send_message("What is on dot.png?"))
+        assert "dot.png was found" in text
+        assert "sees no images" in text
+        assert "image_reader.llm_alias" in text
+
+
+@contextmanager
+def blind_endpoint() -> Iterator[str]:
+    """An endpoint that takes texts, and refuses images as llama.cpp and others do."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if isinstance(body["messages"][-1]["content"], list):
+                self.say(400, "application/json", b'{"error": {"message": "no image input"}}')
+                return
+            text = {"choices": [{"delta": {"content": named("dot.png")}, "finish_reason": "stop"}]}
+            lines = f"data: {json.dumps(text)}\n\ndata: [DONE]\n\n"
+            self.say(200, "text/event-stream", lines.encode())
+
+        def say(self, status: int, kind: str, data: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_an_endpoint_that_takes_no_images_is_an_answer(project: Path) -> None:
+    with blind_endpoint() as address:
+        config = {"llm.api_type": "openai", "llm.api_base": address, "llm.model": "m"}
+        with TaskWeaverApp(project, config=ALONE | config) as app:
+            text = answer(app.get_session().send_message("what is on dot.png?"))
+    assert "no image input" in text
+    assert "image_reader.llm_alias" in text

@@ -1,0 +1,427 @@
+"""A page in a real browser: what is seen of it, what can be done on it, and what goes wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from web_site import Site
+
+from taskweaver.ces.process import sweep_folders
+from taskweaver.ext_role.web_explorer.addresses import Addresses
+from taskweaver.ext_role.web_explorer.errors import (
+    BrowserError,
+    ExplorationInterrupted,
+    NoBrowser,
+    PageError,
+)
+from taskweaver.ext_role.web_explorer.observation import Observation
+from taskweaver.ext_role.web_explorer.page import Page
+from taskweaver.ext_role.web_explorer.process import find_browser
+
+
+@pytest.fixture
+def page(chromium: Path) -> Iterator[Page]:
+    made = Page(chromium, timeout_s=20)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hasty(chromium: Path) -> Iterator[Page]:
+    """A browser with little patience, for one host only."""
+    made = Page(chromium, timeout_s=2, allowed_hosts=["127.0.0.1"])
+    yield made
+    made.close()
+
+
+def seen(page: Page) -> Observation:
+    found = page.observe()
+    assert found is not None
+    return found
+
+
+def number(page: Page, label: str) -> int:
+    labels = [element.label for element in seen(page).elements]
+    return labels.index(label) + 1
+
+
+def test_a_page_is_told_as_a_reader_sees_it(page: Page, shop: Site) -> None:
+    assert page.observe() is None
+    page.open(shop.url)
+    found = seen(page)
+    assert (found.title, found.url) == ("The shop", f"{shop.url}/")
+    assert "Tea shop\nFind Search\n" in found.text
+    assert "made by a script" in found.text
+    assert "Tea | Price\nOolong | 12.50" in found.text
+    assert "hidden words" not in found.text
+    labels = [element.label for element in found.elements]
+    assert "Unseen" not in labels
+    assert labels[:3] == ["Find", "Search", "About us"]
+    text = found.to_text()
+    assert '[1] input text "Find", holds: old' in text
+    assert '"About us", leads to: /about' in text
+    assert "options: Small; Large" in text
+    assert '"Off", disabled' in text
+
+
+def test_names_and_styles_that_mislead_scripts_do_not_mislead_the_reader(
+    page: Page, shop: Site
+) -> None:
+    page.open(f"{shop.url}/booking")
+    found = seen(page)
+    assert found.title == "Booking"
+    assert "no box of its own Book" in found.text
+    assert "but this" in found.text
+    assert "unseen" not in found.text
+    assert "one\ntwo" in found.text
+    assert "a b" in found.text
+    assert "$12.99" in found.text
+    page.type(number(page, "Children"), "2")
+    assert seen(page).elements[0].value == "2"
+    page.click(number(page, "Book"))
+
+
+def test_a_form_is_filled_in_and_sent_by_key_or_by_button(page: Page, shop: Site) -> None:
+    page.open(shop.url)
+    page.type(number(page, "Find"), "green tea", submit=True)
+    assert "Found for green tea" in seen(page).text
+    page.back()
+    page.type(number(page, "Find"), "träd ü 茶")
+    page.click(number(page, "Search"))
+    assert "Found for träd ü 茶" in seen(page).text
+
+
+def test_fields_of_all_kinds_are_set(page: Page, shop: Site) -> None:
+    page.open(shop.url)
+    page.select(number(page, "Size"), "large")
+    page.type(number(page, "Day"), "2024-02-29")
+    page.type(number(page, "Secret"), "letmein")
+    page.type(number(page, "Find"), "")
+    values = {element.label: element.value for element in seen(page).elements}
+    assert values["Size"] == "Large"
+    assert values["Day"] == "2024-02-29"
+    assert values["Secret"] == "(hidden)"
+    assert not values["Find"]
+
+
+@pytest.mark.parametrize(
+    ("work", "reason"),
+    [
+        (lambda page: page.click(99), "no element 99"),
+        (lambda page: page.click(number(page, "Off")), "is disabled"),
+        (lambda page: page.type(number(page, "Search"), "x"), "takes no text"),
+        (lambda page: page.type(number(page, "Day"), "soon"), "does not take soon"),
+        (lambda page: page.select(number(page, "Size"), "Huge"), "it has: Small; Large"),
+        (lambda page: page.select(number(page, "Find"), "x"), "no list"),
+        (lambda page: page.scroll("up"), "top of the page"),
+        (lambda page: page.back(), "no page to go back to"),
+    ],
+)
+def test_what_cannot_be_done_is_told_with_its_reason(
+    page: Page, shop: Site, work: Callable[[Page], None], reason: str
+) -> None:
+    page.open(shop.url)
+    seen(page)
+    with pytest.raises(PageError, match=reason):
+        work(page)
+    assert seen(page).title == "The shop"
+
+
+def test_numbers_of_a_page_that_is_gone_are_refused(page: Page, shop: Site) -> None:
+    with pytest.raises(PageError, match="no page is open"):
+        page.click(1)
+    page.open(shop.url)
+    with pytest.raises(PageError, match="no element 1 in the list"):
+        page.click(1)
+    seen(page)
+    page.open(f"{shop.url}/about")
+    with pytest.raises(PageError, match="no element 1 in the list"):
+        page.click(1)
+
+
+def test_a_covered_element_is_not_clicked_and_its_cover_is_named(page: Page, shop: Site) -> None:
+    page.open(f"{shop.url}/covered")
+    with pytest.raises(PageError, match=r"covered by something else .We use cookies"):
+        page.click(number(page, "Below"))
+
+
+def test_elements_inside_web_components_are_seen_and_work(page: Page, shop: Site) -> None:
+    page.open(f"{shop.url}/shadow")
+    assert "inside" in seen(page).text
+    page.click(number(page, "Press"))
+    assert seen(page).title == "pressed"
+
+
+def test_dialogs_are_dismissed_and_told(page: Page, shop: Site) -> None:
+    page.open(shop.url)
+    page.click(number(page, "Ring"))
+    assert "'mind the gap'" in seen(page).notes[0]
+    page.click(number(page, "Ask"))
+    found = seen(page)
+    assert found.title == "no"
+    assert "(confirm)" in found.notes[0]
+    assert not seen(page).notes
+
+
+def test_downloads_are_denied_and_told(page: Page, shop: Site) -> None:
+    page.open(shop.url)
+    page.click(number(page, "Download"))
+    found = seen(page)
+    assert "tea.bin" in found.notes[0]
+    assert found.title == "The shop"
+    assert not [path for path in page.devtools.profile.rglob("*") if "tea" in path.name]
+
+
+def test_a_new_tab_is_followed_and_going_back_closes_it(page: Page, shop: Site) -> None:
+    page.open(shop.url)
+    page.click(number(page, "In a new tab"))
+    found = seen(page)
+    assert found.title == "About"
+    assert "new tab" in found.notes[0]
+    page.back()
+    assert seen(page).title == "The shop"
+
+
+def test_a_tab_that_closes_itself_leaves_the_one_before(page: Page, shop: Site) -> None:
+    page.open(f"{shop.url}/self-closing")
+    page.click(number(page, "Go"))
+    assert seen(page).title == "Opener"
+
+
+def test_scrolling_shows_what_is_further_down(page: Page, shop: Site) -> None:
+    page.open(shop.url)
+    assert seen(page).screens_above == 0
+    page.scroll("down")
+    page.scroll("down")
+    found = seen(page)
+    assert found.screens_above > 1
+    assert "Tea shop" not in found.text
+    assert "the end" in found.text
+    page.scroll("up")
+    assert seen(page).screens_above < found.screens_above
+
+
+def test_a_long_page_is_bounded(page: Page, shop: Site) -> None:
+    page.open(f"{shop.url}/long")
+    found = seen(page)
+    assert found.is_cut
+    assert found.elements_left_out > 1000
+    assert len(found.to_text()) < 20_000
+    assert "scroll to see them" in found.to_text()
+
+
+def test_a_page_that_breaks_its_own_scripts_is_read_all_the_same(page: Page, shop: Site) -> None:
+    page.open(f"{shop.url}/hostile")
+    for _ in range(8):
+        found = seen(page)
+        if found.title == "still read":
+            break
+        page.back()
+    assert found.title == "still read"
+    assert "fine" in found.text
+    page.click(1)
+    assert seen(page).title == "About"
+
+
+def test_a_page_that_moves_on_forever_does_not_hold_up_the_reader(hasty: Page, shop: Site) -> None:
+    with contextlib.suppress(PageError):
+        hasty.open(f"{shop.url}/hops")
+        hasty.observe()
+    hasty.open(f"{shop.url}/about")
+    assert seen(hasty).title == "About"
+
+
+def test_a_screenshot_is_a_png_of_the_window(page: Page, shop: Site) -> None:
+    page.open(shop.url)
+    png = page.screenshot()
+    assert png.startswith(b"\x89PNG\r\n")
+    assert struct.unpack(">I", png[16:20]) == (1280,)
+
+
+def test_a_page_that_never_answers_is_given_up(hasty: Page, shop: Site) -> None:
+    with pytest.raises(PageError, match="did not answer within 2 s"):
+        hasty.open(f"{shop.url}/never")
+    hasty.open(f"{shop.url}/half")
+    found = seen(hasty)
+    assert "the first half" in found.text
+    assert "still loading after 2 s" in found.notes[0]
+
+
+@pytest.mark.parametrize("path", ["/busy", "/alerts"])
+def test_a_page_whose_scripts_never_end_is_given_up_and_another_opens(
+    hasty: Page, shop: Site, path: str
+) -> None:
+    with pytest.raises(PageError, match="does not answer"):
+        hasty.open(f"{shop.url}{path}")
+    with pytest.raises(PageError, match="open another page"):
+        hasty.observe()
+    hasty.open(f"{shop.url}/about")
+    assert seen(hasty).title == "About"
+
+
+def test_a_page_that_crashes_is_told_and_another_opens(page: Page, shop: Site) -> None:
+    page.open(shop.url)
+    tab = page._tabs.current
+    assert tab is not None
+    page.devtools.send("Page.crash", session=tab.session)
+    assert page.devtools.wait(lambda: tab.is_dead, within_s=20)
+    with pytest.raises(PageError, match="crashed"):
+        page.observe()
+    page.open(f"{shop.url}/about")
+    found = seen(page)
+    assert found.title == "About"
+    assert "The page crashed." in found.notes
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("file:///etc/passwd", "only http and https"),
+        ("chrome://version", "only http and https"),
+        ("javascript:alert(1)", "is no address"),
+        ("", "names no host"),
+        ("http://[", "is no address"),
+        ("localhost:80/about", "localhost is not allowed"),
+        ("http://127.0.0.1.evil.example/", "is not allowed"),
+        ("http://127.0.0.1@evil.example/", "evil.example is not allowed"),
+    ],
+)
+def test_addresses_that_may_not_be_opened_are_refused(address: str, reason: str) -> None:
+    with pytest.raises(PageError, match=reason):
+        Addresses(["127.0.0.1"]).checked(address)
+
+
+def test_hosts_are_allowed_with_all_below_them() -> None:
+    some = Addresses(["Example.com"])
+    assert some.checked("www.example.com/a") == "https://www.example.com/a"
+    assert not some.problem("https://example.com./")
+    assert some.problem("https://badexample.com/")
+    assert Addresses([]).checked("x.org") == "https://x.org"
+
+
+def test_redirects_and_frames_leave_the_allowed_hosts_neither(hasty: Page, shop: Site) -> None:
+    hasty.open(shop.url)
+    hasty.click(number(hasty, "Leave"))
+    found = seen(hasty)
+    assert any("localhost is not allowed" in note for note in found.notes)
+    with pytest.raises(PageError, match="localhost is not allowed"):
+        hasty.open(f"{shop.url}/elsewhere")
+    hasty.open(f"{shop.url}/frame")
+    assert "around" in seen(hasty).text
+    assert "/about?elsewhere" not in shop.asked
+    assert "/about?framed" not in shop.asked
+
+
+def test_frames_are_loaded_where_all_hosts_are_allowed(page: Page, shop: Site) -> None:
+    page.open(f"{shop.url}/frame")
+    assert "/about?framed" in shop.asked
+
+
+def test_an_address_nobody_listens_at_is_told(page: Page) -> None:
+    with pytest.raises(PageError, match="ERR_"):
+        page.open("http://127.0.0.1:1025/")
+
+
+def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(page: Page, shop: Site) -> None:
+    page.open(shop.url)
+    os.kill(page.devtools.pid, signal.SIGKILL)
+    with pytest.raises(BrowserError, match="SIGKILL"):
+        page.open(f"{shop.url}/about")
+    page.close()
+    with pytest.raises(BrowserError, match="ended"):
+        page.observe()
+
+
+def test_a_browser_does_not_outlive_its_owner(chromium: Path) -> None:
+    owner = (
+        "import sys; from pathlib import Path\n"
+        "from taskweaver.ext_role.web_explorer.page import Page\n"
+        "page = Page(Path(sys.argv[1]))\n"
+        "print(page.devtools.pid, page.devtools.profile, flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", owner, str(chromium)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        number_, profile = process.stdout.readline().split()
+        started = psutil.Process(int(number_))
+        process.kill()
+    gone, alive = psutil.wait_procs([started], timeout=20)
+    assert gone
+    assert not alive
+    sweep_folders()
+    assert not Path(profile).exists()
+
+
+def test_waiting_is_interrupted_from_another_thread(page: Page, shop: Site) -> None:
+    other = shop.when_reached(page.devtools.interrupt)
+    with pytest.raises(ExplorationInterrupted):
+        page.open(f"{shop.url}/never")
+    other.join()
+    page.devtools.resume()
+    page.open(shop.url)
+    assert seen(page).title == "The shop"
+
+
+def test_closing_from_another_thread_ends_a_wait(page: Page, shop: Site) -> None:
+    other = shop.when_reached(page.close)
+    with pytest.raises(BrowserError, match="closed"):
+        page.open(f"{shop.url}/never")
+    other.join()
+
+
+def script(folder: Path, text: str) -> Path:
+    file = folder / "browser"
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("echo no display >&2; exit 7", "exit status 7: no display"),
+        ("printf 'nonsense\\0' >&4; exec sleep 60", "connection broke"),
+        ("exec sleep 60", "did not answer"),
+    ],
+)
+def test_a_program_that_is_no_browser_is_told_and_ended(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    with pytest.raises(BrowserError, match=reason):
+        Page(script(tmp_path, text), timeout_s=1)
+
+
+def test_no_browser_is_told_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NoBrowser, match=r"web_explorer\.browser_path"):
+        find_browser(str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoBrowser, match="apt-get install chromium"):
+        find_browser()
+    assert find_browser(str(script(tmp_path, "exit"))) == tmp_path / "browser"
+
+
+def test_the_browser_is_given_no_keys(chromium: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLM_API_KEY", "secret-of-mine")
+    page = Page(chromium)
+    try:
+        environment = Path(f"/proc/{page.devtools.pid}/environ").read_bytes()
+    finally:
+        page.close()
+    assert b"secret-of-mine" not in environment
+    assert b"HOME=" in environment

@@ -1,0 +1,182 @@
+"""The plugin that describes tables: what it says, and which tables it survives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from shipped import make
+
+from taskweaver.plugin import Plugin, temp_context
+
+
+@dataclass
+class Profiler:
+    """The plugin, and the report it wrote last."""
+
+    plugin: Plugin
+    ctx: Any
+
+    def __call__(self, df: pd.DataFrame, *args: Any) -> tuple[pd.DataFrame, str]:
+        summary, description = self.plugin(df, *args)
+        return summary.set_index("column"), description
+
+    @property
+    def page(self) -> str:
+        artifact = self.ctx.artifacts[-1]
+        assert artifact.type == "html"
+        return str(artifact.path.read_text("utf-8"))
+
+
+@pytest.fixture
+def profile() -> Iterator[Profiler]:
+    with temp_context() as ctx:
+        yield Profiler(make("table_profile", ctx, sample_rows=500), ctx)
+
+
+def test_numbers_are_measured(profile: Profiler) -> None:
+    values = [0, 0, 1, 2, 3, 4, 5, 100, None, np.inf]
+    summary, description = profile(pd.DataFrame({"n": values}))
+    row = summary.loc["n"]
+    assert (row["kind"], row["count"], row["missing"], row["missing_pct"]) == ("number", 9, 1, 10)
+    assert (row["min"], row["median"], row["max"], row["mean"]) == (0, 2.5, 100, 14.375)
+    assert (row["zeros"], row["outliers"], row["distinct"]) == (2, 1, 8)
+    assert "1 infinite" in row["notes"]
+    assert "1 outliers" in description
+
+
+def test_texts_are_measured(profile: Profiler) -> None:
+    values = ["Bonn", "Bonn", "Ulm", "  ", None]
+    row = profile(pd.DataFrame({"c": values}))[0].loc["c"]
+    assert (row["kind"], row["distinct"], row["top"], row["top_count"]) == ("text", 3, "Bonn", 2)
+    assert (row["length_min"], row["length_max"], row["length_mean"]) == (2, 4, 3.2)
+    assert row["notes"] == "1 blank texts"
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        pd.to_datetime(["2024-01-02", "2024-01-01", "2024-01-03", "2024-01-09"]),
+        [date(2024, 1, 2), date(2024, 1, 1), date(2024, 1, 3), date(2024, 1, 9)],
+    ],
+)
+def test_times_are_measured(profile: Profiler, days: Any) -> None:
+    row = profile(pd.DataFrame({"day": days}))[0].loc["day"]
+    assert (row["kind"], row["first"]) == ("time", "2024-01-01 00:00:00")
+    assert (row["last"], row["largest_gap"]) == ("2024-01-09 00:00:00", "6 days 00:00:00")
+    assert "1 gaps wider than the usual step of 1 days" in row["notes"]
+
+
+def test_what_is_odd_about_a_table_is_told(profile: Profiler) -> None:
+    steps = np.arange(20.0)
+    df = pd.DataFrame(
+        {
+            "a": steps,
+            "b": -2 * steps,
+            "same": "x",
+            "price": ["1.234,50 €"] * 20,
+            "zip": ["01234"] * 20,
+            "day": ["2024-01-31"] * 20,
+        }
+    )
+    summary, description = profile(pd.concat([df, df.head(3)]))
+    assert "3 rows repeat an earlier one." in description
+    assert "Highly correlated: a and b (-1.00)." in description
+    assert summary.loc["same", "notes"] == "constant"
+    assert "numbers as text" in summary.loc["price", "notes"]
+    assert "numbers" not in summary.loc["zip", "notes"]
+    assert "holds times as text" in summary.loc["day", "notes"]
+
+
+@pytest.mark.parametrize(
+    "df",
+    [
+        pd.DataFrame(),
+        pd.DataFrame(columns=["a", "b"]),
+        pd.DataFrame(index=range(3)),
+        pd.DataFrame({"a": [None, None], "b": [np.nan, np.nan], "c": pd.NaT}),
+        pd.DataFrame({"a": [1]}),
+        pd.DataFrame([[1, "x"], [2, "y"]], columns=["a", "a"]),
+        pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("x", 1), ("x", 2)])),
+        pd.DataFrame({"l": [[1], [1], {"k": 2}], "t": [(1,), (1, [2]), None]}),
+        pd.DataFrame({"m": [1, "a", None, 2.5, b"x", object]}),
+        pd.DataFrame({"d": [Decimal("1.5"), None], "z": [1 + 2j, 3j]}),
+        pd.DataFrame({"big": [10**400, -1, 2]}),
+        pd.DataFrame({"wide": [1e308, -1e308, 1e308], "tiny": [5e-324, 0, 0]}),
+        pd.DataFrame({"i": pd.array([1, None, 3], "Int64"), "f": pd.array([True, None, False])}),
+        pd.DataFrame({"c": pd.Categorical(["a", None, "b"], ["a", "b", "unused"])}),
+        pd.DataFrame({"p": pd.period_range("2024-01", periods=3, freq="M")}),
+        pd.DataFrame({"p": pd.to_timedelta([1, 2, None], unit="s")}),
+        pd.DataFrame({"t": [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)]}),
+        pd.DataFrame({"t": pd.to_datetime(["2024-01-01", None]).tz_localize("Europe/Berlin")}),
+        pd.DataFrame({"s": ["\ud800", "\x00", "ä" * 5000]}, dtype=object),
+        pd.DataFrame({"a": [1, 2, 3]}, index=[7, 7, 7]),
+        pd.DataFrame(np.ones((3, 250))),
+    ],
+    ids=lambda df: "-".join(map(str, df.columns[:3])) or f"{len(df)} rows",
+)
+def test_any_table_can_be_described(profile: Profiler, df: pd.DataFrame) -> None:
+    before = df.copy(deep=True)
+    summary, description = profile(df)
+    assert len(summary) == df.shape[1]
+    assert summary.index.is_unique
+    assert summary["distinct"].notna().all()
+    assert description.startswith(f"{len(df)} rows and {df.shape[1]} columns.")
+    assert profile.page.rstrip().endswith("</html>")
+    pd.testing.assert_frame_equal(df, before)
+
+
+def test_mixed_types_are_named(profile: Profiler) -> None:
+    row = profile(pd.DataFrame({"m": [1, "a", "b", None]}))[0].loc["m"]
+    assert row["notes"] == "mixed types: str 2, int 1"
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_the_report_holds_nothing_that_runs(profile: Profiler) -> None:
+    bad = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&{0}"
+    profile(pd.DataFrame({bad: [bad, "b"], "n": [1.0, 2.0], "l": [[bad], [bad]]}), bad)
+    seen = _Tags()
+    seen.feed(profile.page)
+    assert seen.tags.isdisjoint({"script", "img", "a", "iframe", "link"})
+    assert not {name for name in seen.attributes if name.startswith("on") or name == "src"}
+    assert "<svg" in profile.page
+    assert "&lt;script&gt;" in profile.page
+
+
+def test_a_large_table_is_sampled_and_that_is_told(profile: Profiler) -> None:
+    rows = 1_000_000
+    rng = np.random.default_rng(1)
+    df = pd.DataFrame(
+        {
+            "id": np.arange(rows),
+            "value": rng.normal(size=rows),
+            "city": rng.choice(["Bonn", "Ulm"], rows),
+            "when": pd.date_range("2000-01-01", periods=rows, freq="min"),
+        }
+    )
+    summary, description = profile(df)
+    assert summary.loc["id", "distinct"] == rows
+    assert summary.loc["value", "count"] == rows
+    assert "random sample of 500 rows" in description
+
+
+def test_what_is_no_table_is_refused_by_the_profile(profile: Profiler) -> None:
+    with pytest.raises(ValueError, match="needs a DataFrame, not list"):
+        profile.plugin([1])
