@@ -20,7 +20,7 @@ from taskweaver.console.branching import (
 )
 from taskweaver.console.chat import Chat
 from taskweaver.console.surface import LiveSurface
-from taskweaver.console.text import counted, display_path, head, mebibytes
+from taskweaver.console.text import counted, display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.export import export
 from taskweaver.session.session import Session
@@ -67,7 +67,7 @@ class CommandLine:
         try:
             command.run(self.chat, arguments)
         except (TaskWeaverError, OSError) as error:
-            self.chat.surface.show(Broken(str(error)))
+            self.chat.surface.show(Broken(safe(str(error))))
         return True
 
     def words(self) -> list[str]:

@@ -6,6 +6,7 @@ Nothing here is shared by a process: two applications write two files, and each 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +15,14 @@ from typing import Self
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
-from taskweaver.utils.redact import redact, register_secret
+from taskweaver.utils.redact import (
+    names_a_secret,
+    redact,
+    register_environment,
+    register_secret,
+)
 
 _FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
-_SECRET_KEYS = ("key", "token", "secret", "password")
 
 
 class _RedactingFormatter(logging.Formatter):
@@ -66,11 +71,12 @@ class TelemetryLogger:
 
     @classmethod
     def from_config(cls, src: AppConfigSource) -> Self:
-        """Open the log a configuration asks for, and have its secret values masked.
+        """Open the log a configuration asks for; its secrets and the environment's are masked.
 
         Raises:
             ConfigError: If a key of ``logging.`` cannot be read.
         """
+        register_environment(os.environ)
         for name in ("llm.api_key", *src.names()):
             setting = src.lookup(name)
             _register(name, setting.value if setting else None)
@@ -137,5 +143,5 @@ def _register(name: str, value: object) -> None:
     if isinstance(value, dict):
         for inner, item in value.items():
             _register(str(inner), item)
-    elif isinstance(value, str) and name.lower().endswith(_SECRET_KEYS):
+    elif isinstance(value, str) and names_a_secret(name):
         register_secret(value)

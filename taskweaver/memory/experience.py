@@ -24,6 +24,7 @@ from taskweaver.memory.errors import ConversationError
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.utils.files import dump_yaml, read_yaml, write_yaml
+from taskweaver.utils.redact import redact_data
 from taskweaver.utils.text import shorten
 
 PROMPT_FILE = Path(__file__).with_name("experience_prompt.yaml")
@@ -194,7 +195,7 @@ class ExperienceGenerator:
             if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
                 continue
             try:
-                write_yaml(target, self._made(source, exp_id, prompt).to_dict())
+                write_yaml(target, redact_data(self._made(source, exp_id, prompt).to_dict()))
             except (TaskWeaverError, OSError, ValueError, KeyError, TypeError) as error:
                 self._tell(f"{source.name} is left out: {error}")
             else:
