@@ -25,6 +25,7 @@ from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import KernelHome, KernelProcess
+from taskweaver.ces.reported import Report, fields, read_report, text, texts, trace
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.template import Expectation, Template
 
@@ -32,6 +33,7 @@ _SLICE_S = 0.25
 _SECOND_INTERRUPT_S = 2.0
 _KILL_S = 5.0
 _SHUT_DOWN_S = 2.0
+_MORE_OUTPUT_CHARS = 100_000  # so that the kernel's own limit, in bytes, is the one that counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class Kernel:
             running = self._ready()
             if self._plugins.get(name) == operation:
                 return  # it came with the fork, with its state
-            error = self._ask(running, operation).get("error")
+            error = text(self._ask(running, operation).get("error"))
             if error:
                 raise PluginLoadFailed(f"Plugin {name!r}: {error}")
             self._plugins[name] = operation
@@ -151,7 +153,7 @@ class Kernel:
         """Run a plugin's own tests; return one message per failure."""
         with self._one_cell:
             report = self._ask(self._ready(), {"op": "test", "name": name})
-            return [str(failure) for failure in report.get("failures", [])]
+            return texts(report.get("failures"))
 
     def update_session_vars(self, values: Mapping[str, str]) -> None:
         """Set variables plugins read, now or when the kernel starts."""
@@ -175,7 +177,7 @@ class Kernel:
                 birth = Birth(str(expected.path), str(self.place.log_path))
                 refused = self._ask(running, {"op": "snapshot", "birth": asdict(birth)})
                 if refused:
-                    raise ForkRefused(refused["refused"])
+                    raise ForkRefused(texts(refused.get("refused")))
                 timeout_s = self._limits.start_timeout_s
                 arrival = expected.arrive(running.process.death_fd, timeout_s)
             template = Template(arrival, timeout_s, homes=homes)
@@ -243,7 +245,8 @@ class Kernel:
         return running
 
     def _adopt(self, process: KernelProcess) -> _Running:
-        channel = KernelChannel(process.connection, process.death_fd)
+        limit_chars = 2 * self._limits.output_limit_bytes + _MORE_OUTPUT_CHARS
+        channel = KernelChannel(process.connection, process.death_fd, limit_chars)
         self._running = _Running(process, channel)
         return self._running
 
@@ -271,7 +274,7 @@ class Kernel:
         """Have the kernel's own side do something; return its report."""
         status, exchange = self._run(running, "", json.dumps(operation), None)
         if status == "ok":
-            return _report(exchange)
+            return fields(exchange.reply)
         self._discard()
         what = f"The kernel did not do `{operation['op']}` ({status})."
         if operation["op"] == "load":
@@ -339,27 +342,24 @@ class Kernel:
     ) -> ExecutionResult:
         is_lost = self._running is None or not self._running.process.is_alive
         is_lost = is_lost or exchange.ending == "died"
-        report = {} if is_lost else _report(exchange)
+        report = Report() if is_lost else read_report(exchange.reply)
         return ExecutionResult(
             exec_id,
             code,
             is_success=status == "ok",
             error=None if status == "ok" else self._error(status, exchange, is_lost=is_lost),
-            output=report.get("output", ""),
+            output=report.output,
             stdout=exchange.stdout,
             stderr=exchange.stderr,
-            log=[(str(a), str(b), str(c)) for a, b, c in report.get("log", [])],
-            artifact=accept(
-                report.get("artifacts", []), self.place.cwd, self._limits.artifact_limit_bytes
-            ),
-            variables=[(str(name), str(text)) for name, text in report.get("variables", [])],
+            log=report.log,
+            artifact=accept(report.artifacts, self.place.cwd, self._limits.artifact_limit_bytes),
+            variables=report.variables,
             status=status,
             is_state_lost=is_lost,
-            is_truncated=report.get("dropped_chars", 0) > 0,
+            is_truncated=report.is_truncated or exchange.is_cut,
         )
 
     def _error(self, status: CellStatus, exchange: Exchange, *, is_lost: bool) -> str:
-        trace = "".join(exchange.reply.get("traceback", [])).strip()
         exit_text = self._running.process.exit_text() if self._running else "stopped"
         limit_s = self._limits.cell_timeout_s
         reasons = {
@@ -368,7 +368,7 @@ class Kernel:
             "died": f"The kernel died while the cell ran ({exit_text}).",
         }
         lost = "The Python session was restarted: all variables are gone." if is_lost else ""
-        return "\n".join(filter(None, [trace, reasons.get(status, ""), lost]))
+        return "\n".join(filter(None, [trace(exchange.reply), reasons.get(status, ""), lost]))
 
     def _discard(self, grace_s: float = 0.0) -> None:
         """End the process, if there is one; the next cell starts another."""
@@ -386,9 +386,3 @@ def _status(exchange: Exchange, *, was_interrupted: bool) -> CellStatus:
     if was_interrupted:
         return "interrupted"
     return "ok" if exchange.reply.get("status") == "ok" else "error"
-
-
-def _report(exchange: Exchange) -> dict[str, Any]:
-    text = exchange.reply.get("user_expressions", {}).get("taskweaver")
-    report = json.loads(text) if isinstance(text, str) else {}
-    return report if isinstance(report, dict) else {}
