@@ -204,7 +204,7 @@ class ExperienceGenerator:
 
     def _made(self, source: Path, exp_id: str, prompt: str | None) -> Experience:
         if source.name.startswith(_HANDCRAFTED):
-            return Experience.from_dict({"exp_id": exp_id, **read_yaml(source)})
+            return Experience.from_dict({**read_yaml(source), "exp_id": exp_id})
         return Experience(self.summarize_experience(exp_id, prompt), exp_id, str(source))
 
     def summarize_experience(self, exp_id: str, prompt: str | None = None) -> str:
@@ -226,7 +226,8 @@ class ExperienceGenerator:
         found = []
         for path in sorted(self.get_experience_dir().glob(f"{_MADE}*.yaml")):
             try:
-                found.append(Experience.from_dict(read_yaml(path)))
+                item = Experience.from_dict({**read_yaml(path), "exp_id": _id_of(path, _MADE)})
+                found.append(item)
             except (OSError, ValueError, KeyError, TypeError) as error:
                 self._tell(f"{path.name} is left out: {error}")
         self.experience_list = found
@@ -290,6 +291,11 @@ class ExperienceGenerator:
             return ""
         texts = [item.experience_text.strip() for item, _ in experiences]
         return template.replace("{experiences}", f"\n{SEPARATOR}\n".join(texts))
+
+
+def _id_of(path: Path, prefix: str) -> str:
+    """Return the id of an experience: its file's name has it, whatever the file says."""
+    return path.stem.removeprefix(prefix)
 
 
 def _without_ids(value: Any) -> Any:
