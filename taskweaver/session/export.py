@@ -85,7 +85,8 @@ def without_html(markdown: str) -> str:
         else:
             line = _TAG.sub("&lt;", line)
         lines.append(line)
-    return "\n".join(lines)
+    # A fence that is left open would take in what follows, and end with the next one's beginning.
+    return "\n".join([*lines, fence] if fence else lines)
 
 
 def _notebook(rounds: Sequence[Round], title: str) -> str:
