@@ -141,7 +141,7 @@ def test_frames_that_are_no_message_are_left_out(forging: Client) -> None:
 
 @pytest.mark.parametrize("field", ["user_expressions", "traceback", "status", "ename", None])
 def test_a_reply_of_any_form_is_a_result(forging: Client, field: str | None) -> None:
-    for odd in ODD if field else ODD[::5]:
+    for odd in ODD if field else ODD[:1]:
         changed = f"{{**c, {field!r}: {odd!r}}}" if field else repr(odd)
         check(run(forging, f"_replace(lambda c: {changed})\n1 / 0"))
         check(run(forging, f"_replace(lambda c: {changed})\n1"))
