@@ -29,9 +29,10 @@ from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.outcome import report_of, result_of, status_of
+from taskweaver.ces.outcome import result_of, status_of
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.process import KernelHome, KernelProcess
+from taskweaver.ces.reported import fields, rows, text, texts
 from taskweaver.ces.running import RunningKernel
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.template import Expectation, Template
@@ -167,11 +168,11 @@ class Kernel:
         # What is not plain data in a configuration, such as a date in YAML, goes as text.
         payload = json.dumps(operation, default=str)
         _, exchange = self._run(running, "", payload, None, limit_s * len(new) + _LOAD_GRACE_S)
-        report = report_of(exchange)
-        if exchange.ending != "reply" or "problems" not in report:
+        told = fields(exchange.reply).get("problems")
+        if exchange.ending != "reply" or not isinstance(told, dict):
             self._discard()
             return None
-        problems = {str(name): str(problem) for name, problem in report["problems"].items()}
+        problems = {item.name: text(told[item.name]) for item in new if item.name in told}
         self._plugins |= {plugin.name: plugin for plugin in new if plugin.name not in problems}
         return problems
 
@@ -181,7 +182,7 @@ class Kernel:
             limit_s = self._limits.cell_timeout_s
             operation = {"op": "test", "name": name, "limit_s": limit_s}
             report = self._ask(self._ready(), operation, _MOST_TESTS * limit_s)
-            return [PluginTestResult(str(a), str(b)) for a, b in report.get("results", [])]
+            return [PluginTestResult(a, b) for a, b in rows(report.get("results"), 2)]
 
     def update_session_vars(self, values: Mapping[str, str]) -> None:
         """Set variables plugins read, now or when the kernel starts."""
@@ -205,7 +206,7 @@ class Kernel:
                 birth = Birth(str(expected.path), str(self.place.log_path))
                 refused = self._ask(running, {"op": "snapshot", "birth": asdict(birth)})
                 if refused:
-                    raise ForkRefused(refused["refused"])
+                    raise ForkRefused(texts(refused.get("refused")))
                 timeout_s = self._limits.start_timeout_s
                 arrival = expected.arrive(running.process.death_fd, timeout_s)
             template = Template(arrival, timeout_s, homes=homes)
@@ -277,7 +278,7 @@ class Kernel:
             raise KernelStartFailed(f"The kernel cannot be started: {error}.") from error
 
     def _adopt(self, process: KernelProcess) -> RunningKernel:
-        self._running = RunningKernel.of(process)
+        self._running = RunningKernel.of(process, self._limits.output_limit_bytes)
         return self._running
 
     def _prepare(self, running: RunningKernel) -> None:
@@ -299,7 +300,7 @@ class Kernel:
         """Have the kernel's own side do something; return its report."""
         status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
         if status == "ok":
-            return report_of(exchange)
+            return fields(exchange.reply)
         self._discard()
         what = f"The kernel did not do `{operation['op']}` ({status})."
         raise KernelStartFailed(what, f"Its log is {self.place.log_path}.")

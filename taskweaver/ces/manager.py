@@ -28,6 +28,7 @@ from taskweaver.ces.process import KernelProcess, private_folder, start_kernel, 
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.zygote import Zygote
 from taskweaver.config.known_keys import BY_NAME
+from taskweaver.utils.hostile import is_plain_name, replacing
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
 
@@ -37,7 +38,7 @@ class KernelClient:
 
     def __init__(self, kernel: Kernel, cwd: Path, on_stop: Callable[[], None]) -> None:
         self._kernel = kernel
-        self._cwd = cwd
+        self._cwd = cwd.resolve()
         self._on_stop = on_stop
 
     @property
@@ -109,14 +110,11 @@ class KernelClient:
 
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; return its name there."""
-        name = Path(filename).name
-        if name != filename or name in {"", ".", ".."} or "\0" in name:
+        if not is_plain_name(filename):
             raise ValueError(f"{filename!r} is not the name of a file without folders")
-        target = self._cwd / name
-        if target.is_symlink():
-            target.unlink()
-        target.write_bytes(content)
-        return name
+        with replacing(self._cwd, filename) as target:
+            target.write(content)
+        return filename
 
 
 class KernelManager:

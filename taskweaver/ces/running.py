@@ -9,6 +9,8 @@ from taskweaver.ces.channel import KernelChannel
 from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.process import KernelProcess
 
+_MORE_OUTPUT_CHARS = 100_000  # so that the kernel's own limit, in bytes, is the one that counts
+
 
 @dataclass(slots=True)
 class RunningKernel:
@@ -23,9 +25,15 @@ class RunningKernel:
     channel: KernelChannel
 
     @classmethod
-    def of(cls, process: KernelProcess) -> Self:
-        """Return the kernel a process runs, connected."""
-        return cls(process, KernelChannel(process.connection, process.death_fd))
+    def of(cls, process: KernelProcess, output_limit_bytes: int) -> Self:
+        """Return the kernel a process runs, connected.
+
+        Args:
+            process: The process.
+            output_limit_bytes: What it may print in a cell.
+        """
+        limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
+        return cls(process, KernelChannel(process.connection, process.death_fd, limit_chars))
 
     def greet(self, limit_s: float) -> None:
         """Wait until it answers.

@@ -38,6 +38,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.utils.redact import redact_known
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -78,16 +79,17 @@ def examine(project: Path | None, *, as_json: bool = False) -> int:
         if not as_json:
             _print(finding)
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        told = json.dumps([asdict(finding) for finding in findings], indent=2)
+        click.echo(redact_known(told))
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 
 def _print(finding: Finding) -> None:
     color = None if is_plain(sys.stdout) else _COLORS[finding.status]
     sign = click.style(f"{finding.status:5}", fg=color)
-    click.echo(f"{sign} {finding.name:9} {' '.join(finding.detail.split())}")
+    click.echo(f"{sign} {finding.name:9} {safe(' '.join(finding.detail.split()))}")
     if finding.fix:
-        click.echo(f"{'':15} -> {finding.fix}")
+        click.echo(f"{'':15} -> {safe(finding.fix)}")
 
 
 def _findings(project: Path | None) -> Iterator[Finding]:

@@ -58,12 +58,14 @@ class Commands(click.Group):
 def _end(ctx: click.Context, reason: str, status: int) -> NoReturn:
     """Say why, in one line; called while the error is being handled."""
     from taskweaver.console.surface import is_plain
+    from taskweaver.console.text import safe
+    from taskweaver.utils.redact import redact
 
     if ctx.params.get("debug"):
         import traceback
 
-        traceback.print_exc()
-    line = f"error: {' '.join(reason.split())}"
+        click.echo(redact(traceback.format_exc()), err=True, nl=False)
+    line = f"error: {safe(redact(' '.join(reason.split())))}"
     click.secho(line, err=True, fg=None if is_plain(sys.stderr) else "red")
     ctx.exit(status)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from taskweaver.console.chat import Chat
 from taskweaver.console.surface import LiveSurface
 from taskweaver.console.text import counted, display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
+from taskweaver.session.errors import SessionError
 from taskweaver.session.export import export
 from taskweaver.session.session import Session
 
@@ -67,7 +69,7 @@ class CommandLine:
         try:
             command.run(self.chat, arguments)
         except (TaskWeaverError, OSError) as error:
-            self.chat.surface.show(Broken(str(error)))
+            self.chat.surface.show(Broken(safe(str(error))))
         return True
 
     def words(self) -> list[str]:
@@ -145,7 +147,10 @@ def _export(chat: Chat, arguments: str) -> None:
     session = chat.session
     target = Path(arguments).expanduser() if arguments else Path(f"{session.session_id}.ipynb")
     if not target.is_absolute():
-        target = session.execution_cwd / target  # where its code finds its files
+        # Where its code finds its files, and may have laid links that lead elsewhere.
+        target = Path(os.path.normpath(session.execution_cwd.resolve() / target))
+        if target.parent.resolve() != target.parent:
+            raise SessionError(f"{arguments} leads elsewhere by a link; name another folder.")
     title = f"TaskWeaver session {session.session_id}"
     export(session.memory.conversation.rounds, target, title=title)
     chat.surface.show(Note(f"written to {display_path(target)}"))

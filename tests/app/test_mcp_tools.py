@@ -288,3 +288,55 @@ def test_the_console_lists_tools_and_shows_what_a_call_would_do(
     assert asking.request_confirmation(request, 5) is Confirmation.yes
     assert "ex_add(a=1)" in screen.getvalue()
     assert "Run this (tool ex_add)?" in screen.getvalue()
+
+
+CREATE = "ex_create_file(path='made')"
+
+
+def test_roles_that_share_a_kernel_each_ask_for_their_own_calls(tmp_path: Path) -> None:
+    replies = [
+        planner_reply("CodeInterpreter", "one"),
+        code_reply(CREATE),
+        planner_reply("PluginOrchestrator", "two"),
+        code_reply(CREATE),
+        planner_reply("User", "done"),
+    ]
+    person = Person(Confirmation.yes, Confirmation.yes)
+    config = {
+        "session.roles": [
+            "planner", "code_interpreter", "code_interpreter_plugin_only",
+            "code_interpreter_cli_only",
+        ],
+        "mcp.servers": {"ex": server(confirm="always", cwd=str(tmp_path))},
+    }  # fmt: skip
+    script = Script(replies)
+    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+        session = app.get_session()
+        session.event_emitter.confirmation_handler = person
+        round_ = session.send_message("go")
+    assert round_.state == "finished"
+    asking = [post.id for post in round_.post_list if "Interpreter" in post.send_from]
+    asking += [post.id for post in round_.post_list if "Orchestrator" in post.send_from]
+    assert [request.post_id for request in person.requests] == asking
+    planner = str(script.prompts[0][0]["content"])
+    assert planner.count("Its code can also call these tools") == 2  # a shell calls none
+
+
+def test_where_plugins_are_marked_calls_of_tools_are_none_of_them(tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "kept.yaml").write_text(
+        "name: kept\ndescription: d\nparameters: []\nreturns: []\nplugin_only: true\n"
+    )
+    (plugins / "kept.py").write_text(
+        "from taskweaver.plugin import register_plugin\n@register_plugin\ndef kept():\n    pass\n"
+    )
+    config = {
+        "plugin.base_path": str(plugins),
+        "session.roles": ["code_interpreter_plugin_only"],
+        "code_interpreter_plugin_only.max_retry_count": 0,
+    }
+    rounds, script, _ = ask(tmp_path, {"ex": server(cwd=str(tmp_path))}, CREATE, **config)
+    assert "the plugins are: kept" in said(rounds[0])
+    assert "ex_create_file" not in str(script.prompts)
+    assert not (tmp_path / "made").exists()
