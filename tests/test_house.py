@@ -31,3 +31,63 @@ def test_an_init_defines_nothing(file: Path) -> None:
     body = ast.parse(file.read_text(encoding="utf8")).body
     defined = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     assert not defined
+
+
+RUNS_CODE = {"plugin/register.py", "ces/inkernel"}
+"""Where code is run on purpose."""
+FORBIDDEN_MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
+SAFE_LOADERS = {"_loader()"}
+
+
+def _attacks(tree: ast.AST) -> list[str]:
+    """Return what could run or build something out of data or text."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found += [name for name in names if name.partition(".")[0] in FORBIDDEN_MODULES]
+        if isinstance(node, ast.Call):
+            found += _odd_call(node)
+    return found
+
+
+def _odd_call(node: ast.Call) -> list[str]:
+    name = ast.unparse(node.func)
+    values = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
+    method = name.rpartition(".")[2]
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+    loader = values.get("Loader") or (ast.unparse(node.args[1]) if len(node.args) > 1 else "")
+    reasons = {
+        "runs code": name in {"eval", "exec", "__import__", "builtins.eval", "builtins.exec"},
+        "unpickles": values.get("allow_pickle") == "True" or method in {"read_pickle", "unpickle"},
+        "loads any object": method in {"unsafe_load", "full_load", "load_all"}
+        or (name == "yaml.load" and loader not in SAFE_LOADERS)
+        or (name == "torch.load" and values.get("weights_only") != "True"),
+        "goes through a shell": values.get("shell") == "True"
+        or name in {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"},
+        "takes text for a template": method in {"format", "format_map", "vformat"}
+        and receiver is not None
+        and not (isinstance(receiver, ast.Constant) or "formatter" in name or "super()" in name),
+    }
+    return [f"{name} {reason} (line {node.lineno})" for reason, is_so in reasons.items() if is_so]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_data_is_never_code_nor_a_template(file: Path) -> None:
+    place = file.relative_to(PACKAGE).as_posix()
+    if not any(place.startswith(folder) for folder in RUNS_CODE):
+        assert _attacks(ast.parse(file.read_text(encoding="utf8"))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle", "from shelve import open", "eval(x)", "exec(x)", "yaml.load(x)",
+        "yaml.load(x, Loader=yaml.Loader)", "np.load(f, allow_pickle=True)", "run(x, shell=True)",
+        "text.format(a=1)", "template.format_map(d)", "os.system(x)", "pd.read_pickle(f)",
+        "yaml.unsafe_load(x)", "torch.load(f)",
+    ],
+)  # fmt: skip
+def test_the_check_of_code_sees(source: str) -> None:
+    assert _attacks(ast.parse(source))

@@ -19,6 +19,7 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.mcp.servers import MCPServers
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.session.replay import Step
@@ -76,6 +77,7 @@ class TaskWeaverApp:
             raise
 
     def _inspect(self) -> None:
+        _ = self.mcp_servers  # a mistake in their configuration is told now
         self.warnings += check(self.config, extra_prefixes=self.roles.get_role_name_list())
         self.warnings += filter(None, [self.app_injector.get(SandboxChoice).warning])
         self.warnings += [str(error) for error in self.roles.broken]
@@ -90,6 +92,11 @@ class TaskWeaverApp:
     def plugins(self) -> PluginRegistry:
         """The plugins of the project."""
         return self.app_injector.get(PluginRegistry)
+
+    @property
+    def mcp_servers(self) -> MCPServers:
+        """The MCP servers of the project."""
+        return self.app_injector.get(MCPServers)
 
     @property
     def announcement(self) -> str:
@@ -159,6 +166,7 @@ class TaskWeaverApp:
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""
         self.session_manager.close()
+        self.mcp_servers.close()
         self.app_injector.get(Manager).clean_up()  # type: ignore[type-abstract]  # the key of a binding
         self.app_injector.get(ModelServices).close()
         self._logger.close()

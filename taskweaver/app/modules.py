@@ -20,6 +20,8 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import ChatMessage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.mcp.config import MCPConfig
+from taskweaver.mcp.servers import MCPServers
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
@@ -116,6 +118,12 @@ class AppModule(Module):
             is_warm=execution.is_warm,
             sandbox=choice.policy,
         )
+
+    @singleton
+    @provider
+    def mcp_servers(self, config: MCPConfig, logger: TelemetryLogger) -> MCPServers:
+        """The MCP servers of the project."""
+        return MCPServers(config.servers, logger.path.parent if logger.path else None)
 
     @singleton
     @provider

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.common import ExecutionArtifact
+from taskweaver.ces.reported import text
+
+_TYPES = ("chart", "df", "file", "txt", "svg", "html", "image")
+_MAX_ARTIFACTS = 200
+_MAX_NAME_CHARS = 200
+_MAX_PREVIEW_CHARS = 2_000
 
 
 def accept(
@@ -16,7 +23,7 @@ def accept(
     """Return the reported artifacts whose file lies in the working directory.
 
     Args:
-        reported: What the kernel listed.
+        reported: What the kernel listed; the first 200 count.
         cwd: The working directory.
         limit_bytes: Largest file that is accepted.
 
@@ -24,22 +31,22 @@ def accept(
         The artifacts, and a sentence for each file that is too large.
     """
     artifacts, too_large = [], []
-    for item in reported:
-        found = contained(cwd, str(item["file_name"]))
+    for item in islice(reported, _MAX_ARTIFACTS):
+        found = contained(cwd, text(item.get("file_name")))
         if found is None:
             continue
         name, size_bytes = found
         if size_bytes > limit_bytes:
-            too_large.append(_too_large(name, str(item.get("origin", "")), size_bytes, limit_bytes))
+            too_large.append(_too_large(name, _line(item.get("origin")), size_bytes, limit_bytes))
             continue
         artifacts.append(
             ExecutionArtifact(
-                name=str(item["name"]),
-                type=str(item["type"]),
+                name=_line(item.get("name")),
+                type=kind if (kind := item.get("type")) in _TYPES else "file",
                 mime_type=mimetypes.guess_type(name)[0] or "",
-                original_name=str(item["original_name"]),
+                original_name=_line(item.get("original_name")),
                 file_name=name,
-                preview=str(item["preview"]),
+                preview=text(item.get("preview"), _MAX_PREVIEW_CHARS),
             )
         )
     return artifacts, too_large
@@ -56,13 +63,19 @@ def _too_large(name: str, origin: str, size_bytes: int, limit_bytes: int) -> str
 def contained(cwd: Path, file_name: str) -> tuple[str, int] | None:
     """Return a file's name relative to `cwd`, and its size in bytes, or None.
 
-    None if it is elsewhere, also by a link, or is no ordinary file.
+    None if it is elsewhere, also by a link, is no ordinary file, or has a name that would not stay
+    in one line.
     """
     root = cwd.resolve()
     try:
         path = (root / file_name).resolve(strict=True)
         is_good = path.is_relative_to(root) and path.is_file()
         size_bytes = path.stat().st_size
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # the last for links in a circle
         return None
-    return (str(path.relative_to(root)), size_bytes) if is_good else None
+    name = str(path.relative_to(root)) if is_good else ""
+    return (name, size_bytes) if name and name.isprintable() else None
+
+
+def _line(value: Any) -> str:
+    return " ".join(text(value, _MAX_NAME_CHARS).split())

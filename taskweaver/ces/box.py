@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from taskweaver.ces.environment import (
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import FOLDER, KernelProcess
+from taskweaver.ces.process import KernelProcess, private_folder
 from taskweaver.ces.sandbox import confined, require
 from taskweaver.ces.template import Expectation, Template
 from taskweaver.utils.ids import create_id
@@ -78,7 +77,7 @@ def _cache_folder() -> Path:
 class Box:
     """A sandbox that runs. Close it: everything in it ends."""
 
-    def __init__(self, plan: BoxPlan, folder: Path, cwd: Path, log_path: Path) -> None:
+    def __init__(self, plan: BoxPlan, folder: Path, cwd: Path, log_path: Path, calls: Path) -> None:
         """Start it; call this from a thread that lives as long as the box.
 
         Args:
@@ -86,6 +85,7 @@ class Box:
             folder: Folder of the session; only its working directories can be written.
             cwd: Working directory of the first kernel.
             log_path: File for what is printed outside of cells.
+            calls: Folder with the sockets of the session's `HostCalls`.
 
         Raises:
             SandboxUnavailable: If there can be none here.
@@ -98,7 +98,7 @@ class Box:
         for path in own:
             path.mkdir(parents=True, exist_ok=True)
         log_path.touch()
-        self._homes = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+        self._homes = private_folder()
         self._group = ControlGroup(plan.limits.process_limit)
         self._proxy: EgressProxy | None = None
         writable = list(dict.fromkeys([*own, cwd, log_path, self._homes]))
@@ -106,7 +106,7 @@ class Box:
             if plan.policy.allowed_hosts and not plan.policy.has_network:
                 self._proxy = EgressProxy(plan.policy.allowed_hosts)
             with Expectation(self._homes) as expected, log_path.open("ab") as log:
-                start = _Start(plan, writable, cwd, self._homes, self._group, self._proxy)
+                start = _Start(plan, writable, cwd, self._homes, calls, self._group, self._proxy)
                 self._process = start.run(expected.path, log)
                 self._template = self._meet(expected, plan.limits.start_timeout_s)
         except BaseException:
@@ -160,6 +160,7 @@ class _Start:
     writable: list[Path]
     cwd: Path
     homes: Path
+    calls: Path
     group: ControlGroup
     proxy: EgressProxy | None
 
@@ -179,6 +180,7 @@ class _Start:
         own = {"MPLCONFIGDIR": f"{tmp}/.matplotlib", "IPYTHONDIR": f"{tmp}/.ipython"}
         environment |= {"HOME": str(self.cwd), "TMPDIR": tmp, **own}
         copies = [(path, f"{tmp}/.matplotlib/{path.name}") for path in fonts]
+        copies.append((self.calls, str(self.calls)))
         if self.proxy is not None:
             copies.append((self.proxy.path, _PROXY))
             command = bridged(command, _PROXY)
@@ -216,7 +218,7 @@ class Boxes:
         """What keeps them."""
         return self._plan.policy.tier
 
-    def start(self, folder: Path, cwd: Path, log_path: Path) -> KernelProcess:
+    def start(self, folder: Path, cwd: Path, log_path: Path, calls: Path) -> KernelProcess:
         """Start a kernel in the session's box; a box that has ended is replaced.
 
         Raises:
@@ -229,7 +231,7 @@ class Boxes:
                 return box.start(cwd, log_path)
             except ForkRefused:
                 self.close(folder)
-        self._boxes[folder] = Box(self._plan, folder, cwd, log_path)
+        self._boxes[folder] = Box(self._plan, folder, cwd, log_path, calls)
         return self._boxes[folder].start(cwd, log_path)
 
     def close(self, folder: Path) -> None:

@@ -39,7 +39,7 @@ def bwrap_command(
         policy: What it may reach beside the system.
         writable: Paths of the session's own.
         filter_fd: File descriptor of the filter of system calls.
-        copies: Files to read, and where they are inside.
+        copies: Files and folders to read, and where they are inside.
         aliases: Folders to write, and where else they are inside.
     """
     options = [

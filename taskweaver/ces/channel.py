@@ -1,8 +1,9 @@
 """Talking to one kernel: a request, its output while it comes, its reply.
 
 Everything is received in the thread that asks: one poll waits for the reply, for output, for the
-death of the process and for the deadline together. Sockets have no high-water mark on this side,
-so a slow listener loses nothing; the kernel limits what it sends.
+death of the process and for the deadline together. A slow listener loses nothing of what a kernel
+sends that keeps its limits. Code may send anything in its kernel's name, signed, so nothing is
+taken for what it should be: what has not its form is left out, and all of it is bounded.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ Ending = Literal["reply", "died", "deadline"]
 
 _IDLE_WAIT_S = 2.0
 _HELLO_INTERVAL_S = 0.2
+_MOST_WAITING = 20_000  # messages
+_MOST_AT_ONCE = 500  # messages between two looks at the clock
+_LARGEST_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -29,18 +33,20 @@ class Exchange:
         reply: Content of the reply; empty unless `ending` is ``reply``.
         stdout: Pieces of standard output.
         stderr: Pieces of standard error.
+        is_cut: Whether output was left out here, which a kernel that keeps its limits never needs.
     """
 
     ending: Ending = "deadline"
     reply: dict[str, Any] = field(default_factory=dict)
     stdout: list[str] = field(default_factory=list)
     stderr: list[str] = field(default_factory=list)
+    is_cut: bool = False
 
 
 class KernelChannel:
     """Sockets to one kernel. Not for use by two threads at once."""
 
-    def __init__(self, connection: dict[str, Any], death_fd: int) -> None:
+    def __init__(self, connection: dict[str, Any], death_fd: int, limit_chars: int) -> None:
         import zmq
         from jupyter_client.session import Session
 
@@ -55,6 +61,7 @@ class KernelChannel:
         self._iopub = self._socket(zmq.SUB, connection, "iopub_port")
         self._iopub.setsockopt(zmq.SUBSCRIBE, b"")
         self._death_fd = death_fd
+        self._limit_chars = limit_chars
         self._poller = zmq.Poller()
         for source in (self._shell, self._iopub, death_fd):
             self._poller.register(source, zmq.POLLIN)
@@ -62,7 +69,8 @@ class KernelChannel:
     def _socket(self, kind: int, connection: dict[str, Any], port: str) -> Any:
         socket = self._context.socket(kind)
         socket.linger = 0
-        socket.rcvhwm = 0
+        socket.rcvhwm = _MOST_WAITING
+        socket.setsockopt(self._zmq.MAXMSGSIZE, _LARGEST_BYTES)
         socket.reconnect_ivl = 10
         is_ipc = connection["transport"] == "ipc"
         separator = "-" if is_ipc else ":"
@@ -74,7 +82,7 @@ class KernelChannel:
         """Wait until the kernel answers and its output reaches us."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            waiting = _Waiting(self._send("kernel_info_request", {}), Exchange(), None)
+            waiting = _Waiting(self._send("kernel_info_request", {}), Exchange(), None, 0)
             self._receive(waiting, min(deadline, time.monotonic() + _HELLO_INTERVAL_S))
             if waiting.exchange.ending == "died":
                 return "died"
@@ -111,16 +119,29 @@ class KernelChannel:
             # An interrupted cell must not make the kernel refuse the next one.
             "stop_on_error": False,
         }
-        return _Waiting(self._send("execute_request", content), Exchange(), on_output)
+        request_id = self._send("execute_request", content)
+        return _Waiting(request_id, Exchange(), on_output, self._limit_chars)
 
     def _send(self, kind: str, content: dict[str, Any]) -> str:
         """Send a request on the shell channel; return its id."""
         message: Any = self._session.send(self._shell, kind, content)
         return str(message["header"]["msg_id"])
 
-    def wait(self, waiting: _Waiting, deadline: float) -> Exchange:
-        """Receive until the reply, the death of the kernel, or the deadline."""
-        self._receive(waiting, deadline)
+    def wait(self, waiting: _Waiting, deadline: float, interruption: int | None = None) -> Exchange:
+        """Receive until the reply, the death of the kernel, or the deadline.
+
+        Args:
+            waiting: What `send` gave.
+            deadline: On the monotonic clock.
+            interruption: A file descriptor; when it can be read, that counts as the deadline.
+        """
+        if interruption is not None:
+            self._poller.register(interruption, self._zmq.POLLIN)
+        try:
+            self._receive(waiting, deadline, interruption)
+        finally:
+            if interruption is not None:
+                self._poller.unregister(interruption)
         if waiting.is_replied and not waiting.is_idle:
             waiting.exchange.ending = "reply"
             self._receive(waiting, time.monotonic() + _IDLE_WAIT_S)
@@ -135,7 +156,7 @@ class KernelChannel:
         """Close the sockets."""
         self._context.destroy(linger=0)
 
-    def _receive(self, waiting: _Waiting, deadline: float) -> None:
+    def _receive(self, waiting: _Waiting, deadline: float, interruption: int | None = None) -> None:
         """Take in what comes until the request is answered, the kernel dies, or it is time."""
         exchange = waiting.exchange
         while not (waiting.is_replied and waiting.is_idle):
@@ -148,23 +169,30 @@ class KernelChannel:
             if ready.keys() == {self._death_fd}:
                 exchange.ending = "died"
                 return
-            if not ready:
+            if not ready or interruption in ready:
                 exchange.ending = "reply" if waiting.is_replied else "deadline"
                 return
         exchange.ending = "reply"
 
     def _drain(self, socket: Any, take: Callable[[dict[str, Any]], None]) -> None:
-        while True:
+        for _ in range(_MOST_AT_ONCE):
             try:
                 frames = socket.recv_multipart(self._zmq.NOBLOCK)
             except self._zmq.Again:
                 return
-            try:
-                _, parts = self._session.feed_identities(frames)
-                message = self._session.deserialize(parts)
-            except ValueError:
-                continue  # not signed with our key, or torn: nothing of ours
-            take(message)
+            message = self._message(frames)
+            if message is not None:
+                take(message)
+
+    def _message(self, frames: list[bytes]) -> dict[str, Any] | None:
+        """Return a message; None when it is not signed with our key, torn, or has not its form."""
+        try:
+            _, parts = self._session.feed_identities(frames)
+            message: dict[str, Any] = self._session.deserialize(parts)
+        except Exception:  # noqa: BLE001 - what is no message breaks its reader in any way
+            return None
+        is_good = isinstance(message["parent_header"], dict)
+        return message if is_good and isinstance(message["content"], dict) else None
 
 
 @dataclass(slots=True)
@@ -174,6 +202,7 @@ class _Waiting:
     request_id: str
     exchange: Exchange
     on_output: OutputHandler | None
+    left_chars: int
     is_replied: bool = False
     is_idle: bool = False
 
@@ -187,11 +216,17 @@ class _Waiting:
             return
         content = message["content"]
         if message["msg_type"] == "stream":
-            self._take_text(content["name"], content["text"])
-        elif message["msg_type"] == "status" and content["execution_state"] == "idle":
+            self._take_text(content.get("name"), content.get("text"))
+        elif message["msg_type"] == "status" and content.get("execution_state") == "idle":
             self.is_idle = True
 
-    def _take_text(self, stream: Stream, text: str) -> None:
+    def _take_text(self, name: object, text: object) -> None:
+        if not isinstance(text, str) or name not in ("stdout", "stderr"):
+            return
+        stream: Stream = "stderr" if name == "stderr" else "stdout"
+        self.exchange.is_cut = self.exchange.is_cut or len(text) > self.left_chars
+        text = text[: self.left_chars]
+        self.left_chars -= len(text)
         clean = text if text.isascii() else text.encode("utf-8", "replace").decode()
         clean = clean.replace("\r\n", "\n")
         (self.exchange.stderr if stream == "stderr" else self.exchange.stdout).append(clean)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from taskweaver.ces.footprint import Footprint
+from taskweaver.ces.hostcalls import HostFunctions
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
 Stream = Literal["stdout", "stderr"]
@@ -161,6 +162,16 @@ class Client(Protocol):
 
         Raises:
             PluginLoadFailed: If its code raises.
+        """
+        ...
+
+    def offer(self, functions: HostFunctions) -> None:
+        """Let cells call functions of this process, now and after each restart.
+
+        What was offered before is replaced.
+
+        Raises:
+            OSError: If the socket for it cannot be made.
         """
         ...
 

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import asdict
 from typing import Any
 
-from taskweaver.ces.channel import Exchange, KernelChannel
+from taskweaver.ces.channel import Exchange
 from taskweaver.ces.common import (
     CellStatus,
     ExecutionResult,
@@ -25,11 +26,14 @@ from taskweaver.ces.errors import (
     KernelStartFailed,
 )
 from taskweaver.ces.footprint import Footprint, footprint
+from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.outcome import report_of, result_of, status_of
+from taskweaver.ces.outcome import result_of, status_of
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.process import KernelHome, KernelProcess
+from taskweaver.ces.reported import fields, rows, text, texts
+from taskweaver.ces.running import RunningKernel
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.template import Expectation, Template
 
@@ -40,12 +44,6 @@ _SHUT_DOWN_S = 2.0
 _LOAD_S, _LOAD_GRACE_S = 30.0, 5.0
 _MOST_TESTS = 100
 _ENDED = "it ended the Python session, which was restarted: all variables are gone"
-
-
-@dataclass(slots=True)
-class _Running:
-    process: KernelProcess
-    channel: KernelChannel
 
 
 class Kernel:
@@ -81,10 +79,11 @@ class Kernel:
         self._one_cell = threading.RLock()
         self._starting: Future[KernelProcess] | None = None
         self._starting_lock = threading.Lock()
-        self._running: _Running | None = None
+        self._running: RunningKernel | None = None
         self._plugins: dict[str, PluginCode] = {}
         self._lost_plugins: dict[str, str] = {}
         self._session_vars: dict[str, str] = {}
+        self._calls: HostCalls | None = None
         self._interrupted_at: float | None = None
         self._is_closed = False
         self.is_forked = origin is not None
@@ -114,12 +113,23 @@ class Kernel:
             running = self._ready()
             began = time.monotonic()
             payload = json.dumps({"op": "cell", "exec_id": exec_id})
-            status, exchange = self._run(running, code, payload, on_output)
+            with self._calls.answered() if self._calls else nullcontext():
+                status, exchange = self._run(running, code, payload, on_output)
             result = self._result(exec_id, code, status, exchange)
             result.duration_s = time.monotonic() - began
             if result.is_state_lost:
                 self._discard()
             return result
+
+    def offer(self, functions: HostFunctions) -> None:
+        """Let cells call functions of this process, now and after each restart; see `Client`."""
+        with self._one_cell:
+            if self._calls is not None:
+                self._calls.functions = functions
+                return
+            self._calls = HostCalls(self.place.calls, functions)
+            if self._running is not None:
+                self._ask(self._running, {"op": "host", "socket": str(self._calls.path)})
 
     def load_plugins(self, plugins: Iterable[PluginCode], removed: Iterable[str]) -> dict[str, str]:
         """Load plugins, and remove others, now and after each restart; see `Client`."""
@@ -145,7 +155,7 @@ class Kernel:
         return problems
 
     def _ask_to_load(
-        self, running: _Running, new: Sequence[PluginCode], gone: Sequence[str]
+        self, running: RunningKernel, new: Sequence[PluginCode], gone: Sequence[str]
     ) -> dict[str, str] | None:
         """Have the kernel load plugins; None if it ended over it."""
         limit_s = min(_LOAD_S, self._limits.cell_timeout_s)
@@ -158,11 +168,11 @@ class Kernel:
         # What is not plain data in a configuration, such as a date in YAML, goes as text.
         payload = json.dumps(operation, default=str)
         _, exchange = self._run(running, "", payload, None, limit_s * len(new) + _LOAD_GRACE_S)
-        report = report_of(exchange)
-        if exchange.ending != "reply" or "problems" not in report:
+        told = fields(exchange.reply).get("problems")
+        if exchange.ending != "reply" or not isinstance(told, dict):
             self._discard()
             return None
-        problems = {str(name): str(problem) for name, problem in report["problems"].items()}
+        problems = {item.name: text(told[item.name]) for item in new if item.name in told}
         self._plugins |= {plugin.name: plugin for plugin in new if plugin.name not in problems}
         return problems
 
@@ -172,7 +182,7 @@ class Kernel:
             limit_s = self._limits.cell_timeout_s
             operation = {"op": "test", "name": name, "limit_s": limit_s}
             report = self._ask(self._ready(), operation, _MOST_TESTS * limit_s)
-            return [PluginTestResult(str(a), str(b)) for a, b in report.get("results", [])]
+            return [PluginTestResult(a, b) for a, b in rows(report.get("results"), 2)]
 
     def update_session_vars(self, values: Mapping[str, str]) -> None:
         """Set variables plugins read, now or when the kernel starts."""
@@ -196,7 +206,7 @@ class Kernel:
                 birth = Birth(str(expected.path), str(self.place.log_path))
                 refused = self._ask(running, {"op": "snapshot", "birth": asdict(birth)})
                 if refused:
-                    raise ForkRefused(refused["refused"])
+                    raise ForkRefused(texts(refused.get("refused")))
                 timeout_s = self._limits.start_timeout_s
                 arrival = expected.arrive(running.process.death_fd, timeout_s)
             template = Template(arrival, timeout_s, homes=homes)
@@ -207,7 +217,7 @@ class Kernel:
         self._plugins = dict(origin.plugins)
         self._session_vars = dict(origin.session_vars)
         try:
-            self._greet(self._adopt(process))
+            self._adopt(process).greet(self._limits.start_timeout_s)
         except BaseException:
             self._discard()
             raise
@@ -236,9 +246,11 @@ class Kernel:
             if self._running is None and starting is not None and not starting.exception():
                 self._adopt(starting.result())
             self._discard(grace_s=_SHUT_DOWN_S)
+            if self._calls is not None:
+                self._calls.close()
             self.state = "stopped"
 
-    def _ready(self) -> _Running:
+    def _ready(self) -> RunningKernel:
         """Return the kernel, started and prepared."""
         while True:
             if self._is_closed:
@@ -249,7 +261,7 @@ class Kernel:
                 return self._running
             try:
                 running = self._adopt(self._launched())
-                self._greet(running)
+                running.greet(self._limits.start_timeout_s)
                 self._prepare(running)
             except BaseException:
                 self._discard()
@@ -265,28 +277,17 @@ class Kernel:
             self._starting = None
             raise KernelStartFailed(f"The kernel cannot be started: {error}.") from error
 
-    def _adopt(self, process: KernelProcess) -> _Running:
-        channel = KernelChannel(process.connection, process.death_fd)
-        self._running = _Running(process, channel)
+    def _adopt(self, process: KernelProcess) -> RunningKernel:
+        self._running = RunningKernel.of(process, self._limits.output_limit_bytes)
         return self._running
 
-    def _greet(self, running: _Running) -> None:
-        limit_s = self._limits.start_timeout_s
-        ending = running.channel.greet(limit_s)
-        if ending == "reply":
-            return
-        log = running.process.log_path
-        if ending == "died":
-            reason = f"its process ended ({running.process.exit_text()})"
-        else:
-            reason = f"it did not answer within {limit_s:g} s (execution.start_timeout_s)"
-        raise KernelStartFailed(f"The kernel did not start: {reason}.", f"Its log is {log}.")
-
-    def _prepare(self, running: _Running) -> None:
+    def _prepare(self, running: RunningKernel) -> None:
         """Bring a fresh kernel to the state a restart must not lose."""
         ids = {"env_id": self.place.env_id, "session_id": self.place.session_id}
         self._ask(running, {"op": "session", **ids})
         self._ask(running, {"op": "variables", "values": self._session_vars})
+        if self._calls is not None:
+            self._ask(running, {"op": "host", "socket": str(self._calls.path)})
         kept, self._plugins = self._plugins, {}
         if kept:
             again = list(kept.values())
@@ -294,19 +295,19 @@ class Kernel:
             self._lost_plugins |= self._load_each(again) if problems is None else problems
 
     def _ask(
-        self, running: _Running, operation: dict[str, Any], limit_s: float | None = None
+        self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
     ) -> dict[str, Any]:
         """Have the kernel's own side do something; return its report."""
         status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
         if status == "ok":
-            return report_of(exchange)
+            return fields(exchange.reply)
         self._discard()
         what = f"The kernel did not do `{operation['op']}` ({status})."
         raise KernelStartFailed(what, f"Its log is {self.place.log_path}.")
 
     def _run(
         self,
-        running: _Running,
+        running: RunningKernel,
         code: str,
         payload: str,
         on_output: OutputHandler | None,
@@ -326,7 +327,7 @@ class Kernel:
         finally:
             self.state = "stopped" if self._is_closed else "ready"
 
-    def _give_up(self, running: _Running, waiting: Any, deadline: float) -> None:
+    def _give_up(self, running: RunningKernel, waiting: Any, deadline: float) -> None:
         """Interrupt a cell and wait for its end; end the kernel if that is interrupted too."""
         self._interrupted_at = time.monotonic()
         running.process.interrupt()
@@ -339,12 +340,16 @@ class Kernel:
             self._discard()
 
     def _wait(
-        self, running: _Running, waiting: Any, deadline: float
+        self, running: RunningKernel, waiting: Any, deadline: float
     ) -> tuple[CellStatus, Exchange]:
         """Wait for the end of a cell; past the deadline interrupt, then kill."""
         is_late, interrupts = False, 1
         while True:
-            exchange = running.channel.wait(waiting, time.monotonic() + _SLICE_S)
+            questions = self._calls.waiting_fd if self._calls else None
+            exchange = running.channel.wait(waiting, time.monotonic() + _SLICE_S, questions)
+            if self._calls is not None and exchange.ending == "deadline":
+                is_open = self._interrupted_at is None
+                deadline += self._calls.settle(is_open=is_open)  # a person's time is free
             if exchange.ending == "died":
                 was_asked = self._interrupted_at is not None
                 return ("timeout" if is_late else "interrupted" if was_asked else "died"), exchange
@@ -383,9 +388,5 @@ class Kernel:
     def _discard(self, grace_s: float = 0.0) -> None:
         """End the process, if there is one; the next cell starts another."""
         running, self._running, self._starting = self._running, None, None
-        if running is None:
-            return
-        if grace_s and running.process.is_alive:
-            running.channel.ask_to_shut_down()
-        running.process.end(grace_s)
-        running.channel.close()
+        if running is not None:
+            running.end(grace_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -18,14 +19,16 @@ from taskweaver.ces.common import (
 )
 from taskweaver.ces.errors import PluginLoadFailed
 from taskweaver.ces.footprint import Footprint
+from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.kernel import Kernel
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import KernelProcess, start_kernel, sweep_folders
+from taskweaver.ces.process import KernelProcess, private_folder, start_kernel, sweep_folders
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.zygote import Zygote
 from taskweaver.config.known_keys import BY_NAME
+from taskweaver.utils.hostile import is_plain_name, replacing
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
 
@@ -35,7 +38,7 @@ class KernelClient:
 
     def __init__(self, kernel: Kernel, cwd: Path, on_stop: Callable[[], None]) -> None:
         self._kernel = kernel
-        self._cwd = cwd
+        self._cwd = cwd.resolve()
         self._on_stop = on_stop
 
     @property
@@ -62,6 +65,10 @@ class KernelClient:
         problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
         if problem:
             raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
+
+    def offer(self, functions: HostFunctions) -> None:
+        """Let cells call functions of this process, now and after each restart."""
+        self._kernel.offer(functions)
 
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
@@ -103,14 +110,11 @@ class KernelClient:
 
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; return its name there."""
-        name = Path(filename).name
-        if name != filename or name in {"", ".", ".."} or "\0" in name:
+        if not is_plain_name(filename):
             raise ValueError(f"{filename!r} is not the name of a file without folders")
-        target = self._cwd / name
-        if target.is_symlink():
-            target.unlink()
-        target.write_bytes(content)
-        return name
+        with replacing(self._cwd, filename) as target:
+            target.write(content)
+        return filename
 
 
 class KernelManager:
@@ -133,6 +137,7 @@ class KernelManager:
         self._zygote = Zygote(limits, env_dir / "warm.log") if has_zygote else None
         self._launcher: ThreadPoolExecutor | None = None
         self._clients: dict[str, KernelClient] = {}
+        self._calls: dict[Path, Path] = {}
 
     def initialize(self) -> None:
         """Start the launcher thread; safe to call again."""
@@ -149,7 +154,7 @@ class KernelManager:
     def _launch(self, place: KernelPlace) -> Future[KernelProcess]:
         where = (place.cwd, place.log_path)
         if self._boxes is not None:
-            return self._launching().submit(self._boxes.start, place.folder, *where)
+            return self._launching().submit(self._boxes.start, place.folder, *where, place.calls)
         if self._zygote is not None:
             return self._launching().submit(self._zygote.start, *where)
         return self._launching().submit(start_kernel, *where, self._limits)
@@ -161,6 +166,8 @@ class KernelManager:
             client.stop()
         if self._boxes is not None:
             self._boxes.close_all()
+        for folder in list(self._calls):
+            self._forget_calls(folder)
         launcher, self._launcher = self._launcher, None
         if launcher is not None:
             if self._zygote is not None:
@@ -223,7 +230,10 @@ class KernelManager:
         where = Path(cwd or folder / "cwd")
         where.mkdir(parents=True, exist_ok=True)
         log_path = folder / "kernel.log"
-        place = KernelPlace(env_id or "local", session_id, folder, where, log_path)
+        if folder not in self._calls:
+            self._calls[folder] = private_folder()
+        calls = self._calls[folder]
+        place = KernelPlace(env_id or "local", session_id, folder, where, log_path, calls)
         kernel = Kernel(place, self._limits, self._launch, origin)
         client = KernelClient(kernel, where, lambda: self._has_stopped(folder))
         self._clients[session_id] = client
@@ -232,8 +242,15 @@ class KernelManager:
     def _has_stopped(self, folder: Path) -> None:
         """End the sandbox of a session whose last kernel was stopped."""
         others = (client for client in self._clients.values() if client.folder == folder)
-        if self._boxes is not None and all(client.state == "stopped" for client in others):
-            self._boxes.close(folder)
+        if all(client.state == "stopped" for client in others):
+            if self._boxes is not None:
+                self._boxes.close(folder)
+            self._forget_calls(folder)
+
+    def _forget_calls(self, folder: Path) -> None:
+        calls = self._calls.pop(folder, None)
+        if calls is not None:
+            shutil.rmtree(calls, ignore_errors=True)
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""

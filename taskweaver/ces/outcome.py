@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from taskweaver.ces.artifacts import accept
 from taskweaver.ces.channel import Exchange
 from taskweaver.ces.common import CellStatus, ExecutionResult
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.place import KernelPlace
+from taskweaver.ces.reported import Report, read_report, trace
 
 
 def status_of(exchange: Exchange, *, was_interrupted: bool) -> CellStatus:
@@ -18,13 +16,6 @@ def status_of(exchange: Exchange, *, was_interrupted: bool) -> CellStatus:
     if was_interrupted:
         return "interrupted"
     return "ok" if exchange.reply.get("status") == "ok" else "error"
-
-
-def report_of(exchange: Exchange) -> dict[str, Any]:
-    """Return what the kernel's own side reported; empty when it did not."""
-    text = exchange.reply.get("user_expressions", {}).get("taskweaver")
-    report = json.loads(text) if isinstance(text, str) else {}
-    return report if isinstance(report, dict) else {}
 
 
 def result_of(
@@ -47,28 +38,26 @@ def result_of(
         ended: How the kernel's process ended; None if it goes on.
     """
     status, exchange = outcome
-    report = {} if ended is not None else report_of(exchange)
-    artifacts, refused = accept(report.get("artifacts", []), place.cwd, limits.artifact_limit_bytes)
-    log = [(str(a), str(b), str(c)) for a, b, c in report.get("log", [])]
+    report = Report() if ended is not None else read_report(exchange.reply)
+    artifacts, refused = accept(report.artifacts, place.cwd, limits.artifact_limit_bytes)
     return ExecutionResult(
         exec_id,
         code,
         is_success=status == "ok",
         error=None if status == "ok" else _error(status, exchange, limits, ended),
-        output=report.get("output", ""),
+        output=report.output,
         stdout=exchange.stdout,
         stderr=exchange.stderr,
-        log=[*log, *(("warning", "artifacts", line) for line in refused)],
+        log=[*report.log, *(("warning", "artifacts", line) for line in refused)],
         artifact=artifacts,
-        variables=[(str(name), str(text)) for name, text in report.get("variables", [])],
+        variables=report.variables,
         status=status,
         is_state_lost=ended is not None,
-        is_truncated=report.get("dropped_chars", 0) > 0,
+        is_truncated=report.is_truncated or exchange.is_cut,
     )
 
 
 def _error(status: CellStatus, exchange: Exchange, limits: KernelLimits, ended: str | None) -> str:
-    trace = "".join(exchange.reply.get("traceback", [])).strip()
     limit_s = limits.cell_timeout_s
     reasons = {
         "timeout": f"The cell was stopped after {limit_s:g} s (execution.cell_timeout_s).",
@@ -76,4 +65,4 @@ def _error(status: CellStatus, exchange: Exchange, limits: KernelLimits, ended: 
         "died": f"The kernel died while the cell ran ({ended or 'stopped'}).",
     }
     lost = "The Python session was restarted: all variables are gone." if ended is not None else ""
-    return "\n".join(filter(None, [trace, reasons.get(status, ""), lost]))
+    return "\n".join(filter(None, [trace(exchange.reply), reasons.get(status, ""), lost]))

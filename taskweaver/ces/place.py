@@ -16,6 +16,8 @@ class KernelPlace:
         folder: Folder of the session.
         cwd: Its working directory.
         log_path: File for the process's own output.
+        calls: Private folder with the sockets of the session's `HostCalls`; kernels may not write
+            there.
     """
 
     env_id: str
@@ -23,3 +25,4 @@ class KernelPlace:
     folder: Path
     cwd: Path
     log_path: Path
+    calls: Path

@@ -34,6 +34,11 @@ FOLDER = "tw-"
 """Private folders are called this, the owner's process id, and something random."""
 
 
+def private_folder() -> Path:
+    """Make a folder that only this user can look into; `sweep_folders` finds it one day."""
+    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+
+
 _OWNED: set[int] = set()
 """Process ids that have a handle: they are ended by it. A forked one carries its parent's mark."""
 
@@ -226,6 +231,11 @@ def sweep_folders() -> None:
         owner = folder.name.removeprefix(FOLDER).partition("-")[0]
         if owner.isdigit() and not psutil.pid_exists(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)  # another user's stays
+
+
+def mark(id_: str) -> dict[str, str]:
+    """Return the variable of the environment by which `kill_marked` finds a process."""
+    return {"TASKWEAVER_KERNEL_ID": id_}
 
 
 def _write_connection(folder: Path) -> tuple[Path, dict[str, Any]]:

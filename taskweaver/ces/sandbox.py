@@ -62,7 +62,7 @@ def confined(
         policy: What it may reach beside the system.
         writable: Paths of the session's own.
         command: The command.
-        copies: Files to read, and where they are inside; with bubblewrap only.
+        copies: Files and folders to read, and where they are inside; with bubblewrap only.
         aliases: Folders to write, and where else they are inside; with bubblewrap only.
 
     Raises:

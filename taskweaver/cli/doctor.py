@@ -32,11 +32,13 @@ from taskweaver.cli.inventory import (
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.blocks import format_seconds
 from taskweaver.console.surface import is_plain
+from taskweaver.console.text import safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.utils.redact import redact_known
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -77,16 +79,17 @@ def examine(project: Path | None, *, as_json: bool = False) -> int:
         if not as_json:
             _print(finding)
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        told = json.dumps([asdict(finding) for finding in findings], indent=2)
+        click.echo(redact_known(told))
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 
 def _print(finding: Finding) -> None:
     color = None if is_plain(sys.stdout) else _COLORS[finding.status]
     sign = click.style(f"{finding.status:5}", fg=color)
-    click.echo(f"{sign} {finding.name:9} {' '.join(finding.detail.split())}")
+    click.echo(f"{sign} {finding.name:9} {safe(' '.join(finding.detail.split()))}")
     if finding.fix:
-        click.echo(f"{'':15} -> {finding.fix}")
+        click.echo(f"{'':15} -> {safe(finding.fix)}")
 
 
 def _findings(project: Path | None) -> Iterator[Finding]:
@@ -104,6 +107,7 @@ def _findings(project: Path | None) -> Iterator[Finding]:
         yield from _kernel(app)
         yield _sandbox(app)
         yield from _roles(app)
+        yield from _tools(app)
         yield from _contents(app)
 
 
@@ -216,6 +220,20 @@ def _roles(app: TaskWeaverApp) -> Iterator[Finding]:
             yield Finding("broken", "warn", f"role {item.name}: {item.problem}")
     for error in app.plugins.broken.values():
         yield Finding("broken", "fail", str(error), "Correct the file, or remove it.")
+
+
+def _tools(app: TaskWeaverApp) -> Iterator[Finding]:
+    """Start the MCP servers and list their tools."""
+    servers = app.mcp_servers
+    if not servers.names:
+        return
+    offer = servers.offer()
+    for name in servers.names:
+        functions = [tool.function for tool in offer.tools.values() if tool.server == name]
+        if functions:
+            yield Finding("mcp", "ok", f"{name}: {', '.join(functions)}")
+    for problem in offer.problems:
+        yield Finding("mcp", "warn", safe(str(problem)), "See docs/mcp.md.")
 
 
 def _own(names: list[str]) -> str:

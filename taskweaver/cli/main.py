@@ -32,6 +32,7 @@ Examples:
   taskweaver -p sales search idea.md      search for the best experiment, overnight
   taskweaver -p sales role new price_list make a role of your own
   taskweaver -p sales plugin new my_tool  write a function the model can call
+  taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
   taskweaver memory tree memory.sqlite    look into a branched memory
 
 \b
@@ -59,12 +60,14 @@ class Commands(click.Group):
 def _end(ctx: click.Context, reason: str, status: int) -> NoReturn:
     """Say why, in one line; called while the error is being handled."""
     from taskweaver.console.surface import is_plain
+    from taskweaver.console.text import safe
+    from taskweaver.utils.redact import redact
 
     if ctx.params.get("debug"):
         import traceback
 
-        traceback.print_exc()
-    line = f"error: {' '.join(reason.split())}"
+        click.echo(redact(traceback.format_exc()), err=True, nl=False)
+    line = f"error: {safe(redact(' '.join(reason.split())))}"
     click.secho(line, err=True, fg=None if is_plain(sys.stderr) else "red")
     ctx.exit(status)
 
@@ -189,6 +192,16 @@ def doctor(project: Path | None, *, as_json: bool) -> None:
     from taskweaver.cli.doctor import examine
 
     sys.exit(examine(project, as_json=as_json))
+
+
+@commands.command()
+@click.pass_obj
+def mcp(project: Path | None) -> None:
+    """Serve the project to other programs as an MCP server, on standard input and output."""
+    _require_folder(project)
+    from taskweaver.cli.serve import serve
+
+    serve(project)
 
 
 commands.add_command(memory)

@@ -14,6 +14,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import counted, safe
 from taskweaver.session.replay import Step
+from taskweaver.utils.redact import redact_known
 
 _COLORS = {"same": "green", "differs": "yellow", "mended": "yellow", "failed": "red"}
 
@@ -47,7 +48,7 @@ def replay_file(
     with TaskWeaverApp(project) as app:
         for step in app.replay(file, settings=settings, data=data, repair=repair):
             steps.append(step)
-            click.echo(json.dumps(asdict(step))) if as_json else _show(step)
+            click.echo(redact_known(json.dumps(asdict(step)))) if as_json else _show(step)
     counts = {verdict: sum(step.verdict == verdict for step in steps) for verdict in _COLORS}
     if not as_json:
         said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)

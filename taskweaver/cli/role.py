@@ -23,15 +23,17 @@ def role(project: Path | None) -> None:
 def list_roles(project: Path | None, *, as_json: bool) -> None:
     """List the roles with alias and place, and what is wrong with broken ones."""
     from taskweaver.cli.inventory import found_roles
+    from taskweaver.console.text import safe
+    from taskweaver.utils.redact import redact_known
 
     found = found_roles(project)
     if as_json:
-        click.echo(json.dumps([asdict(item) for item in found], indent=2))
+        click.echo(redact_known(json.dumps([asdict(item) for item in found], indent=2)))
         return
     for item in found:
         takes_part = "*" if item.takes_part else " "
         problem = f"  broken: {' '.join(item.problem.split())}" if item.problem else ""
-        click.echo(f"{takes_part} {item.name:20} {item.alias:20} {item.origin}{problem}")
+        click.echo(safe(f"{takes_part} {item.name:20} {item.alias:20} {item.origin}{problem}"))
     click.echo("* takes part (session.roles)")
 
 

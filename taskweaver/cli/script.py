@@ -20,6 +20,7 @@ from taskweaver.console.commands import CommandLine
 from taskweaver.console.surface import PlainSurface, open_surface
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
+from taskweaver.utils.redact import redact_known
 
 _COMMAND_LINE = re.compile(r"^(/[A-Za-z?]+(?:[ \t][^\n]*)?)$", re.MULTILINE)
 
@@ -64,7 +65,8 @@ def run_script(
             answered = chat.ask(message)
             is_good = is_good and is_answered(answered)
             if as_json and answered is not None:
-                click.echo(json.dumps(_facts(chat, answered), ensure_ascii=False))
+                facts = json.dumps(_facts(chat, answered), ensure_ascii=False)
+                click.echo(redact_known(facts))
     return 0 if is_good else 1
 
 

@@ -8,6 +8,7 @@ from taskweaver.ces.common import Client, ExecutionResult, OutputHandler, Plugin
 from taskweaver.code_interpreter.code_verification import kinds_of
 from taskweaver.code_interpreter.report import sections
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.mcp.session_tools import SessionTools
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
 
@@ -18,7 +19,7 @@ class CodeExecutor:
     """The kernel of a session, with the plugins in it.
 
     Attributes:
-        broken: Plugins that did not load into the kernel, and why.
+        broken: Plugins and tools that did not load into the kernel, and why.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class CodeExecutor:
         plugin_registry: PluginRegistry | None,
         logger: TelemetryLogger,
         code_prefix: str = "",
+        tools: SessionTools | None = None,
     ) -> None:
         """Take a kernel.
 
@@ -35,11 +37,13 @@ class CodeExecutor:
             plugin_registry: Plugins to load; None for none.
             logger: Where broken plugins are noted.
             code_prefix: Code that runs at the start of every cell.
+            tools: What cells may call outside the kernel; None for nothing.
         """
         self._client = client
         self._code_prefix = code_prefix
         self._registry = plugin_registry
         self._logger = logger
+        self._tools = tools if tools is not None and not tools.is_empty else None
         self._tried: _Tried = {}
         self._unreadable: set[str] | None = None
         self.broken: dict[str, str] = {}
@@ -47,17 +51,31 @@ class CodeExecutor:
     @property
     def plugins(self) -> list[PluginEntry]:
         """The plugins that can be used, by name."""
-        if self._registry is None:
-            return []
-        entries = sorted(self._registry.plugins.items())
+        entries = sorted(self._entries.items())
         return [entry for name, entry in entries if name not in self.broken]
 
+    @property
+    def tools(self) -> list[PluginEntry]:
+        """What can be called outside the kernel; waits for servers that are still starting."""
+        found = [] if self._tools is None else self._tools.entries(self._entries)
+        return [entry for entry in found if entry.name not in self.broken]
+
+    @property
+    def _entries(self) -> Mapping[str, PluginEntry]:
+        return self._registry.plugins if self._registry else {}
+
+    def new_problems(self) -> list[str]:
+        """Return, once each, a sentence for what tools cannot be used."""
+        return [] if self._tools is None else self._tools.new_problems(self._entries)
+
     def start(self) -> None:
-        """Start the kernel in the background."""
+        """Start the kernel, and the servers of the tools, in the background."""
+        if self._tools is not None:
+            self._tools.begin()
         self._client.start()
 
     def load_plugins(self) -> list[str]:
-        """Bring the plugins in the kernel to what their files say now.
+        """Bring the plugins in the kernel to what their files say now, and the tools beside them.
 
         New ones are loaded, changed ones again, and those whose file is gone are removed; broken
         ones are noted and left out until their file changes.
@@ -69,9 +87,8 @@ class CodeExecutor:
         Raises:
             KernelError: If the kernel cannot be started.
         """
-        if self._registry is None:
-            return []
-        entries = self._registry.plugins
+        tools = [] if self._tools is None else self._tools.entries(self._entries)
+        entries = {**self._entries, **{entry.name: entry for entry in tools}}
         changed, problems = self._changed(entries)
         codes = [code for _, code in changed.values() if code is not None]
         gone = sorted(self._tried.keys() - entries.keys())
@@ -85,7 +102,9 @@ class CodeExecutor:
         for name in gone:
             del self._tried[name]
         for name, problem in problems.items():
-            self.broken[name] = f"Plugin {name!r} ({entries[name].path}): {problem}"
+            is_tool = name not in self._entries
+            what = f"Tool {name!r}" if is_tool else f"Plugin {name!r} ({entries[name].path})"
+            self.broken[name] = f"{what}: {problem}"
         told = [f"{self.broken[name]} (left out)" for name in problems]
         told += self._unreadable_now()
         loaded = [code.name for code in codes if code.name not in problems]
@@ -95,7 +114,7 @@ class CodeExecutor:
         return told
 
     def _changed(self, entries: Mapping[str, PluginEntry]) -> tuple[_Tried, dict[str, str]]:
-        """Return the plugins whose files changed, and why some of them cannot be read."""
+        """Return what changed of plugins and tools, and why some of it cannot be read."""
         changed: _Tried = {}
         problems = {}
         for name, entry in sorted(entries.items()):
@@ -108,7 +127,9 @@ class CodeExecutor:
             except (OSError, ValueError) as error:
                 problems[name] = str(error)
             else:
-                code = PluginCode(name, source, entry.config, str(entry.path), entry.helpers)
+                # The file of a tool is ours: what lies beside it is not for cells to import.
+                file = str(entry.path) if name in self._entries else ""
+                code = PluginCode(name, source, entry.config, file, entry.helpers)
             if code is None or code != code_before:
                 changed[name] = (entry, code)
         return changed, problems
@@ -121,13 +142,28 @@ class CodeExecutor:
         return [] if before is None else [f"{line} (left out)" for line in sorted(now - before)]
 
     def execute_code(
-        self, exec_id: str, code: str, on_output: OutputHandler | None = None
+        self,
+        exec_id: str,
+        code: str,
+        on_output: OutputHandler | None = None,
+        *,
+        is_repeated: bool = False,
     ) -> ExecutionResult:
         """Run a cell; an error of one that calls plugins says where they are.
+
+        Args:
+            exec_id: Id of the post the code is from.
+            code: The cell.
+            on_output: Told what is printed meanwhile.
+            is_repeated: Whether it ran before; tools ask before they change something again.
 
         Raises:
             KernelError: If the kernel cannot be started or was stopped.
         """
+        if self._tools is not None:
+            self._tools.post_id = "" if is_repeated else exec_id
+            self._tools.is_rebuilding = is_repeated
+            self._client.offer(self._tools)
         has_prefix = self._code_prefix and not code.lstrip().startswith("%%")  # those come first
         whole = f"{self._code_prefix}\n{code}" if has_prefix else code
         result = self._client.execute_code(exec_id, whole, on_output)

@@ -17,6 +17,8 @@ from taskweaver.code_interpreter.scope import SCRIPT, AnyCode, Scope
 from taskweaver.llm.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.mcp.servers import MCPServers
+from taskweaver.mcp.session_tools import SessionTools, intro_of
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
@@ -74,6 +76,7 @@ class CodeInterpreter(Role):
         generator: CodeGenerator,
         client: Client,
         plugin_registry: PluginRegistry,
+        mcp_servers: MCPServers,
         role_entry: RoleEntry,
     ) -> None:
         super().__init__(config, logger, tracing, event_emitter, role_entry)
@@ -83,7 +86,13 @@ class CodeInterpreter(Role):
         generator.set_alias(self.alias, self.scope)
         self._registry = plugin_registry if generator.config.load_plugin else None
         self._asked = ""
-        self.executor = CodeExecutor(client, self._registry, logger, config.code_prefix)
+        confirmations, limit_s = event_emitter.confirmations, config.confirmation_timeout_s
+        tools = (
+            SessionTools(mcp_servers, confirmations, limit_s)
+            if self.scope.language == "python"
+            else None
+        )
+        self.executor = CodeExecutor(client, self._registry, logger, config.code_prefix, tools)
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )
@@ -92,15 +101,33 @@ class CodeInterpreter(Role):
     @property
     def plugins(self) -> list[PluginEntry]:
         """The plugins its code may call, by name."""
-        entries = self._registry.plugins if self._registry else {}
         usable = {entry.name for entry in self.executor.plugins}
-        allowed = self.scope.plugins([entries[name] for name in sorted(entries)])
-        return [entry for entry in allowed if entry.name in usable]
+        return [entry for entry in self.scope.plugins(self._entries) if entry.name in usable]
+
+    @property
+    def tools(self) -> list[PluginEntry]:
+        """The tools outside the kernel its code may call; waits for servers that are starting."""
+        tools = self.executor.tools
+        allowed = self.scope.plugins([*self._entries, *tools])
+        return [entry for entry in tools if entry in allowed]
+
+    @property
+    def _entries(self) -> list[PluginEntry]:
+        """All plugins there are: a broken one, too, has a say in what a scope allows."""
+        entries = self._registry.plugins if self._registry else {}
+        return [entries[name] for name in sorted(entries)]
 
     def get_intro(self) -> str:
-        """Return what the Planner is told about it, its plugins where the text wants them."""
+        """Return what the Planner is told about it, its plugins where the text wants them.
+
+        The tools come last. What cannot be used of them is told to the user, once.
+        """
+        for problem in self.executor.new_problems():
+            self.logger.warning(problem)
+            self.event_emitter.warn(problem)
         lines = [entry.plugin_description() for entry in self.plugins]
-        return fill(self.intro, plugin_description="\n".join(lines) or "- none")
+        intro = fill(self.intro, plugin_description="\n".join(lines) or "- none")
+        return "\n".join(filter(None, [intro, intro_of(self.tools)]))
 
     def meet(self, peers: Mapping[str, Role]) -> None:
         """Start the kernel behind whatever comes next; learn who else runs code in it."""
@@ -128,7 +155,7 @@ class CodeInterpreter(Role):
         for done, cell in enumerate(cells, start=1):
             if not cell.code.startswith(SCRIPT):
                 executor = executors.get(cell.role, self.executor)
-                result = executor.execute_code(cell.post_id, cell.code)
+                result = executor.execute_code(cell.post_id, cell.code, is_repeated=True)
                 if not result.is_success:
                     first = cell.code.strip().partition("\n")[0]
                     failed = f"cell {done} of {len(cells)} (`{first}`) failed again"
@@ -150,11 +177,11 @@ class CodeInterpreter(Role):
             raise RoleError(self.alias, "nobody gave it a task in this round.")
         may_retry = tries < self.interpreter_config.max_retry_count
         with self.event_emitter.post(self.alias) as proxy:
-            for problem in self.executor.load_plugins():
-                self.event_emitter.warn(problem)
+            self._load()
             proxy.update_status("writing code")
             rounds = memory.conversation.rounds
-            shown = self.selection.pool(self.plugins, rounds, task.message)
+            functions = [*self.plugins, *self.tools]
+            shown = self.selection.pool(functions, rounds, task.message)
             match self.generator.read(memory, view, shown, proxy):
                 case Unreadable(problem, raw):
                     self.logger.warning(f"the code model's reply cannot be used: {problem}")
@@ -167,17 +194,46 @@ class CodeInterpreter(Role):
                     proxy.update_send_to(task.send_from)
                     return proxy.end()
                 case Cell(written):
-                    code = self._kept(proxy, written)
-                    ran = successful_cells(memory.conversation.rounds)
-                    refused = self._verify(proxy, code, [cell.code for cell in ran])
-                    if refused:
-                        return self._refuse(proxy, task, refused, may_retry=may_retry)
-                    own = [cell.code for cell in ran if cell.role == self.alias]
-                    if not self._is_allowed(proxy, code, own):
-                        proxy.update_message(self.generator.prompt.text("declined"))
-                        proxy.update_send_to(task.send_from)
-                        return proxy.end()
-                    return self._run(proxy, task, code, may_retry=may_retry)
+                    ran = successful_cells(rounds)
+                    return self._check(proxy, task, written, ran, may_retry=may_retry)
+
+    def run(self, memory: Memory, task: Post) -> Post:
+        """Run the code that is the message of a post, as a model's would be, and report.
+
+        Raises:
+            KernelError: If the kernel cannot be started.
+        """
+        with self.event_emitter.post(self.alias) as proxy:
+            self._load()
+            proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
+            proxy.update_attachment(task.message, AttachmentType.reply_content)
+            ran = successful_cells(memory.conversation.rounds)
+            return self._check(proxy, task, task.message, ran, may_retry=False)
+
+    def _load(self) -> None:
+        for problem in (*self.executor.load_plugins(), *self.executor.new_problems()):
+            self.event_emitter.warn(problem)
+
+    def _check(
+        self,
+        proxy: PostEventProxy,
+        task: Post,
+        written: str,
+        ran: Sequence[RecordedCell],
+        *,
+        may_retry: bool,
+    ) -> Post:
+        """Run a cell if what the role may run, and a person, allow it."""
+        code = self._kept(proxy, written)
+        refused = self._verify(proxy, code, [cell.code for cell in ran])
+        if refused:
+            return self._refuse(proxy, task, refused, may_retry=may_retry)
+        own = [cell.code for cell in ran if cell.role == self.alias]
+        if not self._is_allowed(proxy, code, own):
+            proxy.update_message(self.generator.prompt.text("declined"))
+            proxy.update_send_to(task.send_from)
+            return proxy.end()
+        return self._run(proxy, task, code, may_retry=may_retry)
 
     def _kept(self, proxy: PostEventProxy, written: str) -> str:
         """Return the cell that runs what the model wrote, and keep it so that it can run again."""
@@ -190,7 +246,7 @@ class CodeInterpreter(Role):
         """Return what is not allowed in a cell."""
         if not self.scope.is_checked:
             return []
-        names = [entry.name for entry in self.plugins]
+        names = [entry.name for entry in (*self.plugins, *self.tools)]
         found = self.scope.problems(code, names, earlier)
         proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
         return found

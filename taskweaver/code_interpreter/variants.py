@@ -12,6 +12,7 @@ from taskweaver.code_interpreter.code_interpreter import CodeInterpreter, CodeIn
 from taskweaver.code_interpreter.scope import PluginCalls, Scope, ShellScripts
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.mcp.servers import MCPServers
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.role import RoleEntry
@@ -40,10 +41,19 @@ class PluginOrchestrator(CodeInterpreter):
         generator: CodeGenerator,
         client: Client,
         plugin_registry: PluginRegistry,
+        mcp_servers: MCPServers,
         role_entry: RoleEntry,
     ) -> None:
         super().__init__(
-            config, logger, tracing, event_emitter, generator, client, plugin_registry, role_entry
+            config,
+            logger,
+            tracing,
+            event_emitter,
+            generator,
+            client,
+            plugin_registry,
+            mcp_servers,
+            role_entry,
         )
 
 
@@ -70,8 +80,17 @@ class CLIAgent(CodeInterpreter):
         generator: CodeGenerator,
         client: Client,
         plugin_registry: PluginRegistry,
+        mcp_servers: MCPServers,
         role_entry: RoleEntry,
     ) -> None:
         super().__init__(
-            config, logger, tracing, event_emitter, generator, client, plugin_registry, role_entry
+            config,
+            logger,
+            tracing,
+            event_emitter,
+            generator,
+            client,
+            plugin_registry,
+            mcp_servers,
+            role_entry,
         )

@@ -52,6 +52,7 @@ _TITLES = {
     "recepta": "Recepta",
     "document_retriever": "The DocumentRetriever",
     "web_search": "The WebSearch",
+    "mcp": "Tools of MCP servers",
     "experience": "Experiences",
     "search": "Tree search",
     "memory": "Branched memory",

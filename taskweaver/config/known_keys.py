@@ -12,7 +12,7 @@ from taskweaver.config.execution_keys import EXECUTION_KEYS
 from taskweaver.config.explorer_keys import EXPLORER_KEYS
 from taskweaver.config.key import Key, KeyType, enum
 from taskweaver.config.memory_keys import MEMORY_KEYS
-from taskweaver.config.role_keys import ROLE_KEYS
+from taskweaver.config.role_keys import MCP_KEYS, ROLE_KEYS
 from taskweaver.config.search_keys import SEARCH_KEYS
 
 __all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
@@ -340,6 +340,7 @@ KEYS: tuple[Key, ...] = (
         "Alias of the model that summarises; empty takes the role's.",
     ),
     *ROLE_KEYS,
+    *MCP_KEYS,
     *MEMORY_KEYS,
     *EXECUTION_KEYS,
     *EXPLORER_KEYS,

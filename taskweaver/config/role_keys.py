@@ -34,6 +34,16 @@ def _interpreter_keys(role: str) -> tuple[Key, ...]:
     )
 
 
+MCP_KEYS: tuple[Key, ...] = (
+    Key(
+        "mcp.servers",
+        "dict",
+        {},
+        "MCP servers by name, whose tools code can call: `command`, `args`, `env`, `cwd` of a "
+        "program or `url`, `headers` of an address; `confirm`, `tools`, `timeout_s`; see mcp.md.",
+    ),
+)
+
 ROLE_KEYS: tuple[Key, ...] = (
     *(key for role in INTERPRETERS for key in _interpreter_keys(role)),
     Key("echo.decorator", "str", "", "Text before and after what the Echo repeats."),

@@ -28,8 +28,9 @@ class TerminalConfirmation:
     ) -> Confirmation | None:
         """Show what changed, and ask."""
         with self._surface.paused():
-            if request.diff():
-                self._surface.show(Code(safe(request.diff())))
+            shown = request.content if _is_tool(request) else request.diff()
+            if shown:
+                self._surface.show(Code(safe(shown)))
             kinds = ", ".join(sorted(request.kinds))
             self._surface.show(
                 Note(f"Run this ({safe(kinds)})? y: yes, a: always in this session, else no")
@@ -42,6 +43,11 @@ class TerminalConfirmation:
         if answer is Confirmation.no:
             self._surface.show(Note("it does not run"))
         return answer
+
+
+def _is_tool(request: ConfirmationRequest) -> bool:
+    """Return whether a call is asked about: unlike code, it was not on the screen before."""
+    return any(kind.startswith("tool ") for kind in request.kinds)
 
 
 def read_line(timeout_s: float) -> str | None:

@@ -121,7 +121,7 @@ class Chat:
                     message, view, [{"name": path.name, "path": path} for path in paths]
                 )
         except TaskWeaverError as error:
-            self.surface.show(Broken(str(error)))
+            self.surface.show(Broken(safe(str(error))))
             return None
         self.waiting.clear()
         return answered

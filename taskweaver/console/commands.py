@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -20,8 +21,9 @@ from taskweaver.console.branching import (
 )
 from taskweaver.console.chat import Chat
 from taskweaver.console.surface import LiveSurface
-from taskweaver.console.text import counted, display_path, head, mebibytes
+from taskweaver.console.text import counted, display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
+from taskweaver.session.errors import SessionError
 from taskweaver.session.export import export
 from taskweaver.session.session import Session
 
@@ -67,7 +69,7 @@ class CommandLine:
         try:
             command.run(self.chat, arguments)
         except (TaskWeaverError, OSError) as error:
-            self.chat.surface.show(Broken(str(error)))
+            self.chat.surface.show(Broken(safe(str(error))))
         return True
 
     def words(self) -> list[str]:
@@ -145,7 +147,10 @@ def _export(chat: Chat, arguments: str) -> None:
     session = chat.session
     target = Path(arguments).expanduser() if arguments else Path(f"{session.session_id}.ipynb")
     if not target.is_absolute():
-        target = session.execution_cwd / target  # where its code finds its files
+        # Where its code finds its files, and may have laid links that lead elsewhere.
+        target = Path(os.path.normpath(session.execution_cwd.resolve() / target))
+        if target.parent.resolve() != target.parent:
+            raise SessionError(f"{arguments} leads elsewhere by a link; name another folder.")
     title = f"TaskWeaver session {session.session_id}"
     export(session.memory.conversation.rounds, target, title=title)
     chat.surface.show(Note(f"written to {display_path(target)}"))
@@ -190,12 +195,14 @@ def _info(chat: Chat, _: str) -> None:
 
 
 def _plugins(chat: Chat, _: str) -> None:
-    registry = chat.app.plugins
+    registry, offer = chat.app.plugins, chat.app.mcp_servers.offer()
+    tools = {name: tool.entry for name, tool in offer.tools.items()}
     rows = [
-        (name, head(entry.spec.description, 2, 200).replace("\n", " "))
-        for name, entry in sorted(registry.plugins.items())
+        (name, safe(head(entry.spec.description, 2, 200).replace("\n", " ")))
+        for name, entry in sorted((tools | registry.plugins).items())
     ]
     rows += [(name, f"broken: {error}") for name, error in sorted(registry.broken.items())]
+    rows += [(problem.server, safe(problem.problem)) for problem in offer.problems]
     chat.surface.show(Facts(tuple(rows)) if rows else Note("This project has no plugins."))
 
 

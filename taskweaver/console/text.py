@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from taskweaver.utils.redact import redact_known
+
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
     r"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # window title, links, device strings
@@ -17,7 +19,12 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def safe(text: str) -> str:
-    """Return `text` without anything a terminal would obey instead of showing."""
+    """Return `text` without anything a terminal would obey instead of showing.
+
+    Our own keys are masked. What only looks like a secret is not: a person who is asked whether
+    code may run sees all of it.
+    """
+    text = redact_known(text)
     if text.isascii() and text.isprintable():
         return text
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))

@@ -6,6 +6,7 @@ Nothing here is shared by a process: two applications write two files, and each 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +16,15 @@ from typing import Any, Self
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.utils.files import write_json
-from taskweaver.utils.redact import redact, register_secret
+from taskweaver.utils.redact import (
+    names_a_secret,
+    redact,
+    redact_data,
+    register_environment,
+    register_secret,
+)
 
 _FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
-_SECRET_KEYS = ("key", "token", "secret", "password")
 
 
 class _RedactingFormatter(logging.Formatter):
@@ -67,11 +73,12 @@ class TelemetryLogger:
 
     @classmethod
     def from_config(cls, src: AppConfigSource) -> Self:
-        """Open the log a configuration asks for, and have its secret values masked.
+        """Open the log a configuration asks for; its secrets and the environment's are masked.
 
         Raises:
             ConfigError: If a key of ``logging.`` cannot be read.
         """
+        register_environment(os.environ)
         for name in ("llm.api_key", *src.names()):
             setting = src.lookup(name)
             _register(name, setting.value if setting else None)
@@ -101,11 +108,13 @@ class TelemetryLogger:
     def dump_log_file(self, obj: Any, file_path: str | Path) -> None:
         """Write data to a file of its own as JSON, through its ``to_dict`` if it has one.
 
+        Secrets are masked.
+
         Raises:
             OSError: If the file cannot be written.
             ValueError: If the data is not plain.
         """
-        write_json(file_path, obj.to_dict() if hasattr(obj, "to_dict") else obj)
+        write_json(file_path, redact_data(obj.to_dict() if hasattr(obj, "to_dict") else obj))
 
     def dump_prompt_file(self, prompt: Any, file_path: str | Path) -> None:
         """Write a prompt to a file of its own; as `dump_log_file`."""
@@ -151,5 +160,5 @@ def _register(name: str, value: object) -> None:
     if isinstance(value, dict):
         for inner, item in value.items():
             _register(str(inner), item)
-    elif isinstance(value, str) and name.lower().endswith(_SECRET_KEYS):
+    elif isinstance(value, str) and names_a_secret(name):
         register_secret(value)

@@ -6,6 +6,7 @@ own environment variables (``OTEL_...``), or by the program that embeds this one
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -65,8 +66,17 @@ class Tracing:
         if self._tracer is None:
             yield
             return
-        with self._tracer.start_as_current_span(name, attributes=attributes):
-            yield
+        shown = {key: redact(v) if isinstance(v, str) else v for key, v in attributes.items()}
+        # Left to itself, a span records exceptions as they are, with what they say of keys.
+        with self._tracer.start_as_current_span(
+            name, attributes=shown, record_exception=False, set_status_on_exception=False
+        ):
+            try:
+                yield
+            except Exception as error:
+                self.set_span_exception(error)
+                self.set_span_status("ERROR", f"{type(error).__name__}: {error}")
+                raise
 
     @staticmethod
     def set_span_status(status_code: SpanStatus, status_message: str | None = None) -> None:
@@ -99,6 +109,11 @@ class Tracing:
 
     @staticmethod
     def set_span_exception(exception: BaseException) -> None:
-        """Record an exception on the current span."""
+        """Record an exception on the current span, without secrets."""
         if Tracing._in_use:
-            _api().get_current_span().record_exception(exception)
+            facts = {
+                "exception.type": type(exception).__name__,
+                "exception.message": redact(str(exception)),
+                "exception.stacktrace": redact("".join(traceback.format_exception(exception))),
+            }
+            _api().get_current_span().add_event("exception", facts)

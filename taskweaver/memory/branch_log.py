@@ -15,7 +15,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.memory.type_vars import RoundState
 from taskweaver.memory.utils import encodable
-from taskweaver.utils.redact import redact
+from taskweaver.utils.redact import redact_data
 
 _ROUND_EVENT_CHARS = 600
 _TORN: RoundState = "failed"
@@ -92,14 +92,4 @@ def _round(stored: StoredRound) -> Round:
 
 def _clean(data: Any) -> Any:
     """Return plain data as a file can hold it, with secrets masked."""
-    return _masked(encodable(data))
-
-
-def _masked(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {key: _masked(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_masked(item) for item in value]
-    return value
+    return redact_data(encodable(data))

@@ -17,6 +17,7 @@ from taskweaver.memory.utils import encodable, roles_of
 from taskweaver.memory.wire import check_conversation
 from taskweaver.utils.files import read_yaml, write_yaml
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.redact import redact_data
 
 
 class ConversationDict(TypedDict):
@@ -100,11 +101,13 @@ class Conversation:
     def to_yaml(self, path: str | Path) -> None:
         """Write the conversation to a file, all of it or nothing; its folder is made.
 
+        Secrets are masked.
+
         Raises:
             ConversationError: If the file cannot be written, or data on it is not plain.
         """
         try:
-            write_yaml(path, encodable(self.to_dict()))
+            write_yaml(path, redact_data(encodable(self.to_dict())))
         except OSError as error:
             raise ConversationError(str(path), error.strerror or str(error)) from error
         except (ValueError, RecursionError) as error:

@@ -22,6 +22,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.utils.files import dump_yaml, inside, read_yaml, write_yaml
 from taskweaver.utils.ranking import WordIndex, cosine, words
+from taskweaver.utils.redact import redact_data
 from taskweaver.utils.text import shorten
 
 PROMPT_FILE = Path(__file__).with_name("experience_prompt.yaml")
@@ -190,7 +191,7 @@ class ExperienceGenerator:
             if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
                 continue
             try:
-                write_yaml(target, self._made(source, exp_id, prompt).to_dict())
+                write_yaml(target, redact_data(self._made(source, exp_id, prompt).to_dict()))
             except (TaskWeaverError, OSError, ValueError, KeyError, TypeError) as error:
                 self._tell(f"{source.name} is left out: {error}")
             else:
@@ -199,7 +200,7 @@ class ExperienceGenerator:
 
     def _made(self, source: Path, exp_id: str, prompt: str | None) -> Experience:
         if source.name.startswith(_HANDCRAFTED):
-            return Experience.from_dict({"exp_id": exp_id, **read_yaml(source)})
+            return Experience.from_dict({**read_yaml(source), "exp_id": exp_id})
         return Experience(self.summarize_experience(exp_id, prompt), exp_id, str(source))
 
     def summarize_experience(self, exp_id: str, prompt: str | None = None) -> str:
@@ -221,7 +222,8 @@ class ExperienceGenerator:
         found = []
         for path in sorted(self.get_experience_dir().glob(f"{_MADE}*.yaml")):
             try:
-                found.append(Experience.from_dict(read_yaml(path)))
+                item = Experience.from_dict({**read_yaml(path), "exp_id": _id_of(path, _MADE)})
+                found.append(item)
             except (OSError, ValueError, KeyError, TypeError) as error:
                 self._tell(f"{path.name} is left out: {error}")
         self.experience_list = found
@@ -285,6 +287,11 @@ class ExperienceGenerator:
             return ""
         texts = [item.experience_text.strip() for item, _ in experiences]
         return template.replace("{experiences}", f"\n{SEPARATOR}\n".join(texts))
+
+
+def _id_of(path: Path, prefix: str) -> str:
+    """Return the id of an experience: its file's name has it, whatever the file says."""
+    return path.stem.removeprefix(prefix)
 
 
 def _without_ids(value: Any) -> Any:

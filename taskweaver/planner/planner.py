@@ -58,7 +58,7 @@ class Planner(Role):
 
     def meet(self, peers: Mapping[str, Role]) -> None:
         """Learn who the workers are, and load the examples they take part in."""
-        workers = {alias: role.get_intro() for alias, role in peers.items() if role is not self}
+        workers = {alias: role.get_intro for alias, role in peers.items() if role is not self}
         self.prompt = PlannerPrompt(
             self.alias, workers, self.translator, self.planner_config.prompt_file_path
         )

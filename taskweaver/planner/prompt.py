@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -48,8 +48,20 @@ class PlannerPrompt:
     """
 
     def __init__(
-        self, alias: str, workers: Mapping[str, str], translator: PostTranslator, path: Path | None
+        self,
+        alias: str,
+        workers: Mapping[str, Callable[[], str]],
+        translator: PostTranslator,
+        path: Path | None,
     ) -> None:
+        """Read the texts.
+
+        Args:
+            alias: What the Planner is called.
+            workers: Whom it may send to, and what says what each is for, asked for each prompt.
+            translator: Writes earlier posts.
+            path: The prompt file; None takes the packaged one.
+        """
         names = ("instruction_template", "worker", "incoming", "shared_plan", "revise")
         self._texts = load_prompt(path or PROMPT_FILE, names, original=_ORIGINAL)
         self._alias = alias
@@ -95,7 +107,7 @@ class PlannerPrompt:
 
     def _instructions(self) -> str:
         workers = [
-            fill(self._texts["worker"], ALIAS=alias, INTRO=intro)
+            fill(self._texts["worker"], ALIAS=alias, INTRO=intro())
             for alias, intro in self._workers.items()
         ]
         return fill(

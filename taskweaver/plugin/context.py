@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from taskweaver.plugin.artifact import ArtifactType, artifact_bytes
-from taskweaver.plugin.errors import PluginError
+from taskweaver.plugin.errors import HostCallFailed, PluginError
 from taskweaver.utils.text import wrap_temporal
 
 __all__ = [
@@ -82,6 +82,18 @@ class PluginContext(ABC):
     @abstractmethod
     def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
         """Write a line to the plugin log, which is shown with the result of the cell."""
+
+    def call_host(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ARG002 - none here
+        """Call a function of the application, outside the kernel; return what it returns.
+
+        Args:
+            name: Its name.
+            arguments: Arguments by name: what JSON can say, numbers and arrays of numpy too.
+
+        Raises:
+            HostCallFailed: If there is no such function, it may not be called, or it fails.
+        """
+        raise HostCallFailed(name, "no application is there to call.")
 
     def get_env(self, plugin_name: str, variable_name: str) -> str:
         """Return the environment variable ``PLUGIN_<plugin_name>_<variable_name>``.

@@ -21,3 +21,11 @@ class PluginError(TaskWeaverError):
     def __str__(self) -> str:
         """Which plugin, and what is wrong."""
         return f"Plugin {self.plugin}: {self.problem}"
+
+
+class HostCallFailed(PluginError):
+    """A function of the application cannot be called from the kernel, or fails."""
+
+    def __str__(self) -> str:
+        """Which function, and what is wrong."""
+        return f"{self.plugin}: {self.problem}"

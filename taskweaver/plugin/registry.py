@@ -15,6 +15,7 @@ from taskweaver.plugin.names import problem_of_name
 from taskweaver.plugin.one_file import read_one_file
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.files import read_text
+from taskweaver.utils.hostile import open_ordinary
 
 _Stamp = tuple[int, int]
 _Files = Mapping[str, _Stamp]
@@ -114,9 +115,10 @@ class PluginRegistry:
         for name in sorted(files):
             if name.startswith("_") and name.endswith(".py"):
                 try:
-                    data = (self._folder / name).read_bytes()
+                    with open_ordinary(self._folder / name) as file:
+                        data = file.read()
                 except OSError:
-                    continue  # gone meanwhile; what imports it says so
+                    continue  # gone meanwhile, or no file; what imports it says so
                 digests[name.removesuffix(".py")] = hashlib.sha256(data).hexdigest()
         return digests
 
@@ -126,8 +128,9 @@ class PluginRegistry:
             with os.scandir(self._folder) as files:  # asked at each turn, so no file is asked twice
                 for file in files:
                     name = file.name
-                    if name.endswith((".yaml", ".py")) and name[0] != "." and file.is_file():
-                        stat = file.stat()
+                    if name.endswith((".yaml", ".py")) and name[0] != "." and not file.is_dir():
+                        # What is no file, such as a pipe, is named as broken when it is read.
+                        stat = file.stat(follow_symlinks=file.is_file())
                         facts[name] = (stat.st_mtime_ns, stat.st_size)
         except (FileNotFoundError, NotADirectoryError):
             return {}

@@ -10,11 +10,13 @@ from typing import Protocol, runtime_checkable
 from taskweaver.ces.common import Client
 from taskweaver.memory.cells import RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.role import Role
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.turn import Turn
+from taskweaver.session.errors import SessionError
+from taskweaver.session.turn import USER, Turn
 from taskweaver.session.workdir import WorkingFiles
 
 
@@ -45,6 +47,8 @@ class _RunsCode(Protocol):
     def rebuild(
         self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]
     ) -> list[str]: ...
+
+    def run(self, memory: Memory, task: Post) -> Post: ...
 
 
 class SessionBranch:
@@ -95,6 +99,20 @@ class SessionBranch:
     def play(self, round_: Round) -> None:
         """Carry posts between the roles until the user is answered; raises as `Turn.play`."""
         self._turn.play(round_)
+
+    def run(self, code: str) -> Callable[[Round], None]:
+        """Return what plays a round that runs code of the user's; raises as `play`."""
+
+        def play(round_: Round) -> None:
+            for alias, role in self.roles.items():
+                if isinstance(role, _RunsCode):
+                    task = Post.create(code, USER, alias)
+                    self.memory.add_post(round_, task)
+                    self.memory.add_post(round_, role.run(self.memory, task))
+                    return
+            raise SessionError("No role of this session runs code.")
+
+        return play
 
     def rebuild(self, on_step: Callable[[int], None]) -> list[str]:
         """Run the recorded cells, once; return what could not be rebuilt.

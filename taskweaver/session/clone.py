@@ -5,16 +5,18 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 from pathlib import Path
 
 from taskweaver.session.errors import SessionError
+from taskweaver.utils.hostile import open_inside
 
 _FICLONE = 0x40049409
 """Linux's request to let a file share the storage of another (``man ioctl_ficlone``)."""
 
 
 def clone_folder(source: Path, target: Path, *, limit_bytes: int) -> None:
-    """Copy a folder with all in it; links stay links.
+    """Copy a folder with its files and folders; links stay links, pipes and the like are left out.
 
     Args:
         source: The folder.
@@ -24,11 +26,11 @@ def clone_folder(source: Path, target: Path, *, limit_bytes: int) -> None:
     Raises:
         SessionError: If there is more to copy, or it cannot be done. Nothing is left behind.
     """
-    budget = _Budget(limit_bytes)
+    budget = _Budget(source.resolve(), limit_bytes)
     partial = target.with_name(target.name + ".partial")
     try:
         shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(source, partial, symlinks=True, copy_function=budget.copy)
+        shutil.copytree(source, partial, symlinks=True, ignore=_special, copy_function=budget.copy)
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.rename(target)
     except (OSError, shutil.Error) as error:
@@ -42,22 +44,36 @@ def clone_folder(source: Path, target: Path, *, limit_bytes: int) -> None:
 class _Budget:
     """Copies files while there is room."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, root: Path, limit_bytes: int) -> None:
+        self._root = root
         self._limit = self._left = limit_bytes
 
     def copy(self, source: str, target: str) -> None:
         """Copy one file: share its storage, or copy its bytes."""
-        with Path(source).open("rb") as old, Path(target).open("wb") as new:
-            is_shared = share_storage(old.fileno(), new.fileno())
-        if not is_shared:
-            self._left -= Path(source).stat().st_size
-            if self._left < 0:
-                raise SessionError(
-                    f"The working directory holds more than {self._limit >> 20} MiB, and this file"
-                    " system cannot share storage. Remove files, or raise session.fork_limit_mb."
-                )
-            shutil.copyfile(source, target)
-        shutil.copystat(source, target)
+        with open_inside(self._root, Path(source)) as old, Path(target).open("xb") as new:
+            facts = os.fstat(old.fileno())
+            if not share_storage(old.fileno(), new.fileno()):
+                self._left -= facts.st_size
+                if self._left < 0:
+                    raise SessionError(
+                        f"The working directory holds more than {self._limit >> 20} MiB, and this"
+                        " file system cannot share storage. Remove files, or raise"
+                        " session.fork_limit_mb."
+                    )
+                shutil.copyfileobj(old, new, 1 << 20)
+                new.flush()
+            os.utime(new.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
+            os.fchmod(new.fileno(), facts.st_mode & 0o755)
+
+
+def _special(folder: str, names: list[str]) -> set[str]:
+    """Return what is neither a file, a folder nor a link: opening it may never end."""
+    kinds = ((name, Path(folder, name).lstat().st_mode) for name in names)
+    return {
+        name
+        for name, mode in kinds
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
+    }
 
 
 def share_storage(old: int, new: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched.compare import Difference
 from taskweaver.memory.round import Round
+from taskweaver.utils.hostile import open_inside
 
 Pair = tuple[str | None, str | None]
 
@@ -52,12 +54,18 @@ def variables_of(rounds: Sequence[Round]) -> dict[str, str]:
 
 def files_of(folder: Path) -> dict[str, tuple[int, bytes]]:
     """Return the files of a folder by name, with size and content where it is small."""
-    found = {}
+    found, root = {}, folder.resolve()
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            size = path.stat().st_size
-            content = path.read_bytes() if size <= _SMALL else str(path.stat().st_mtime_ns).encode()
-            found[path.relative_to(folder).as_posix()] = (size, content)
+        if path.is_symlink() or not path.is_file():
+            continue
+        try:
+            with open_inside(root, path) as file:
+                facts = os.fstat(file.fileno())
+                is_small = facts.st_size <= _SMALL
+                content = file.read(_SMALL) if is_small else str(facts.st_mtime_ns).encode()
+        except OSError:
+            continue  # code took it away, or made something else of it, while we looked
+        found[path.relative_to(folder).as_posix()] = (facts.st_size, content)
     return found
 
 

@@ -6,18 +6,24 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from urllib.parse import quote
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import successful_cells
 from taskweaver.memory.post import Post
-from taskweaver.memory.round import Round
+from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.files import write_text
+from taskweaver.utils.redact import redact_data
 from taskweaver.utils.text import fenced
 
 FORMATS = {".ipynb": "notebook", ".py": "script", ".md": "report"}
+# What can begin a tag, a comment or a declaration, also where a line break follows.
+_TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
+_FENCE = re.compile(r"(`{3,})[^`]*\Z")
+_NEW_LINE = re.compile(r"\r\n|\r|\n")
 _PICTURES = {".png", ".svg", ".jpg", ".jpeg", ".gif"}
 
 
@@ -25,6 +31,7 @@ def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
     """Write finished rounds in the format a file's name ends in; see `FORMATS`.
 
     A notebook and a script run from top to bottom in the working directory of the conversation.
+    Secrets are masked, and no text is HTML where it is shown.
 
     Args:
         rounds: The conversation.
@@ -35,7 +42,7 @@ def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
         SessionError: If there is no such format, nothing to write, or it cannot be written.
     """
     writers = {".ipynb": _notebook, ".py": _script, ".md": _report}
-    finished = [round_ for round_ in rounds if round_.state == "finished"]
+    finished = [_masked(round_) for round_ in rounds if round_.state == "finished"]
     if target.suffix not in writers:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in FORMATS.items())
         raise SessionError(f"{target.name}: the name must end in one of {known}.")
@@ -47,12 +54,39 @@ def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
         raise SessionError(f"{target} cannot be written: {error.strerror}") from error
 
 
+def _masked(round_: Round) -> Round:
+    return Round.from_dict(cast("RoundDict", redact_data(round_.to_dict())))
+
+
 def _answer(round_: Round) -> str:
-    return round_.post_list[-1].message if round_.post_list else ""
+    return without_html(round_.post_list[-1].message) if round_.post_list else ""
 
 
 def _question(round_: Round) -> str:
-    return "\n".join(f"> {line}" for line in round_.user_query.strip().splitlines())
+    # Below a `>` no fence is taken for one, so that nothing in a question is HTML.
+    lines = round_.user_query.strip().splitlines()
+    return "\n".join(f"> {_TAG.sub('&lt;', line)}" for line in lines)
+
+
+def without_html(markdown: str) -> str:
+    """Return Markdown in which nothing is HTML; what stands between fences is left as it is.
+
+    Only fences at the very start of a line count: they are never part of a list or a quotation,
+    which would end, and the fence with them, where we cannot tell.
+    """
+    lines, fence = [], ""
+    for line in _NEW_LINE.split(markdown):
+        mark = _FENCE.match(line)
+        if fence:
+            is_end = line.strip(" \t") == "`" * len(line.strip(" \t")) >= fence
+            fence = "" if is_end and not line.startswith(("    ", "\t")) else fence
+        elif mark is not None:
+            fence = mark[1]
+        else:
+            line = _TAG.sub("&lt;", line)
+        lines.append(line)
+    # A fence that is left open would take in what follows, and end with the next one's beginning.
+    return "\n".join([*lines, fence] if fence else lines)
 
 
 def _notebook(rounds: Sequence[Round], title: str) -> str:
@@ -123,7 +157,11 @@ def _report(rounds: Sequence[Round], title: str) -> str:
             parts.append(
                 f"<details><summary>code</summary>\n\n{fenced(cell.code, 'python')}\n\n</details>"
             )
-        parts += [f"![{name}]({name})" for post in round_.post_list for name in _pictures(post)]
+        parts += [
+            f"![{quote(name)}]({quote(name)})"
+            for post in round_.post_list
+            for name in _pictures(post)
+        ]
     return "\n\n".join(parts) + "\n"
 
 

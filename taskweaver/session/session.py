@@ -31,6 +31,7 @@ from taskweaver.session.parts import SessionMetadata, SessionParts
 from taskweaver.session.states import KernelStates
 from taskweaver.session.store import BranchInfo
 from taskweaver.session.workdir import AddedFile, mentioned_files
+from taskweaver.utils.text import fenced
 
 
 class Session:
@@ -113,9 +114,8 @@ class Session:
     ) -> Round:
         """Answer a message.
 
-        Whatever goes wrong while roles work makes the round ``failed`` and is told as a
-        ``round_error`` event; it is not raised. A KeyboardInterrupt gives up the model call and
-        the running cell, marks the round failed, and is raised again.
+        What goes wrong while roles work makes the round ``failed`` and is told as a ``round_error``
+        event. A KeyboardInterrupt gives up model call and cell, and is raised again.
 
         Args:
             message: What the user says. Files of the data folder it names are added.
@@ -134,27 +134,38 @@ class Session:
         """
         _check_text(message)
         with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
-            before = self.usage
-            self._spending.begin_round(before)
+            self._spending.begin_round(self.usage)
             mentioned = mentioned_files(message, self.config.data_dir)
             notes = self._current.files.bring(files or [], mentioned)
-            query = "\n".join([*notes, message])
-            self._is_interrupted = False
-            problems = self._current.rebuild(lambda _: None)
-            round_ = self.memory.create_round(query)
-            self.event_emitter.start_round(round_.id, query)
-            for problem in problems:
-                self.event_emitter.warn(problem)
-            try:
-                self._answer(round_)
-            finally:
-                self._states.keep(round_, self._current.client)
-                self.round_usage = self.usage - before
-                self.event_emitter.end_round(round_.id)
-            return round_
+            return self._play("\n".join([*notes, message]), self._current.play)
+
+    def run_code(self, code: str, event_handler: SessionEventHandler | None = None) -> Round:
+        """Run code of the user's own in the session's kernel, as a round; no model is asked.
+
+        Raises:
+            SessionBusy, SessionClosed: As `send_message`.
+        """
+        _check_text(code)
+        with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
+            return self._play(f"Run this:\n{fenced(code, 'python')}", self._current.run(code))
+
+    def _play(self, query: str, play: Callable[[Round], None]) -> Round:
+        before, self._is_interrupted = self.usage, False
+        problems = self._current.rebuild(lambda _: None)
+        round_ = self.memory.create_round(query)
+        self.event_emitter.start_round(round_.id, query)
+        for problem in problems:
+            self.event_emitter.warn(problem)
+        try:
+            self._answer(round_, play)
+        finally:
+            self._states.keep(round_, self._current.client)
+            self.round_usage = self.usage - before
+            self.event_emitter.end_round(round_.id)
+        return round_
 
     def extend_limits(self) -> None:
-        """Let the session consume as much again as the limits allow it (keys under ``limits.``)."""
+        """Let the session consume as much again as the keys under ``limits.`` allow."""
         self._spending.extend()
 
     @property
@@ -297,9 +308,9 @@ class Session:
             self._open[name] = branch
         return self._open[name]
 
-    def _answer(self, round_: Round) -> None:
+    def _answer(self, round_: Round, play: Callable[[Round], None]) -> None:
         try:
-            self._current.play(round_)
+            play(round_)
         except TaskWeaverError as error:
             self._fail(round_, str(error))
         except Exception as error:

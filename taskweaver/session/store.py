@@ -116,9 +116,9 @@ class SessionFiles:
         """Name of the branch that is gone on with."""
         try:
             name = (self.folder / _CURRENT_FILE).read_text("utf-8").strip()
-        except OSError:
+        except (OSError, ValueError):
             return MAIN_BRANCH
-        known = {branch.id for branch in self.store.branches()}
+        known = self._names()
         return name if name in known else MAIN_BRANCH
 
     def set_current(self, name: str) -> None:
@@ -131,9 +131,13 @@ class SessionFiles:
         Raises:
             SessionError: If there is none; the text names those there are.
         """
-        known = [branch.id for branch in self.store.branches()]
+        known = self._names()
         if name not in known:
             raise SessionError(f"There is no branch {name!r}; there are {', '.join(known)}.")
+
+    def _names(self) -> list[str]:
+        # An imported memory may have branches of other names; none of them becomes a folder.
+        return [branch.id for branch in self.store.branches() if _NAME.fullmatch(branch.id)]
 
     def branches(self) -> list[BranchInfo]:
         """Return the branches, parents before children."""
@@ -256,7 +260,7 @@ def remove_session(root: Path, session_id: str) -> None:
         SessionInUse: If a process has it open.
     """
     folder = root / session_id
-    if Path(session_id).name != session_id or not (folder / MEMORY_FILE).is_file():
+    if not _NAME.fullmatch(session_id) or not (folder / MEMORY_FILE).is_file():
         raise SessionError(f"There is no session {session_id!r}.")
     with _locked(folder):
         try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
 from taskweaver.session.errors import FileNotAdded
+from taskweaver.utils.hostile import copy_in, is_plain_name, replacing
 
 _WORD = re.compile(r"[^\s`'\"<>|*?]+")
 _TRAILING = ".,;:!?)]}"
@@ -42,26 +42,39 @@ def add_files(cwd: Path, files: Iterable[AddedFile]) -> list[str]:
 
 
 def _add_file(cwd: Path, file: AddedFile) -> str:
-    name = Path(file["name"].replace("\\", "/")).name
-    if not name or name in {".", ".."} or "\0" in name:
-        raise FileNotAdded(f"{file['name']!r} is not a name for a file.")
-    target = cwd / name
+    name = _name(file)
     try:
-        if target.is_symlink():
-            target.unlink()
         if "content" in file:
             content = file["content"]
-            target.write_bytes(content.encode() if isinstance(content, str) else content)
+            with replacing(cwd, name) as target:
+                target.write(content.encode() if isinstance(content, str) else content)
         elif "path" in file:
             source = Path(file["path"]).expanduser()
-            if not (target.exists() and target.samefile(source)):
-                shutil.copyfile(source, target)
+            if not _is_there(cwd / name, source):
+                copy_in(source, cwd, name)
         else:
             raise FileNotAdded(f"{name}: a file needs a path or its content.")
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileNotAdded(f"{name} cannot be added: {reason} ({error.filename})") from error
+        where = f" ({error.filename})" if error.filename else ""
+        reason = f"{error.strerror or error}{where}"
+        raise FileNotAdded(f"{name} cannot be added: {reason}") from error
+    except (ValueError, RuntimeError, TypeError) as error:
+        # A path with a NUL, the home folder of nobody, content that is no text UTF-8 can hold.
+        raise FileNotAdded(f"{name} cannot be added: {error}") from error
     return name
+
+
+def _name(file: AddedFile) -> str:
+    """Return the name of a file without folders."""
+    given: object = file.get("name")
+    name = given.replace("\\", "/").rstrip("/").rpartition("/")[2] if isinstance(given, str) else ""
+    if not is_plain_name(name):
+        raise FileNotAdded(f"{given!r} is not a name for a file.")
+    return name
+
+
+def _is_there(copy: Path, source: Path) -> bool:
+    return copy.exists() and not copy.is_symlink() and copy.samefile(source)
 
 
 def mentioned_files(message: str, folder: Path) -> dict[str, Path]:
@@ -71,7 +84,9 @@ def mentioned_files(message: str, folder: Path) -> dict[str, Path]:
     """
     if not folder.is_dir():
         return {}
-    files = {path.name: path for path in folder.iterdir() if path.is_file()}
+    files = {
+        path.name: path for path in folder.iterdir() if is_plain_name(path.name) and path.is_file()
+    }
     odd = [name for name in files if not _WORD.fullmatch(name) and name in message]
     for name in odd:  # part of such a name is not the name of another file
         message = message.replace(name, " ")
@@ -103,7 +118,7 @@ class WorkingFiles:
         Raises:
             FileNotAdded: If one cannot be read or written.
         """
-        given = {Path(file["name"]).name for file in files}
+        given = {_name(file) for file in files}
         named = {name: path for name, path in mentioned.items() if name not in given}
         states = {name: self._state(name, path) for name, path in named.items()}
         new = [name for name, state in states.items() if state == "new"]

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from taskweaver.utils.hostile import open_ordinary
+
 MAX_BYTES = 64 << 20
 
 
@@ -58,10 +60,10 @@ def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
     """Read a UTF-8 text file, with or without a byte order mark.
 
     Raises:
-        OSError: If it cannot be read.
+        OSError: If it cannot be read, or is no ordinary file.
         ValueError: If it is larger than `max_bytes` or not UTF-8; names the file.
     """
-    with Path(path).open("rb") as file:
+    with open_ordinary(path) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise ValueError(f"{path} is larger than {max_bytes:,} bytes")
@@ -192,7 +194,9 @@ def write_bytes(path: Path | str, data: bytes) -> None:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    mode = target.stat().st_mode & 0o777 if target.exists() else None
+    # Of a link the mode is somebody else's; what anybody may write, we do not leave behind.
+    is_there = target.is_file() and not target.is_symlink()
+    mode = target.stat().st_mode & 0o775 if is_there else None
     draft = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}")
     try:
         with draft.open("xb") as file:

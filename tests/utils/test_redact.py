@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.utils.redact import MASK, Redactor, redact, register_secret
+from taskweaver.utils.redact import MASK, Redactor, redact, redact_data, register_secret
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,8 @@ from taskweaver.utils.redact import MASK, Redactor, redact, register_secret
         ("{'x-api-key': 'abcdef'}", f"{{'x-api-key': '{MASK}'}}"),
         ("Authorization: Bearer abcdefghijklmnop", f"Authorization: Bearer {MASK}"),
         ("password: hunter22 and more", f"password: {MASK} and more"),
+        ("DB_PASSWORD=swordfish", f"DB_PASSWORD={MASK}"),
+        ("password = 'swordfish'", f"password = '{MASK}'"),
         ("got sk-proj-abcdefghijklmnopqrstuvwxyz", f"got {MASK}"),
         ("AKIAIOSFODNN7EXAMPLE1 is one", f"{MASK} is one"),
         ("https://me:pw1@host/x", f"https://me:{MASK}@host/x"),
@@ -37,6 +39,10 @@ def test_secrets_of_the_usual_shapes_are_masked(text: str, expected: str) -> Non
         "monkey: banana-republic",
         "http://localhost:8080/v1",
         "Mean of Count per Region: North 3.5",
+        "token = word.lower()",
+        "last_token = token",
+        "tokens = split(token=self.token, secret=load())",
+        "token = tokens[0]",
     ],
 )
 def test_ordinary_text_is_left_as_it_is(text: str) -> None:
@@ -53,6 +59,20 @@ def test_a_registered_value_is_masked_wherever_it_stands() -> None:
 def test_the_shared_redactor_learns_values() -> None:
     register_secret("correct horse battery")
     assert redact("it is correct horse battery!") == f"it is {MASK}!"
+
+
+def test_what_only_stands_for_a_key_is_not_masked_everywhere() -> None:
+    redactor = Redactor(["ollama", "none", "not-needed"])
+    assert redactor.redact("ollama runs, not-needed") == "ollama runs, not-needed"
+
+
+def test_data_keeps_its_form_and_loses_its_secrets() -> None:
+    shared = {"api_key": "hush-hush", "max_tokens": 12, "password": 12345678, "key": "Region"}
+    data = {"one": shared, "two": [shared, "LLM_API_KEY=abcd1234"], "three": None}
+    masked = redact_data(data)
+    assert masked["one"] == {**shared, "api_key": MASK}
+    assert masked["one"] is masked["two"][0]
+    assert masked["two"][1] == f"LLM_API_KEY={MASK}"
 
 
 @pytest.mark.parametrize(

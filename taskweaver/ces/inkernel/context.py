@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.hostcall import call
 from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext
 from taskweaver.plugin.errors import PluginError
 
@@ -18,11 +21,13 @@ class PluginSession:
         ids: Of the environment and of the session.
         session_vars: Variables the application set.
         lines: Log lines of the current cell: level, tag, message.
+        host: Socket where functions of the application answer; empty for none.
     """
 
     ids: tuple[str, str] = ("", "")
     session_vars: dict[str, str] = field(default_factory=dict)
     lines: list[tuple[str, str, str]] = field(default_factory=list)
+    host: str = ""
 
 
 class KernelPluginContext(PluginContext):
@@ -68,6 +73,12 @@ class KernelPluginContext(PluginContext):
     def get_session_var(self, variable_name: str, default: str | None = None) -> str | None:
         """Return a variable the application set on the session."""
         return self._session.session_vars.get(variable_name, default)
+
+    def call_host(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a function of the application."""
+        if not self._session.host:
+            return super().call_host(name, arguments)
+        return call(self._session.host, name, arguments)
 
     def log(self, level: LogErrorLevel, tag: str, message: str) -> None:
         """Write a line to the plugin log."""

@@ -5,6 +5,7 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 - ``cell``: ``exec_id``; the code of the request runs. Report of `report.make_report`.
 - ``session``: ``env_id``, ``session_id``, ``cwd``.
 - ``variables``: ``values`` plugins may read.
+- ``host``: ``socket``, where functions of the application answer; empty for none.
 - ``load``: ``plugins``, each with ``name``, ``source``, ``config`` and ``file``; names ``removed``;
   ``limit_s``, seconds for each. Report: ``problems`` by name.
 - ``test``: ``name`` of a loaded plugin; ``limit_s``. Report: ``results``, name and failure each.
@@ -72,6 +73,7 @@ class CellKernel(IPythonKernel):
         self._operations: dict[str, Callable[[Payload], Payload]] = {
             "session": self._set_session,
             "variables": self._set_variables,
+            "host": self._set_host,
             "load": self._plugins.load,
             "test": self._plugins.test,
             "snapshot": self._snapshot,
@@ -148,6 +150,10 @@ class CellKernel(IPythonKernel):
 
     def _set_variables(self, payload: Payload) -> Payload:
         self._plugin_session.session_vars.update(payload["values"])
+        return {}
+
+    def _set_host(self, payload: Payload) -> Payload:
+        self._plugin_session.host = payload["socket"]
         return {}
 
     def _snapshot(self, payload: Payload) -> Payload:

@@ -55,7 +55,7 @@ def load(file: str, *, is_careful: bool = False, encoding: str = "") -> str:
         )
         return f"import sqlite3\n\nimport pandas as pd\n\n{reading}\n{_convert(data)}"
     suffix = PurePath(name).suffix.lower().lstrip(".")
-    reading = f"{data} = {_READERS.get(suffix, _READERS['csv']).format(file=repr(name))}"
+    reading = f"{data} = {_READERS.get(suffix, _READERS['csv']).replace('{file}', repr(name))}"
     if is_careful and suffix in {"csv", "txt", "tsv"}:
         extra = f", encoding={encoding!r}" if encoding else ""
         reading = f"{data} = pd.read_csv({name!r}, sep=None, engine='python'{extra})"

@@ -17,7 +17,7 @@ from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.oplog import append_lines
 from taskweaver.memory.branched.types import RenderResult
 from taskweaver.memory.branched.values import dump
-from taskweaver.utils.redact import redact
+from taskweaver.utils.redact import redact_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +110,4 @@ class PromptLog:
 
     def _add(self, name: str, line: Mapping[str, Any]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        append_lines(self._folder / name, [redact(json.dumps(line, default=str))])
+        append_lines(self._folder / name, [json.dumps(redact_data(line), default=str)])

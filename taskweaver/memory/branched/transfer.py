@@ -19,6 +19,7 @@ from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
 from taskweaver.memory.branched.schema import TIERS
 from taskweaver.memory.branched.types import FOREVER, Segment
+from taskweaver.memory.branched.upkeep import invariants
 
 FORMAT = "taskweaver-memory"
 FORMAT_VERSION = 1
@@ -28,6 +29,13 @@ _REFERENCES = {
     "digests": "up_to_seq",
     "posts": "round_seq",
     "round_ends": "round_seq",
+}
+_JSON: dict[str, dict[str, type]] = {
+    "events": {"tags": list, "data": dict},
+    "archival": {"tags": list, "meta": dict},
+    "posts": {"body": dict},
+    "digests": {"kinds": dict},
+    "injections": {"shown": dict},
 }
 _BRANCH = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
 
@@ -93,8 +101,8 @@ class Transfer:
         Rows keep their order and stand after all that is here.
 
         Raises:
-            InvalidUpdate: If the file is no export, was cut off or changed, or a branch of the
-                same id is here.
+            InvalidUpdate: If the file is no export, was cut off or changed, a branch of the same
+                id is here, or the two together would not be sound.
         """
         items = _read(source)
 
@@ -110,11 +118,12 @@ class Transfer:
                 if "table" in item:
                     _add_row(writer.connection, item["table"], item["row"], numbers, offset)
             writer.connection.execute("UPDATE clock SET seq = ?", (offset + items[0]["seq"],))
+            _check_whole(writer.connection, source)
             return names
 
         try:
             return self._database.write(act)
-        except (sqlite3.Error, KeyError, TypeError, ValueError) as error:
+        except (sqlite3.Error, LookupError, TypeError, ValueError, OverflowError) as error:
             raise InvalidUpdate(str(source), f"is malformed: {error}") from error
 
 
@@ -140,7 +149,7 @@ def _read(source: FilePath) -> list[dict[str, Any]]:
         items = [json.loads(line) for line in body.split(b"\n")]
         is_ours = items[0].get("format") == FORMAT and items[0].get("version") == FORMAT_VERSION
         is_whole = end.get("sha256") == hashlib.sha256(body + b"\n").hexdigest()
-    except (ValueError, AttributeError, IndexError) as error:
+    except (ValueError, AttributeError, IndexError, RecursionError) as error:
         raise InvalidUpdate(str(source), "is no export of a memory, or was cut off") from error
     if not is_ours or not is_whole:
         raise InvalidUpdate(str(source), "is no export of this version, or was changed")
@@ -180,6 +189,7 @@ def _add_row(
     if table not in TIERS:
         raise InvalidUpdate("table", f"{table!r} is no table of a memory")
     values = {**row, "branch_id": numbers[row["branch_id"]]}
+    _check_values(table, row)
     for name in ("seq", "record", _REFERENCES.get(table, "seq")):
         if values.get(name) is not None:
             values[name] = row[name] + offset
@@ -188,3 +198,24 @@ def _add_row(
         raise InvalidUpdate(table, "a row has other columns than ours")
     names, marks = ", ".join(values), ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
+
+
+def _check_values(table: str, row: dict[str, Any]) -> None:
+    """Raise unless numbers are in order, and columns of JSON hold what is read from them."""
+    if type(row["seq"]) is not int or row["seq"] < 1:
+        raise InvalidUpdate(table, "a row has no number of its own")
+    for name, kind in _JSON.get(table, {}).items():
+        value = json.loads(row[name])
+        is_good = isinstance(value, kind)
+        if isinstance(value, list):
+            is_good = is_good and all(isinstance(item, str) for item in value)
+        if not is_good:
+            raise InvalidUpdate(table, f"{name} of a row is not what it must be")
+
+
+def _check_whole(connection: sqlite3.Connection, source: FilePath) -> None:
+    problems = invariants(connection)
+    if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
+        problems.append("a row refers to one that is not there")
+    if problems:
+        raise InvalidUpdate(str(source), f"does not fit: {problems[0]}")

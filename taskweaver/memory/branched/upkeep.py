@@ -125,7 +125,7 @@ class Upkeep:
     def verify(self) -> Health:
         """Check the file: SQLite's own checks, the index, and what must hold between rows."""
         with self._database.snapshot() as connection:
-            problems = [*_own_checks(connection), *_invariants(connection)]
+            problems = [*_own_checks(connection), *invariants(connection)]
             rows = {
                 table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                 for table in _TABLES
@@ -202,7 +202,8 @@ _CHECKS = {
 }
 
 
-def _invariants(connection: sqlite3.Connection) -> list[str]:
+def invariants(connection: sqlite3.Connection) -> list[str]:
+    """Return what does not hold between rows."""
     problems = [
         f"{problem}: {row[0]}"
         for problem, query in _CHECKS.items()

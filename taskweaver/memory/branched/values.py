@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.utils.redact import redact
+from taskweaver.utils.redact import redact, redact_data
 
 MOST_CHARS = 10_000_000
 _TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
@@ -89,7 +89,8 @@ class Values:
             text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidUpdate(path, f"must be data that JSON can keep: {error}") from error
-        cleaned: dict[str, Any] = json.loads(self.text(path, text))
+        checked: dict[str, Any] = json.loads(Values(redact_secrets=False).text(path, text))
+        cleaned: dict[str, Any] = redact_data(checked) if self._redacts else checked
         return cleaned
 
 

@@ -1,0 +1,199 @@
+"""What TaskWeaver offers to programs that ask it: questions, code, memory, branches.
+
+Every method blocks, and may be called from any thread; one session does one thing at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.round import Round
+from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.session.errors import SessionError
+from taskweaver.session.session import Session
+from taskweaver.session.store import MEMORY_FILE, stored_sessions
+
+Tell = Callable[[str], None]
+
+_MOST_FOUND = 20
+
+
+@dataclass(frozen=True)  # without slots, which the package takes for defaults
+class Said:
+    """What came of a round.
+
+    Attributes:
+        answer: The answer, or why there is none.
+        session: Id of the session, to go on with it.
+        branch: Its current branch.
+        is_answered: Whether there is an answer.
+        files: Files that were made, as absolute paths.
+        warnings: What was gone on without.
+    """
+
+    answer: str
+    session: str
+    branch: str
+    is_answered: bool
+    files: list[str]
+    warnings: list[str]
+
+
+class _Listener:
+    """Passes on what is being done, and keeps what went wrong."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self.error = ""
+        self.warnings: list[str] = []
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Take notice of an event."""
+        if event.t is PostEventType.post_status_update:
+            self._tell(event.msg)
+        elif event.t is RoundEventType.round_error:
+            self.error = event.msg
+        elif event.t is RoundEventType.round_warning:
+            self.warnings.append(event.msg)
+
+
+class Serving:
+    """An application as others use it. The application's owner closes that."""
+
+    def __init__(self, app: TaskWeaverApp) -> None:
+        self._app = app
+        self._opening = threading.Lock()
+
+    def open(self, session_id: str = "", branch: str = "") -> Session:
+        """Return a session: the one of this id, resumed if need be, or a new one.
+
+        Args:
+            session_id: Its id; empty makes a new one.
+            branch: Branch to go on with; empty takes the current one.
+
+        Raises:
+            SessionError: If there is none such, or another process has it open.
+        """
+        with self._opening:
+            session = self._session(session_id)
+            if branch and branch != session.branch:
+                session.checkout(branch)
+            return session
+
+    def _session(self, session_id: str) -> Session:
+        manager = self._app.session_manager
+        if not session_id:
+            return manager.get_session()
+        if manager.session_store.has_session(session_id):
+            return manager.get_session(session_id)
+        return manager.resume_session(session_id)
+
+    @staticmethod
+    def ask(session: Session, question: str, tell: Tell) -> Said:
+        """Ask a question; `tell` hears what is being done.
+
+        Raises:
+            SessionError: As `Session.send_message`.
+        """
+        listener = _Listener(tell)
+        return _said(session, session.send_message(question, listener), listener)
+
+    @staticmethod
+    def run_code(session: Session, code: str, tell: Tell) -> Said:
+        """Run a cell in the session's kernel; `tell` hears what is being done.
+
+        Raises:
+            SessionError: As `Session.run_code`.
+        """
+        listener = _Listener(tell)
+        return _said(session, session.run_code(code, listener), listener)
+
+    def fork(self, session_id: str, name: str = "") -> str:
+        """Fork a session; return the name of the branch.
+
+        Raises:
+            SessionError: If that cannot be done.
+        """
+        return self.open(session_id).fork(name)
+
+    def memory_search(self, query: str, session_id: str = "") -> list[dict[str, Any]]:
+        """Return what was said or kept that has a word of the query.
+
+        Args:
+            query: Words.
+            session_id: A session; empty searches all, the newest first.
+
+        Raises:
+            SessionError: If there is no such session.
+        """
+        folder = self._app.session_manager.sessions_folder
+        stored = stored_sessions(folder)
+        if session_id:
+            stored = [item for item in stored if item.session_id == session_id]
+            if not stored:
+                raise SessionError(
+                    f"There is no session {session_id!r}, or nothing was said in it."
+                )
+        found: list[dict[str, Any]] = []
+        for item in stored:
+            config = MemoryConfig(memory_log_enabled=False)
+            with MemoryManager(item.folder / MEMORY_FILE, config) as store:
+                found += _found(store, item.session_id, query)
+            if len(found) >= _MOST_FOUND:
+                break
+        return found[:_MOST_FOUND]
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Return the sessions on disk, the newest first."""
+        return [
+            {
+                "session": item.session_id,
+                "changed_at": item.changed_at.isoformat(),
+                "rounds": item.rounds,
+                "first_query": item.first_query,
+            }
+            for item in stored_sessions(self._app.session_manager.sessions_folder)
+        ]
+
+
+def _found(store: MemoryManager, session_id: str, query: str) -> list[dict[str, Any]]:
+    """Return what the branches of a session see, once each: a branch sees what its parent did."""
+    found: dict[str, str] = {}
+    for branch in store.branches():
+        events = store.mem_recall_search(query, k=_MOST_FOUND, branch_id=branch.id)
+        records = store.mem_archival_search(query, k=_MOST_FOUND, branch_id=branch.id)
+        texts = [str(event["summary"]) for event in events]
+        texts += [str(item["text"]) for item in records if item["match"] != "recency"]
+        for text in texts:
+            found.setdefault(text, branch.id)
+    return [{"session": session_id, "branch": name, "text": text} for text, name in found.items()]
+
+
+def _said(session: Session, round_: Round, listener: _Listener) -> Said:
+    last = round_.post_list[-1]
+    stops = last.get_attachment(AttachmentType.stop)
+    failed = any(str(stop.content).strip() == "TaskFailure" for stop in stops)
+    states = last.get_attachment(AttachmentType.execution_status)
+    failed = failed or any(str(state.content) == "FAILURE" for state in states)
+    files = [
+        str(session.execution_cwd / path)
+        for post in round_.post_list
+        for attachment in post.get_attachment(AttachmentType.artifact_paths)
+        for path in attachment.content
+    ]
+    is_answered = round_.state == "finished" and not failed
+    return Said(
+        answer=last.message if round_.state == "finished" else listener.error,
+        session=session.session_id,
+        branch=session.branch,
+        is_answered=is_answered,
+        files=list(dict.fromkeys(files)),
+        warnings=listener.warnings,
+    )

@@ -1,0 +1,252 @@
+"""The way from code in a kernel to functions of this process.
+
+A kernel has no network, no keys and no conversation; what has them stays here and is called over a
+local socket, one connection for each call: a line of JSON ``{"name", "arguments"}``, answered by
+``{"value"}`` or ``{"error"}``. What comes from a kernel may be anything, and is taken for data.
+
+Calls are answered only while a cell runs, and whether one may go ahead is asked in the thread that
+waits for the cell: there a person can be asked, and can interrupt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
+
+from taskweaver.errors import TaskWeaverError
+from taskweaver.utils.ids import create_id
+
+MOST_BYTES = 8 << 20
+"""Longest request and longest reply; more is refused, never cut."""
+
+_MOST_CALLS = 16
+_REQUEST_S = 30.0
+_LINGER_S = 2.0
+
+
+class HostFunctions(Protocol):
+    """Functions that code in a kernel may call."""
+
+    def permit(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Return why a call may not go ahead; empty when it may.
+
+        Called in the thread that waits for the cell.
+        """
+        ...
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Future[Any]:
+        """Begin a call; its result is plain data.
+
+        It is cancelled when the cell is interrupted or ends. What it raises is told to the code
+        by its text. Must not block.
+        """
+        ...
+
+
+class _Refused(Exception):
+    """The caller is told this, and nothing is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Whether a call may go ahead."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    answer: Future[str] = field(default_factory=Future)
+
+
+class HostCalls:
+    """Answers the calls of one kernel, in a thread of its own. Close it.
+
+    Attributes:
+        functions: What may be called; changed between cells only.
+        path: The socket it listens on.
+        waiting_fd: Can be read when a call waits for `settle`.
+    """
+
+    def __init__(self, folder: Path, functions: HostFunctions) -> None:
+        """Start it.
+
+        Args:
+            folder: Private folder for the socket.
+            functions: What may be called.
+
+        Raises:
+            OSError: If the socket cannot be made.
+        """
+        self.functions = functions
+        self._questions: SimpleQueue[_Question] = SimpleQueue()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_answered = False
+        self.path = folder / create_id("call")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.bind(str(self.path))
+            self._socket.listen(_MOST_CALLS)
+        except BaseException:
+            self._socket.close()
+            raise
+        self.waiting_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._loop = asyncio.new_event_loop()
+        self._stopping = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="host-calls", daemon=True)
+        self._thread.start()
+
+    @contextmanager
+    def answered(self) -> Iterator[None]:
+        """Answer calls inside the block; what is still under way at its end is broken off."""
+        self._is_answered = True
+        try:
+            yield
+        finally:
+            self._is_answered = False
+            self._loop.call_soon_threadsafe(self._break_off)
+            self._refuse_waiting()
+
+    def settle(self, *, is_open: bool) -> float:
+        """Decide on the calls that wait; return how long that took in seconds.
+
+        Args:
+            is_open: Whether calls may go ahead; an interrupted cell makes no more of them.
+        """
+        since = time.monotonic()
+        for question in self._waiting():
+            if not question.answer.set_running_or_notify_cancel():
+                continue  # its cell was interrupted meanwhile
+            refusal = "it was not allowed."
+            try:
+                if is_open:
+                    refusal = self.functions.permit(question.name, question.arguments)
+            finally:
+                question.answer.set_result(refusal)
+        return time.monotonic() - since
+
+    def _waiting(self) -> Iterator[_Question]:
+        with suppress(BlockingIOError):
+            os.eventfd_read(self.waiting_fd)
+        while True:
+            try:
+                yield self._questions.get_nowait()
+            except Empty:
+                return
+
+    def _refuse_waiting(self) -> None:
+        for question in self._waiting():
+            question.answer.cancel()
+
+    def close(self) -> None:
+        """End it and every call; safe to call again."""
+        if not self._thread.is_alive():
+            return
+        with suppress(RuntimeError):  # the loop ended by itself in between
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+        self._refuse_waiting()
+        os.close(self.waiting_fd)
+        self._socket.close()
+        self.path.unlink(missing_ok=True)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_unix_server(self._meet, sock=self._socket, limit=MOST_BYTES)
+        await self._stopping.wait()
+        server.close()
+        self._break_off()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _break_off(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with suppress(OSError):  # the caller is gone: nobody is left to tell
+                await self._attend(reader, writer)
+        finally:
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            name, arguments = await self._request(reader)
+            reply = {"value": await self._until_gone(reader, name, arguments)}
+            text = json.dumps(reply).encode()
+            if len(text) > MOST_BYTES:
+                raise _Refused(
+                    f"the result has {len(text) / (1 << 20):.1f} MiB, and at most "
+                    f"{MOST_BYTES >> 20} MiB can be handed over; ask for less."
+                )
+        except (_Refused, TaskWeaverError) as error:
+            text = json.dumps({"error": str(error)}).encode()
+        except Exception as error:  # noqa: BLE001 - whatever a function raises, its caller is told
+            text = json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
+        writer.write(text)
+        await writer.drain()
+        writer.write_eof()
+        # Ending a connection that has bytes unread would take the reply back.
+        async with asyncio.timeout(_LINGER_S):
+            while await reader.read(MOST_BYTES):
+                continue
+
+    async def _request(self, reader: asyncio.StreamReader) -> tuple[str, dict[str, Any]]:
+        """Return what is called, with which arguments."""
+        if len(self._tasks) > _MOST_CALLS:
+            raise _Refused(f"{_MOST_CALLS} calls are under way already; wait for one to end.")
+        try:
+            async with asyncio.timeout(_REQUEST_S):
+                line = await reader.readuntil(b"\n")
+            asked = json.loads(line)
+        except asyncio.LimitOverrunError:
+            text = f"the arguments have more than {MOST_BYTES >> 20} MiB; send less."
+            raise _Refused(text) from None
+        except (asyncio.IncompleteReadError, ValueError, RecursionError):
+            raise _Refused("this is no request.") from None
+        match asked:
+            case {"name": str(name), "arguments": dict(arguments)}:
+                return name, arguments
+        raise _Refused("a request has a name and arguments.")
+
+    async def _until_gone(
+        self, reader: asyncio.StreamReader, name: str, arguments: dict[str, Any]
+    ) -> Any:
+        """Carry out a call; break it off when the caller goes away."""
+        work = asyncio.ensure_future(self._carry_out(name, arguments))
+        gone = asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise _Refused("the caller did not wait for the result.")
+            return work.result()
+        finally:
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+
+    async def _carry_out(self, name: str, arguments: dict[str, Any]) -> Any:
+        if not self._is_answered:
+            raise _Refused("it can be called only while a cell runs.")
+        question = _Question(name, arguments)
+        self._questions.put(question)
+        os.eventfd_write(self.waiting_fd, 1)
+        refusal = await asyncio.wrap_future(question.answer)
+        if refusal:
+            raise _Refused(refusal)
+        return await asyncio.wrap_future(self.functions.call(name, arguments))

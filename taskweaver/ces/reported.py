@@ -1,0 +1,112 @@
+"""What a kernel says of a cell, as the host takes it.
+
+Code can forge everything its kernel sends, so each field is a claim: of its type or left out,
+bounded, and never a path or a name that is used as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from taskweaver.utils.text import shorten
+
+MAX_REPORT_CHARS = 16 << 20
+_MAX_DEPTH = 64
+_MAX_ROWS = 2_000
+_MAX_TEXT_CHARS = 10_000
+_MAX_TRACE_CHARS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The report on a cell.
+
+    Attributes:
+        output: Value of its last expression.
+        variables: Visible variables: name, short rendering.
+        log: Plugin log lines: level, tag, message.
+        artifacts: What it lists as artifacts.
+        is_truncated: Whether the kernel left output out.
+    """
+
+    output: Any = ""
+    variables: list[tuple[str, str]] = field(default_factory=list)
+    log: list[tuple[str, str, str]] = field(default_factory=list)
+    artifacts: list[Mapping[str, Any]] = field(default_factory=list)
+    is_truncated: bool = False
+
+
+def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields the kernel's own side put into a reply; none when there are none."""
+    expressions = reply.get("user_expressions")
+    text = expressions.get("taskweaver") if isinstance(expressions, dict) else None
+    if not isinstance(text, str):
+        return {}
+    if len(text) > MAX_REPORT_CHARS:
+        return {"output": f"<the report of this cell is too large: {len(text):,} characters>"}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def read_report(reply: Mapping[str, Any]) -> Report:
+    """Return the report on a cell."""
+    found = fields(reply)
+    output = found.get("output", "")
+    dropped = found.get("dropped_chars")
+    return Report(
+        output if _is_shallow(output) else "<a value that is nested too deeply>",
+        [(row[0], row[1]) for row in rows(found.get("variables"), 2)],
+        [(row[0], row[1], row[2]) for row in rows(found.get("log"), 3)],
+        [item for item in _items(found.get("artifacts")) if isinstance(item, dict)],
+        isinstance(dropped, int) and dropped > 0,
+    )
+
+
+def texts(value: Any) -> list[str]:
+    """Return the texts of a list; none when it is no list."""
+    return [text(item) for item in _items(value)]
+
+
+def rows(value: Any, width: int) -> list[list[str]]:
+    """Return the rows of a table, as text, that have the right width."""
+    found = (row for row in _items(value) if isinstance(row, list) and len(row) == width)
+    return [[text(cell) for cell in row] for row in found]
+
+
+def text(value: Any, limit_chars: int = _MAX_TEXT_CHARS) -> str:
+    """Return a text or a number as text that UTF-8 can hold; empty for anything else."""
+    if not isinstance(value, str | int | float):
+        return ""
+    return shorten(str(value).encode("utf-8", "replace").decode(), limit_chars)
+
+
+def trace(reply: Mapping[str, Any]) -> str:
+    """Return the traceback in a reply; empty when there is none."""
+    lines = reply.get("traceback")
+    parts = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
+    return text("".join(parts), _MAX_TRACE_CHARS).strip()
+
+
+def _items(value: Any) -> list[Any]:
+    return value[:_MAX_ROWS] if isinstance(value, list) else []
+
+
+def _is_shallow(value: Any) -> bool:
+    """Return whether plain data is nested so little that whoever walks it comes to an end."""
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, list | dict)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return True
+    return False

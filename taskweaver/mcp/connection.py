@@ -1,0 +1,251 @@
+"""One server: started or reached, asked for its tools, called, and ended with all it started.
+
+Everything here happens in one event loop, see `servers`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.process import kill_marked, mark
+from taskweaver.mcp.config import ServerConfig
+from taskweaver.mcp.errors import ServerFailed
+from taskweaver.mcp.tools import RawTool
+from taskweaver.utils.ids import create_id
+from taskweaver.utils.text import shorten
+
+_MAX_TOOLS = 500
+_MAX_REASON_CHARS = 300
+_MAX_GARBAGE_CHARS = 80
+_TAIL_BYTES = 4096
+_READ_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    client: Any
+    tools: list[RawTool]
+
+
+class Connection:
+    """A server that is started once more when it dies. Close it."""
+
+    def __init__(self, config: ServerConfig, log_path: Path | None) -> None:
+        """Prepare it; nothing runs yet.
+
+        Args:
+            config: The server.
+            log_path: Where its error output goes; None for nowhere.
+        """
+        self._config = config
+        self._log_path = log_path or Path(os.devnull)
+        self._id = create_id("mcp")
+        self._lock = asyncio.Lock()
+        self._client: Any = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+        self._garbage = ""
+        self._restarts_left = 1
+
+    async def start(self) -> list[RawTool]:
+        """Start it; return its tools.
+
+        Raises:
+            ServerFailed: If it does not come up in time.
+        """
+        self._stopping = asyncio.Event()
+        started: asyncio.Future[_Started] = asyncio.get_running_loop().create_future()
+        log_size = self._log_path.stat().st_size if self._log_path.is_file() else 0
+
+        def give_up(_: object) -> None:
+            if not started.done():
+                started.set_exception(ServerFailed(self._config.name, "it was closed."))
+
+        self._task = asyncio.create_task(self._live(started))
+        self._task.add_done_callback(give_up)
+        try:
+            found = await started
+        except TimeoutError:
+            late = f"it did not answer within {self._config.timeout_s:g} s"
+            printed = f"; it printed what is no message: {self._garbage}" if self._garbage else ""
+            raise ServerFailed(self._config.name, f"{late}{printed}.") from None
+        except ServerFailed:
+            raise
+        except FileNotFoundError as error:
+            raise ServerFailed(
+                self._config.name, f"{str(error.filename)!r} is not there."
+            ) from error
+        except Exception as error:
+            said = self._last_line(log_size) or _reason(error)
+            raise ServerFailed(self._config.name, f"it does not start: {said}") from error
+        self._client = found.client
+        return found.tools
+
+    async def _live(self, started: asyncio.Future[_Started]) -> None:
+        """Hold the connection open, in a task of its own, until it is closed."""
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self._config.timeout_s):
+                    client = await stack.enter_async_context(self._made())
+                    tools = await _tools_of(client)
+                started.set_result(_Started(client, tools))
+                await self._stopping.wait()
+        except Exception as error:  # noqa: BLE001 - whatever it is, `start` tells it
+            if not started.done():
+                started.set_exception(_leaf(error))
+        finally:
+            if self._config.command:
+                await asyncio.to_thread(kill_marked, self._id)
+
+    @asynccontextmanager
+    async def _made(self) -> AsyncIterator[Any]:
+        from mcp import Client, Implementation
+
+        from taskweaver import __version__
+
+        async with AsyncExitStack() as stack:
+            transport = await stack.enter_async_context(self._transport())
+            info = Implementation(name="taskweaver", version=__version__)
+            client = Client(transport, client_info=info, message_handler=self._take, cache=None)
+            yield await stack.enter_async_context(client)
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncIterator[Any]:
+        config = self._config
+        if config.url:
+            import httpx2
+            from mcp.client.streamable_http import streamable_http_client
+
+            limits = httpx2.Timeout(config.timeout_s, read=max(_READ_S, config.timeout_s))
+            async with httpx2.AsyncClient(
+                headers=dict(config.headers or {}), timeout=limits
+            ) as http:
+                yield streamable_http_client(config.url, http_client=http)
+            return
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        env = {**(config.env or {}), **mark(self._id)}
+        path = env.get("PATH", os.environ.get("PATH"))
+        command = shutil.which(config.command, path=path)
+        if command is None:
+            raise FileNotFoundError(2, "not found", config.command)
+        server = StdioServerParameters(
+            command=command,
+            args=list(config.args),
+            env=env,
+            cwd=config.cwd,
+            encoding_error_handler="replace",
+        )
+        with self._log_path.open("a", encoding="utf-8") as log:
+            yield stdio_client(server, errlog=log)
+
+    async def _take(self, message: object) -> None:
+        """Note what a server prints that is no message."""
+        if isinstance(message, Exception):
+            from pydantic import ValidationError
+
+            text = message.errors()[0]["input"] if isinstance(message, ValidationError) else message
+            self._garbage = repr(shorten(str(text), _MAX_GARBAGE_CHARS))
+
+    def _last_line(self, since: int) -> str:
+        """Return the last line a server printed as an error."""
+        if not self._log_path.is_file():
+            return ""
+        with self._log_path.open("rb") as log:
+            log.seek(max(since, self._log_path.stat().st_size - _TAIL_BYTES))
+            lines = log.read().decode("utf-8", "replace").strip().splitlines()
+        return shorten(lines[-1].strip(), _MAX_REASON_CHARS) if lines else ""
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool; return its result as the package has it.
+
+        Raises:
+            ServerFailed: If it does not answer in time, dies, or answers with what is no result.
+        """
+        from mcp import MCPError
+
+        client, name = self._client, self._config.name
+        if client is None:
+            raise ServerFailed(name, "it has ended; the next session starts it again.")
+        try:
+            async with asyncio.timeout(self._config.timeout_s):
+                return await client.call_tool(tool, dict(arguments))
+        except TimeoutError:
+            late = f"{tool} did not answer within {self._config.timeout_s:g} s (timeout_s)."
+            raise ServerFailed(name, late) from None
+        except MCPError as error:
+            if _is_gone(error):
+                raise ServerFailed(name, await self._revived(client, tool)) from error
+            raise ServerFailed(name, f"{tool}: {shorten(str(error), _MAX_REASON_CHARS)}") from error
+        except Exception as error:
+            said = shorten(_reason(error), _MAX_REASON_CHARS)
+            raise ServerFailed(name, f"{tool} gave no usable result: {said}") from error
+
+    async def _revived(self, client: Any, tool: str) -> str:
+        """Start a server again that has died; say what became of it."""
+        async with self._lock:
+            if self._client is client:
+                await self.close()
+                if self._restarts_left == 0:
+                    return f"it ended while {tool} was called, and stays off: it did so before."
+                self._restarts_left -= 1
+                try:
+                    await self.start()
+                except ServerFailed as error:
+                    return f"it ended while {tool} was called, and {error.problem}"
+        return (
+            f"it ended while {tool} was called, and was started again. Call again if it does no "
+            f"harm twice."
+        )
+
+    async def close(self) -> None:
+        """End it, with all it started; safe to call again."""
+        was_up = self._client is not None
+        self._client = None
+        task, self._task = self._task, None
+        self._stopping.set()
+        if task is not None:
+            if not was_up:
+                task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def _tools_of(client: Any) -> list[RawTool]:
+    found: list[RawTool] = []
+    cursor = None
+    while len(found) < _MAX_TOOLS:
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            about = tool.description or tool.title or ""
+            hints = tool.annotations
+            is_read_only = hints is not None and bool(hints.read_only_hint)
+            schemas = (tool.input_schema, tool.output_schema)
+            found.append(RawTool(tool.name, about, *schemas, is_read_only))
+        cursor = page.next_cursor
+        if not cursor or not page.tools:
+            break
+    return found[:_MAX_TOOLS]
+
+
+def _is_gone(error: Any) -> bool:
+    from mcp_types import CONNECTION_CLOSED
+
+    return bool(error.code == CONNECTION_CLOSED)
+
+
+def _leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _reason(error: BaseException) -> str:
+    leaf = _leaf(error)
+    return str(leaf) or type(leaf).__name__

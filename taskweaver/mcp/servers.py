@@ -1,0 +1,195 @@
+"""The MCP servers of an application, in one thread with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from taskweaver.mcp.config import ServerConfig
+from taskweaver.mcp.connection import Connection
+from taskweaver.mcp.errors import ServerFailed, ToolFailed
+from taskweaver.mcp.results import parts_of
+from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools
+from taskweaver.utils.text import shorten
+
+_MAX_PROBLEM_CHARS = 500
+_END_WAIT_S = 2.0
+
+
+@dataclass(slots=True)
+class Offer:
+    """What the servers offer.
+
+    Attributes:
+        tools: The tools that can be called, by the name of their function.
+        problems: What cannot be used, and why.
+    """
+
+    tools: dict[str, Tool] = field(default_factory=dict)
+    problems: list[ServerFailed] = field(default_factory=list)
+
+
+class MCPServers:
+    """The servers an application has. They start when `begin` is called first. Close it."""
+
+    def __init__(self, configs: Sequence[ServerConfig], log_folder: Path | None = None) -> None:
+        """Prepare them; nothing runs yet.
+
+        Args:
+            configs: The servers.
+            log_folder: Where their error output goes; None for nowhere.
+        """
+        self._configs = tuple(configs)
+        self._log_folder = log_folder
+        self._lock = threading.Lock()
+        self._offer: Future[Offer] | None = None
+        self._connections: dict[str, Connection] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    @property
+    def names(self) -> list[str]:
+        """The servers that are configured."""
+        return [config.name for config in self._configs]
+
+    def begin(self) -> Future[Offer]:
+        """Start all servers in the background, once; the result is there when all have answered."""
+        with self._lock:
+            if self._offer is None:
+                self._offer = self._started()
+            return self._offer
+
+    def offer(self) -> Offer:
+        """Return what the servers offer; waits for those that are starting."""
+        return self.begin().result()
+
+    def _started(self) -> Future[Offer]:
+        known: Future[Offer] = Future()
+        if not self._configs or self._is_closed:
+            known.set_result(Offer())
+            return known
+        if find_spec("mcp") is None:
+            why = "it needs the package mcp: python -m pip install 'taskweaver[mcp]'"
+            known.set_result(Offer({}, [ServerFailed(", ".join(self.names), why)]))
+            return known
+        # What the package logs of broken servers is told in our words; not on the terminal too.
+        logging.getLogger("mcp").addHandler(logging.NullHandler())
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="mcp-servers", daemon=True)
+        self._thread.start()
+        return asyncio.run_coroutine_threadsafe(self._start_all(), self._loop)
+
+    def _run(self) -> None:
+        assert self._loop is not None
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    async def _start_all(self) -> Offer:
+        for config in self._configs:
+            self._connections[config.name] = Connection(config, self._log_path(config))
+        starts = (connection.start() for connection in self._connections.values())
+        answers = await asyncio.gather(*starts, return_exceptions=True)
+        offer, taken = Offer(), set[str]()
+        for config, answer in zip(self._configs, answers, strict=True):
+            if isinstance(answer, BaseException):
+                offer.problems.append(_failure(config, answer))
+                continue
+            self._add(offer, config, answer, taken)
+        return offer
+
+    @staticmethod
+    def _add(offer: Offer, config: ServerConfig, raw: list[RawTool], taken: set[str]) -> None:
+        tools, problems = make_tools(config, raw, taken)
+        offer.tools |= {tool.function: tool for tool in tools}
+        offer.problems += problems
+
+    def _log_path(self, config: ServerConfig) -> Path | None:
+        if self._log_folder is None:
+            return None
+        self._log_folder.mkdir(parents=True, exist_ok=True)
+        return self._log_folder / f"{function_name('mcp', config.name)}.log"
+
+    def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Future[Any]:
+        """Begin a call; its result are the parts of `results.parts_of`.
+
+        Its result raises `ToolFailed` or `ServerFailed` where it fails.
+        """
+        if self._loop is None or self._is_closed:
+            refused: Future[Any] = Future()
+            refused.set_exception(ServerFailed(tool.server, "it was stopped."))
+            return refused
+        return asyncio.run_coroutine_threadsafe(self._call(tool, arguments), self._loop)
+
+    async def _call(self, tool: Tool, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+        check_arguments(tool, arguments)
+        result = await self._connections[tool.server].call(tool.name, arguments)
+        return parts_of(result, tool)
+
+    def close(self) -> None:
+        """End all servers, with all they started; safe to call again."""
+        with self._lock:
+            self._is_closed = True
+            loop, thread = self._loop, self._thread
+            self._thread = None
+        if loop is None or thread is None:
+            return
+        with suppress(RuntimeError):  # a call that was cancelled meanwhile
+            asyncio.run_coroutine_threadsafe(self._close_all(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    async def _close_all(self) -> None:
+        closing = (connection.close() for connection in self._connections.values())
+        await asyncio.gather(*closing, return_exceptions=True)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=_END_WAIT_S)
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.get_running_loop().shutdown_asyncgens()
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+
+def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Check arguments against what the tool takes.
+
+    Raises:
+        ToolFailed: If they do not fit; says which, and what would.
+    """
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+    from referencing import Registry
+
+    known = tool.schema.get("properties")
+    if isinstance(known, Mapping) and not tool.schema.get("additionalProperties"):
+        unknown = sorted(set(arguments) - set(known))
+        if unknown:
+            takes = ", ".join(known) or "none"
+            raise ToolFailed(f"it has no argument {', '.join(unknown)}; it takes {takes}.")
+    try:
+        # An empty registry: what a schema refers to is never fetched.
+        errors = Draft202012Validator(tool.schema, registry=Registry()).iter_errors(arguments)
+        error = best_match(errors)
+    except Exception as broken:  # noqa: BLE001 - a schema may be broken in any way: the server decides
+        logging.getLogger("mcp").debug("%s: %s", tool.function, broken)
+        return
+    if error is not None:
+        where = f"{error.json_path.removeprefix('$.')}: " if error.path else ""
+        raise ToolFailed(shorten(f"{where}{error.message}", _MAX_PROBLEM_CHARS))
+
+
+def _failure(config: ServerConfig, error: BaseException) -> ServerFailed:
+    if isinstance(error, ServerFailed):
+        return error
+    return ServerFailed(config.name, f"it does not start: {type(error).__name__}: {error}")

@@ -1,0 +1,107 @@
+"""The tools of one session: shown to its models, called by its kernel, allowed by its user."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from taskweaver.mcp.errors import ServerFailed, ToolFailed
+from taskweaver.mcp.servers import MCPServers
+from taskweaver.mcp.tools import Tool
+from taskweaver.module.confirmation import ConfirmationRequest, Confirmations
+from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.text import shorten
+
+_MAX_ARGUMENT_CHARS = 2_000
+_MAX_LINE_CHARS = 160
+
+
+class SessionTools:
+    """What a kernel may call, as `ces.hostcalls.HostFunctions`.
+
+    Attributes:
+        post_id: The post whose code is running, for questions to the user.
+        is_rebuilding: Whether cells run that ran before. What they call, and may change something,
+            is then asked about, whatever the configuration: it would happen twice.
+    """
+
+    def __init__(
+        self, servers: MCPServers, confirmations: Confirmations, confirmation_timeout_s: float
+    ) -> None:
+        self._servers = servers
+        self._confirmations = confirmations
+        self._timeout_s = confirmation_timeout_s
+        self._told: set[str] = set()
+        self.post_id = ""
+        self.is_rebuilding = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no server is configured."""
+        return not self._servers.names
+
+    def begin(self) -> None:
+        """Start the servers in the background."""
+        self._servers.begin()
+
+    def entries(self, taken: Container[str]) -> list[PluginEntry]:
+        """Return the functions, for prompts and the kernel; waits for servers that are starting.
+
+        Args:
+            taken: Names of plugins; a tool that is called the same is left out.
+        """
+        tools = self._servers.offer().tools
+        return [tool.entry for name, tool in sorted(tools.items()) if name not in taken]
+
+    def new_problems(self, taken: Container[str]) -> list[str]:
+        """Return, once each, a sentence for what cannot be used."""
+        offer = self._servers.offer()
+        hidden = [
+            ServerFailed(tool.server, f"the tool {tool.name!r} is left out: a plugin is {name}.")
+            for name, tool in offer.tools.items()
+            if name in taken
+        ]
+        found = [str(problem) for problem in (*offer.problems, *hidden)]
+        new = [text for text in found if text not in self._told]
+        self._told.update(new)
+        return new
+
+    def permit(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Return why a call may not go ahead; asks the user where that is configured."""
+        tool = self._tool(name)
+        if tool is None:
+            return "there is no such tool."
+        is_repeated = self.is_rebuilding and not tool.is_read_only
+        if not tool.is_confirmed and not is_repeated:
+            return ""
+        given = ", ".join(
+            f"{key}={shorten(repr(value), _MAX_ARGUMENT_CHARS)}" for key, value in arguments.items()
+        )
+        request = ConfirmationRequest(
+            frozenset({f"tool {name}"}), f"{name}({given})", post_id=self.post_id
+        )
+        if self._confirmations.ask(request, self._timeout_s):
+            return ""
+        return "the user did not allow this call. Do not repeat it."
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Future[Any]:
+        """Begin a call."""
+        tool = self._tool(name)
+        if tool is None:
+            refused: Future[Any] = Future()
+            refused.set_exception(ToolFailed("there is no such tool."))
+            return refused
+        return self._servers.call(tool, arguments)
+
+    def _tool(self, name: str) -> Tool | None:
+        return self._servers.offer().tools.get(name)
+
+
+def intro_of(entries: Iterable[PluginEntry]) -> str:
+    """Return what a role that plans is told of tools: a line for each; empty for none."""
+    lines = []
+    for entry in entries:
+        about = " ".join(entry.spec.description.split())
+        lines.append(f"  - {entry.name}: {shorten(about, _MAX_LINE_CHARS)}")
+    return "\n".join(["- Its code can also call these tools:", *lines]) if lines else ""

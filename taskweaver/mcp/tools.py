@@ -1,0 +1,188 @@
+"""From what a server says of a tool to a function, as prompts show it and the kernel has it."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+from taskweaver.mcp.config import ServerConfig
+from taskweaver.mcp.errors import ServerFailed
+from taskweaver.plugin import host_function
+from taskweaver.plugin.spec import PluginEntry, PluginParameter, PluginSpec
+from taskweaver.utils.text import shorten
+
+_FOLDER = Path(host_function.__file__).parent
+_IMPL = Path(host_function.__file__).stem
+_KERNEL_NAMES = frozenset({"get_ipython", "In", "Out", "exit", "quit", "pd", "np", "plt"})
+_TAKEN = frozenset(dir(builtins)) | _KERNEL_NAMES
+_MAX_CHARS = 2_000
+_MAX_PARAMETER_CHARS = 300
+_MAX_TYPE_CHARS = 200
+_DEPTH = 4
+_TYPES = {
+    "string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None",
+    "object": "dict", "array": "list",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RawTool:
+    """What a server says of a tool."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None
+    is_read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that code can call.
+
+    Attributes:
+        server: The server it belongs to.
+        name: What the server calls it.
+        schema: JSON schema of its arguments.
+        is_wrapped: Whether its value comes as the only field, ``result``, of an object.
+        is_confirmed: Whether a person is asked before each call.
+        is_read_only: Whether its server says that it changes nothing.
+        entry: The function.
+    """
+
+    server: str
+    name: str
+    schema: Mapping[str, Any]
+    is_wrapped: bool
+    is_confirmed: bool
+    is_read_only: bool
+    entry: PluginEntry
+
+    @property
+    def function(self) -> str:
+        """What code calls it."""
+        return self.entry.name
+
+
+def function_name(server: str, tool: str) -> str:
+    """Return the name of a tool's function: ``<server>_<tool>``, other characters as ``_``."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", f"{server}_{tool}")
+    return f"_{name}" if name[0].isdigit() else name
+
+
+def make_tools(
+    config: ServerConfig, raw: Iterable[RawTool], taken: set[str]
+) -> tuple[list[Tool], list[ServerFailed]]:
+    """Return the tools a server offers that may and can be called, and what is wrong with others.
+
+    Args:
+        config: The server.
+        raw: What it says.
+        taken: Names of functions there are already; those of the tools are added.
+    """
+    tools, problems, seen = [], [], set()
+    for item in raw:
+        seen.add(item.name)
+        if config.tools is not None and item.name not in config.tools:
+            continue
+        name = function_name(config.name, item.name)
+        if not item.name or keyword.iskeyword(name) or name in _TAKEN or name in taken:
+            why = f"the tool {item.name!r} is left out: the name {name} is taken."
+            problems.append(ServerFailed(config.name, why))
+            continue
+        taken.add(name)
+        tools.append(_tool(config, item, name))
+    wanted = (config.tools or frozenset()) | (config.confirm or frozenset())
+    missing = [f"it has no tool {name!r}." for name in sorted(wanted - seen)]
+    return tools, problems + [ServerFailed(config.name, why) for why in missing]
+
+
+def _tool(config: ServerConfig, raw: RawTool, name: str) -> Tool:
+    needed = frozenset(_strings(raw.schema.get("required")))
+    properties = raw.schema.get("properties")
+    described = properties if isinstance(properties, Mapping) else {}
+    shown: list[PluginParameter] = []
+    other: list[PluginParameter] = []
+    for parameter, schema in described.items():
+        is_name = parameter.isidentifier() and not keyword.iskeyword(parameter)
+        text = _described(schema, raw.schema)
+        made = PluginParameter(parameter, *text, parameter in needed)
+        (shown if is_name else other).append(made)
+    shown.sort(key=lambda parameter: not parameter.required)
+    about = shorten(cleandoc(raw.description), _MAX_CHARS) or f"The tool {raw.name}."
+    if other:
+        listed = "; ".join(f"{item.name!r}: {item.type} {item.description}" for item in other)
+        about += f"\nFurther arguments, given as **{{name: value}}: {listed}"
+    output = raw.output_schema or {}
+    is_wrapped = list(output.get("properties") or {}) == ["result"]
+    spec = PluginSpec(name, about, tuple(shown), (PluginParameter("result", _returned(output)),))
+    call = {"parameters": [item.name for item in shown], "needed": sorted(needed)}
+    entry = PluginEntry(
+        name, _IMPL, spec, {**call, "about": f"{about}\n\n{spec.format_prompt()}"}, folder=_FOLDER
+    )
+    is_confirmed = config.confirm is None or raw.name in config.confirm
+    return Tool(
+        config.name, raw.name, raw.schema, is_wrapped, is_confirmed, raw.is_read_only, entry
+    )
+
+
+def _returned(output: Mapping[str, Any]) -> str:
+    if not output:
+        return "Any"
+    properties = output.get("properties") or {}
+    if list(properties) == ["result"]:
+        return _type(properties["result"], output)
+    return _type(output, output)
+
+
+def _described(schema: object, root: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the type and the description of a parameter."""
+    if not isinstance(schema, Mapping):
+        return "Any", ""
+    text = str(schema.get("description") or "")
+    if schema.get("default"):
+        text += f" Default: {schema['default']!r}."
+    return _type(schema, root), shorten(" ".join(text.split()), _MAX_PARAMETER_CHARS)
+
+
+def _type(schema: object, root: Mapping[str, Any]) -> str:
+    """Return the Python type a JSON schema stands for, as far as that can be said shortly."""
+    text = _annotation(schema, root, _DEPTH)
+    return text if len(text) <= _MAX_TYPE_CHARS else text.partition("[")[0]
+
+
+def _annotation(schema: object, root: Mapping[str, Any], depth: int) -> str:
+    if not isinstance(schema, Mapping) or depth == 0:
+        return "Any"
+    choices = schema.get("anyOf", schema.get("oneOf"))
+    match schema:
+        case {"$ref": str(reference)}:
+            return _annotation(_referred(reference, root), root, depth - 1)
+        case {"enum": list(values)}:
+            return f"Literal[{', '.join(map(repr, values))}]"
+        case {"type": list(kinds)}:
+            choices = [{"type": kind} for kind in kinds]
+        case {"type": "array", "items": items}:
+            return f"list[{_annotation(items, root, depth - 1)}]"
+    if isinstance(choices, list):
+        types = dict.fromkeys(_annotation(item, root, depth - 1) for item in choices)
+        return " | ".join(types) or "Any"
+    return _TYPES.get(str(schema.get("type")), "Any")
+
+
+def _referred(reference: str, root: Mapping[str, Any]) -> object:
+    """Return what ``#/a/b`` refers to; None for nothing."""
+    found: object = root
+    for step in reference.removeprefix("#/").split("/"):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _strings(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

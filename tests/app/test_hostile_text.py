@@ -1,0 +1,280 @@
+"""Text of a user, a model or a file is neither markup nor a template wherever it ends up."""
+
+from __future__ import annotations
+
+import json
+import random
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from support import Script, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+from taskweaver.memory.experience import Experience, ExperienceGenerator
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.plugin.spec import PluginEntry
+from taskweaver.session.export import export, without_html
+from taskweaver.utils.text import fill
+
+_BARE = (
+    "<script>alert(1)</script>",
+    "<SCRIPT SRC=//x.example/a.js></SCRIPT>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>",
+    "<body onload=alert(1)>",
+    "<iframe src=javascript:alert(1)>",
+    "<a href=javascript:alert(1)>x</a>",
+    "<math><mi xlink:href=javascript:alert(1)>x</math>",
+    "<details open ontoggle=alert(1)>",
+    "<video><source onerror=alert(1)></video>",
+    "<input autofocus onfocus=alert(1)>",
+    "<object data=javascript:alert(1)>",
+    "<embed src=javascript:alert(1)>",
+    "<form action=javascript:alert(1)>",
+    "<base href=javascript:alert(1)//>",
+    "<meta http-equiv=refresh content='0;url=javascript:alert(1)'>",
+    "<link rel=stylesheet href=javascript:alert(1)>",
+    "<style>@import 'javascript:alert(1)'</style>",
+    "<!--><script>alert(1)</script>-->",
+    "<!-- --!><script>alert(1)</script>",
+    "<![CDATA[<script>alert(1)</script>]]>",
+    "<?xml <script>alert(1)</script>?>",
+    "<!DOCTYPE x [<!ENTITY y SYSTEM 'file:///etc/passwd'>]>",
+    "<x onclick=alert(1)>x</x>",
+    "<x\nonclick=alert(1)>x</x>",
+    "<img\tsrc=x\tonerror=alert(1)>",
+    "<img src='x'\r\nonerror='alert(1)'>",
+    "<scr<script>ipt>alert(1)</scr</script>ipt>",
+    "<script\n>alert(1)</script>",
+    "<script/x>alert(1)</script>",
+    "<marquee onstart=alert(1)>",
+    "<template><script>alert(1)</script></template>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<textarea><img src=x onerror=alert(1)>",
+    "<title><img src=x onerror=alert(1)></title>",
+    "\u2028<script>alert(1)</script>",
+    "<script>/*</textarea>*/</script>",
+    "<plaintext>",
+    "<xmp><script>alert(1)</script></xmp>",
+    "<b style=x:expression(alert(1))>",
+)
+_FRAMED = (
+    "</script>{0}",
+    '">{0}',
+    "'>{0}",
+    "-->{0}",
+    "]]>{0}",
+    "</title>{0}",
+    "</textarea>{0}",
+    "\\{0}",
+    "`{0}",
+    "``` \n{0}",
+    "```\n```\n{0}",
+    "- a\n  ```\n{0}",
+    "> ```\n{0}",
+    "~~~\n~~~\n{0}",
+    "`````\n```\n`````\n{0}",
+    "    ```\n{0}",
+    "```a`b\n{0}",
+    "a\n\n\t```\n\n{0}",
+    "1. ```\n   x\n{0}",
+    "```\nx\n   ```   \n{0}",
+    "&lt;x&gt;{0}",
+    "![x]({0})",
+    "[x]({0})",
+    "<{0}",
+    "{0}\r\r{0}",
+)
+PAYLOADS = (*_BARE, *(frame.replace("{0}", _BARE[2]) for frame in _FRAMED))
+OURS = {"details", "summary"}
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser would: its scripts, and what could run besides."""
+
+    def __init__(self, text: str, allowed: set[str]) -> None:
+        super().__init__(convert_charrefs=True)
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.policy = ""
+        self.odd: list[str] = []
+        self._allowed = allowed
+        self._in_script = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._in_script = tag == "script"
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+        if tag == "meta" and ("http-equiv", "Content-Security-Policy") in attrs:
+            self.policy = dict(attrs)["content"] or ""
+        if tag not in self._allowed:
+            self.odd.append(tag)
+        for name, value in attrs:
+            if name.startswith("on") or "script:" in (value or ""):
+                self.odd.append(f"{tag} {name}={value}")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = self._in_script and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self._in_script:
+            attributes, before = self.scripts[-1]
+            self.scripts[-1] = (attributes, before + data)
+
+    def handle_comment(self, data: str) -> None:
+        self.odd.append(f"<!--{data}-->")
+
+    handle_decl = handle_pi = unknown_decl = handle_comment
+
+
+def rendered(markdown: str) -> list[str]:
+    """Return what could run in Markdown as a reader that lets HTML through shows it."""
+    page = MarkdownIt("commonmark", {"html": True}).render(markdown)
+    words = "p em strong code pre h1 h2 h3 ol ul li blockquote hr br a img".split()
+    return Reader(page, {*words, *OURS}).odd
+
+
+def conversation(payload: str) -> list[Round]:
+    post = Post.create(payload, payload, "User")
+    for kind, content in (
+        (AttachmentType.reply_content, payload),
+        (AttachmentType.execution_status, "SUCCESS"),
+        (AttachmentType.artifact_paths, [f"{payload}.png"]),
+    ):
+        post.add_attachment(Attachment.create(kind, content))
+    return [Round("r", payload, "finished", [post])]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_an_exported_report_and_notebook_hold_no_markup(tmp_path: Path, payload: str) -> None:
+    rounds = conversation(payload)
+    export(rounds, tmp_path / "a.md", title="t")
+    assert rendered((tmp_path / "a.md").read_text()) == []
+    export(rounds, tmp_path / "a.ipynb", title="t")
+    cells = json.loads((tmp_path / "a.ipynb").read_text())["cells"]
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            assert rendered(cell["source"]) == []
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "```",
+                "````",
+                "~~~",
+                "\n",
+                "\n",
+                "\n",
+                "   ",
+                "    ",
+                "> ",
+                "- ",
+                "1. ",
+                "\t",
+                "`",
+                "x",
+                "\\",
+                "<script>",
+                "<img onerror=x>",
+                "<!--",
+                "</details>",
+                "<?",
+                "|",
+            ]
+        ),
+        max_size=20,
+    ).map("".join)
+)
+@settings(max_examples=150, deadline=None)
+def test_no_arrangement_of_fences_lets_markup_through(markdown: str) -> None:
+    assert rendered(without_html(markdown)) == []
+
+
+def test_code_between_fences_stays_as_it_is() -> None:
+    text = "a < b and <b>\n```html\n<b>\n```\nend"
+    assert without_html(text) == "a < b and &lt;b>\n```html\n<b>\n```\nend"
+
+
+def test_the_page_of_a_memory_runs_its_own_script_only(tmp_path: Path) -> None:
+    config = MemoryConfig(memory_log_enabled=False)
+    payloads = [text.replace("\r", " ") for text in PAYLOADS]
+    with MemoryManager(tmp_path / "memory.sqlite", config) as memory:
+        memory.create_branch(None, branch_id="root")
+        for number, text in enumerate(payloads):
+            plain = " ".join(text.split())[:190]
+            branch = f"{plain} {number}" if plain.isprintable() else str(number)
+            memory.fork("root", branch)
+            memory.mem_core_set(plain if plain.isprintable() else "key", text, branch_id=branch)
+            memory.mem_recall_append(
+                {"kind": "k", "summary": text, "task_hint": text}, branch_id=branch
+            )
+            memory.mem_archival_write(text, tags=[text], meta={"a": text}, branch_id=branch)
+        target = tmp_path / "page.html"
+        memory.write_page(target, title="</title>" + "".join(payloads))
+        page = target.read_text()
+        clean = tmp_path / "clean.html"
+        memory.write_page(clean, title="t")
+    words = "html head meta title style body script noscript".split()
+    reader, expected = Reader(page, set(words)), Reader(clean.read_text(), set(words))
+    assert reader.odd == expected.odd
+    assert len(reader.scripts) == 2
+    (kind, data), (_, script) = reader.scripts
+    assert kind["type"] == "application/json"
+    assert not set(data) & set("<>&\u2028\u2029")
+    assert any(payloads[0] in str(row) for row in json.loads(data)["events"])
+    assert script == expected.scripts[1][1]
+    assert "default-src 'none'" in reader.policy
+    assert "script-src 'sha256-" in reader.policy
+
+
+_PIECES = (
+    "{} {0} {0!r} {a.b} {a:>999999999} {a[0]} {{ }} {{x}} %s %(a)s %n %99999999d $x ${x} $$"
+    " {ROLE_NAME} {experiences} {plan} {request} {task} {date} \\1 \\g<0> {%x%} #{x} `x` text"
+).split()
+TEMPLATES = st.lists(st.sampled_from([*_PIECES, " "]), min_size=1, max_size=8).map("".join)
+
+
+def test_text_in_a_conversation_comes_out_as_it_went_in(tmp_path: Path) -> None:
+    chance = random.Random(9)
+    said = [f"say {''.join(chance.choices(_PIECES, k=6))} end" for _ in range(30)]
+    script = Script([planner_reply("User", text, plan=text, plan_reasoning=text) for text in said])
+    sizes = []
+    config = {"planner.prompt_compression": False}
+    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+        session = app.get_session()
+        for text in said:
+            round_ = session.send_message(text)
+            assert round_.state == "finished"
+            assert round_.post_list[-1].message == text
+            assert text in script.last()
+            sizes.append(sum(len(str(message)) for message in script.prompts[-1]))
+    grown = [after - before for before, after in pairwise(sizes)]
+    assert max(grown) < 10 * max(map(len, said)) + 3_000
+
+
+@given(TEMPLATES, TEMPLATES)
+@settings(max_examples=100, deadline=None)
+def test_templates_of_ours_take_text_as_it_is(name: str, text: str) -> None:
+    filled = fill("a {ONE} b {TWO} c {THREE}", ONE=name, TWO=text)
+    assert filled == f"a {name} b {text} c {{THREE}}"
+    shown = ExperienceGenerator.format_experience_in_prompt(
+        "x {experiences} y", [(Experience(text, "1"), 1.0)]
+    )
+    assert text.strip() in shown
+    content = {"name": "p", "description": text, "parameters": [], "returns": [], "examples": name}
+    entry = PluginEntry.from_yaml_content(content)
+    assert text.strip() in entry.format_prompt()
+    assert " ".join(text.split()) in entry.plugin_description()

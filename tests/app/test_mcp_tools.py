@@ -1,0 +1,342 @@
+"""Tools of MCP servers in a conversation: shown to models, called by code, allowed by a person."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from support import Listener, Script, code_reply, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.ces import sandbox
+from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.cli.main import commands
+from taskweaver.console.asking import TerminalConfirmation
+from taskweaver.console.surface import PlainSurface
+from taskweaver.mcp import servers as mcp_servers
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.round import Round
+from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
+from taskweaver.module.events import PostEventType, RoundEventType
+
+pytest.importorskip("mcp")
+EXAMPLE = str(Path(__file__).parents[1] / "mcp_" / "example_server.py")
+ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
+
+
+def server(*how: str, **fields: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [EXAMPLE, *how], "confirm": "never", **fields}
+
+
+def has_bwrap() -> bool:
+    try:
+        sandbox.require("bwrap")
+    except SandboxUnavailable:
+        return False
+    return True
+
+
+class Person:
+    """Answers questions, and keeps them."""
+
+    def __init__(self, *answers: Confirmation | None) -> None:
+        self.answers = list(answers)
+        self.requests: list[ConfirmationRequest] = []
+
+    def request_confirmation(
+        self, request: ConfirmationRequest, timeout_s: float
+    ) -> Confirmation | None:
+        assert timeout_s > 0
+        self.requests.append(request)
+        return self.answers.pop(0)
+
+
+def ask(
+    folder: Path, servers: dict[str, Any], *cells: str, handler: Any = None, **config: Any
+) -> tuple[list[Round], Script, Listener]:
+    """Have each cell written in a round of its own."""
+    script, listener = Script([code_reply(cell) for cell in cells]), Listener()
+    values = ALONE | {"mcp.servers": servers, "code_interpreter.max_retry_count": 0} | config
+    with TaskWeaverApp(make_project(folder / "p"), model=script, config=values) as app:
+        session = app.get_session()
+        session.event_emitter.confirmation_handler = handler
+        rounds = [session.send_message("go", listener) for _ in cells]
+    return rounds, script, listener
+
+
+def said(round_: Round) -> str:
+    return round_.post_list[-1].message
+
+
+def test_the_models_see_the_tools_and_code_calls_them(tmp_path: Path) -> None:
+    script = Script(
+        [
+            planner_reply("CodeInterpreter", "add"),
+            code_reply("total = ex_add(2, b=3)\ntotal"),
+            planner_reply("User", "it is 5"),
+        ]
+    )
+    config = {"mcp.servers": {"ex": server(tools=["add"])}}
+    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+        round_ = app.get_session().send_message("add")
+    assert round_.state == "finished"
+    assert "- Its code can also call these tools:\n  - ex_add: Add two numbers." in str(
+        script.prompts[0][0]["content"]
+    )
+    asked = "\n".join(str(message["content"]) for message in script.prompts[1])
+    assert "# Add two numbers.\ndef ex_add(\n    a: int," in asked
+    assert "5" in script.last(2)
+
+
+@pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
+def test_in_the_sandbox_and_in_a_branch(tmp_path: Path) -> None:
+    cells = ["x = ex_add(1)", "ex_add(x)", "ex_add(x, 10)"]
+    script = Script([code_reply(cell) for cell in cells])
+    servers = {"ex": server(tools=["add"])}
+    config = ALONE | {"mcp.servers": servers, "execution.sandbox": "bwrap"}
+    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+        session = app.get_session()
+        assert session.send_message("go").state == "finished"
+        session.checkout(session.fork("other"))
+        assert session.why_rebuilt == ""
+        assert "3" in said(session.send_message("go"))
+        session.checkout("main")
+        assert "12" in said(session.send_message("go"))
+
+
+def test_a_picture_becomes_a_file_of_the_cell(tmp_path: Path) -> None:
+    (round_,), _, _ = ask(tmp_path, {"ex": server()}, "path = ex_picture()\npath")
+    (paths,) = round_.post_list[-1].get_attachment(AttachmentType.artifact_paths)
+    (file,) = tmp_path.rglob(Path(paths.content[0]).name)
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_errors_are_told_to_the_model(tmp_path: Path) -> None:
+    cells = [
+        "ex_fail(text='the reason')",
+        "ex_add(b=1)",
+        "ex_long(size=10_000_000)",
+        "ex_nothing()",
+    ]
+    rounds, _, _ = ask(tmp_path, {"ex": server()}, *cells)
+    reasons = [
+        "HostCallFailed: ex_fail: Error executing tool fail: the reason",
+        "HostCallFailed: ex_add: 'a' is a required property",
+        "HostCallFailed: ex_long: the result has 9.5 MiB, and at most 8 MiB",
+        "NameError",
+    ]
+    for round_, reason in zip(rounds, reasons, strict=True):
+        assert reason in said(round_)
+
+
+def test_broken_servers_are_named_in_a_line_each_and_the_chat_goes_on(tmp_path: Path) -> None:
+    servers = {
+        "gone": {"command": "no-such-program"},
+        "dying": server("dies"),
+        "ex": server(tools=["add"]),
+    }
+    rounds, _, listener = ask(tmp_path, servers, "ex_add(1)", "ex_add(2)")
+    assert [round_.state for round_ in rounds] == ["finished", "finished"]
+    assert listener.messages(RoundEventType.round_warning) == [
+        "MCP server 'gone': 'no-such-program' is not there.",
+        "MCP server 'dying': it does not start: cannot open the database",
+    ]
+
+
+def test_a_plugin_goes_before_a_tool_of_its_name(tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "ex_add.yaml").write_text(
+        "name: ex_add\ndescription: Mine.\nparameters: []\nreturns: []\n"
+    )
+    (plugins / "ex_add.py").write_text(
+        "from taskweaver.plugin import register_plugin\n"
+        "@register_plugin\ndef ex_add():\n    return 'mine'\n"
+    )
+    config = {"plugin.base_path": str(plugins)}
+    rounds, _, listener = ask(tmp_path, {"ex": server(tools=["add"])}, "ex_add()", **config)
+    assert "mine" in said(rounds[0])
+    assert listener.messages(RoundEventType.round_warning) == [
+        "MCP server 'ex': the tool 'add' is left out: a plugin is ex_add."
+    ]
+
+
+def test_a_person_allows_each_call_or_all_of_a_tool(tmp_path: Path) -> None:
+    person = Person(Confirmation.yes, Confirmation.no, Confirmation.always, Confirmation.no)
+    create = "ex_create_file(path='made')"
+    cells = (create, f"{create}\n", create, create, "ex_greet('Ada')", "ex_add(1)")
+    servers = {"ex": server(confirm=["create-file", "greet"], cwd=str(tmp_path))}
+    rounds, _, listener = ask(tmp_path, servers, *cells, handler=person)
+    asked = [kind for request in person.requests for kind in request.kinds]
+    assert asked == [*["tool ex_create_file"] * 3, "tool ex_greet"]
+    assert person.requests[0].content == "ex_create_file(path='made')"
+    assert person.requests[0].post_id == rounds[0].post_list[-1].id
+    refused = "the user did not allow this call. Do not repeat it."
+    assert [n for n, round_ in enumerate(rounds) if refused in said(round_)] == [1, 4]
+    assert listener.messages(PostEventType.post_confirmation_response) == [
+        "yes", "no", "always", "no",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("handler", [None, Person(None)])
+def test_where_nobody_answers_nothing_is_called(tmp_path: Path, handler: Any) -> None:
+    servers = {"ex": server(confirm="always", cwd=str(tmp_path))}
+    (round_,), _, _ = ask(tmp_path, servers, "ex_create_file(path='made')", handler=handler)
+    assert "did not allow this call" in said(round_)
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_default_is_to_ask(tmp_path: Path) -> None:
+    fields = server(cwd=str(tmp_path))
+    del fields["confirm"]
+    (round_,), _, _ = ask(tmp_path, {"ex": fields}, "ex_create_file(path='made')")
+    assert "did not allow this call" in said(round_)
+
+
+def test_doctor_lists_servers_and_tools(tmp_path: Path) -> None:
+    servers = {"ex": server(tools=["add", "greet"]), "gone": {"command": "no-such-program"}}
+    project = make_project(tmp_path / "p", {"mcp.servers": servers, "llm.api_type": "offline"})
+    result = CliRunner().invoke(commands, ["-p", str(project), "doctor"])
+    assert "ok    mcp       ex: ex_add, ex_greet" in result.output
+    assert "warn  mcp       MCP server 'gone': 'no-such-program' is not there." in result.output
+
+
+def test_without_the_package_the_chat_goes_on_and_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_servers, "find_spec", lambda _name: None)
+    rounds, _, listener = ask(tmp_path, {"ex": server()}, "1 + 1")
+    assert "2" in said(rounds[0])
+    assert listener.messages(RoundEventType.round_warning) == [
+        "MCP server 'ex': it needs the package mcp: python -m pip install 'taskweaver[mcp]'"
+    ]
+
+
+def test_a_wrong_configuration_is_told_at_start(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "p", {"mcp.servers": {"ex": {"comand": "x"}}})
+    result = CliRunner().invoke(commands, ["-p", str(project), "-m", "hi"])
+    assert result.exit_code == 2
+    assert "mcp.servers.ex: needs either `command` or `url`." in result.output
+
+
+def test_a_resumed_session_does_not_change_anything_twice(tmp_path: Path) -> None:
+    script = Script([code_reply("a = ex_greet('Ada')"), code_reply("b = ex_add(1)")])
+    config = ALONE | {"mcp.servers": {"ex": server()}}
+    project = make_project(tmp_path / "p")
+    with TaskWeaverApp(project, model=script, config=config) as app:
+        session = app.get_session()
+        rounds = [session.send_message("go") for _ in range(2)]
+        assert [round_.state for round_ in rounds] == ["finished", "finished"]
+    with TaskWeaverApp(project, model=Script([]), config=config) as app:
+        session = app.resume_session()
+        (problem,) = session.rebuild()
+        assert "b = ex_add(1)" in problem
+        assert "the user did not allow this call" in problem
+        assert "kind greetings" in said(session.run_code("a"))
+
+
+HOSTILE = """
+import os, socket
+host, said = ex_add.ctx._session.host, []
+def attempt(name, arguments):
+    try: ex_add.ctx.call_host(name, arguments)
+    except Exception as error: said.append(str(error))
+attempt("nothing", {})
+attempt("ex_greet", {"name": "Ada"})
+attempt("ex_add", {"a": "__import__('os')"})
+attempt("add", {"a": 1})
+for act in (os.unlink, os.rmdir, lambda path: os.rename(path, path + "2")):
+    try: act(host); said.append("done")
+    except OSError as error: said.append(error.strerror)
+said
+"""
+
+
+@pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
+def test_code_gets_at_nothing_but_what_is_offered(tmp_path: Path) -> None:
+    servers = {"ex": server(tools=["add"])}
+    config = {"execution.sandbox": "bwrap"}
+    rounds, _, _ = ask(tmp_path, servers, HOSTILE, "ex_add(1)", **config)
+    told = said(rounds[0])
+    assert "nothing: there is no such tool." in told
+    assert "ex_greet: there is no such tool." in told
+    assert "is not of type" in told
+    assert "add: there is no such tool." in told
+    assert told.count("Read-only file system") >= 2
+    assert "'done'" not in told
+    assert rounds[1].state == "finished"
+    assert [t.name for t in threading.enumerate() if t.name in {"mcp-servers", "host-calls"}] == []
+
+
+def test_the_console_lists_tools_and_shows_what_a_call_would_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"mcp.servers": {"ex": server(tools=["add"])}, "llm.api_type": "offline"}
+    project = make_project(tmp_path / "p", config)
+    result = CliRunner().invoke(commands, ["-p", str(project), "-m", "/plugins"])
+    assert "ex_add" in result.output
+    assert "Add two numbers." in result.output
+    screen = io.StringIO()
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    request = ConfirmationRequest(frozenset({"tool ex_add"}), "ex_add(a=1)")
+    asking = TerminalConfirmation(PlainSurface(screen))
+    assert asking.request_confirmation(request, 5) is Confirmation.yes
+    assert "ex_add(a=1)" in screen.getvalue()
+    assert "Run this (tool ex_add)?" in screen.getvalue()
+
+
+CREATE = "ex_create_file(path='made')"
+
+
+def test_roles_that_share_a_kernel_each_ask_for_their_own_calls(tmp_path: Path) -> None:
+    replies = [
+        planner_reply("CodeInterpreter", "one"),
+        code_reply(CREATE),
+        planner_reply("PluginOrchestrator", "two"),
+        code_reply(CREATE),
+        planner_reply("User", "done"),
+    ]
+    person = Person(Confirmation.yes, Confirmation.yes)
+    config = {
+        "session.roles": [
+            "planner", "code_interpreter", "code_interpreter_plugin_only",
+            "code_interpreter_cli_only",
+        ],
+        "mcp.servers": {"ex": server(confirm="always", cwd=str(tmp_path))},
+    }  # fmt: skip
+    script = Script(replies)
+    with TaskWeaverApp(make_project(tmp_path / "p"), model=script, config=config) as app:
+        session = app.get_session()
+        session.event_emitter.confirmation_handler = person
+        round_ = session.send_message("go")
+    assert round_.state == "finished"
+    asking = [post.id for post in round_.post_list if "Interpreter" in post.send_from]
+    asking += [post.id for post in round_.post_list if "Orchestrator" in post.send_from]
+    assert [request.post_id for request in person.requests] == asking
+    planner = str(script.prompts[0][0]["content"])
+    assert planner.count("Its code can also call these tools") == 2  # a shell calls none
+
+
+def test_where_plugins_are_marked_calls_of_tools_are_none_of_them(tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "kept.yaml").write_text(
+        "name: kept\ndescription: d\nparameters: []\nreturns: []\nplugin_only: true\n"
+    )
+    (plugins / "kept.py").write_text(
+        "from taskweaver.plugin import register_plugin\n@register_plugin\ndef kept():\n    pass\n"
+    )
+    config = {
+        "plugin.base_path": str(plugins),
+        "session.roles": ["code_interpreter_plugin_only"],
+        "code_interpreter_plugin_only.max_retry_count": 0,
+    }
+    rounds, script, _ = ask(tmp_path, {"ex": server(cwd=str(tmp_path))}, CREATE, **config)
+    assert "the plugins are: kept" in said(rounds[0])
+    assert "ex_create_file" not in str(script.prompts)
+    assert not (tmp_path / "made").exists()

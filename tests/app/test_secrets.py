@@ -1,0 +1,236 @@
+"""A key that is configured is found nowhere afterwards: no file, no screen, no error text.
+
+The endpoint says the key back in its errors and headers and the model in its answer, and code
+prints what it finds in the environment of the process that started it. What remains is what the
+session hands to its own listener: text of the conversation as it is, in memory only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fake_endpoint import Call, FakeEndpoint, good, serving
+from support import Listener, code_reply, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+from taskweaver.module.events import RoundEventType
+
+CANARIES = {
+    "prefixed": "sk-proj-CANARYq7Xw2LpR9vTn4KzY8mBd3",
+    "hexadecimal": "c0ffee15900dc0ffee15900dc0ffee15900dca7a",
+    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJlLW9mLWNhbmFyeQ",
+}
+OTHER = "0therCanaryOfAnotherService77"
+STEAL = """
+import os
+pid = os.getppid()
+while pid > 1:
+    try:
+        found = open(f"/proc/{pid}/environ").read().replace(chr(0), chr(10))
+    except OSError:
+        break
+    if "CANARY" in found.upper():
+        print(found)
+    pid = int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+seen = KEYS
+print(seen, dict(os.environ))
+print(seen, file=__import__("sys").stderr)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A project with an endpoint that knows the key."""
+
+    project: Path
+    endpoint: FakeEndpoint
+    key: str
+
+    def run(self, *arguments: str, text: str | None = None, status: int | None = 0) -> str:
+        """Run the command; return what it wrote, on both streams."""
+        names = {"OPENAI_API_KEY": self.key, "SOME_SERVICE_TOKEN": OTHER}
+        done = subprocess.run(
+            [sys.executable, "-m", "taskweaver", *arguments],
+            env=os.environ | names | {"HOME": str(self.project.parent)},
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=self.project.parent,
+        )
+        assert status is None or done.returncode == status, done.stdout + done.stderr
+        self.check(done.stdout)
+        self.check(done.stderr)
+        return done.stdout + done.stderr
+
+    def check(self, text: str) -> None:
+        for secret in (self.key, OTHER):
+            at = text.find(secret)
+            assert at < 0, text[max(at - 200, 0) : at + 100]
+
+    def check_files(self) -> None:
+        """Search every byte of every file but the one the key was written to."""
+        paths = [path for path in self.project.parent.rglob("*") if path.is_file()]
+        assert any(path.name == "memory.sqlite" for path in paths)
+        for path in paths:
+            if path.name != "taskweaver_config.json":
+                data = path.read_bytes()
+                for secret in (self.key, OTHER):
+                    assert secret.encode() not in data, path
+
+
+def echoing(key: str) -> dict[str, list[str]]:
+    """Return the replies to each role, in order; the key is in all of them."""
+    code = STEAL.replace("KEYS", repr(f"{key} {OTHER}"))
+    plan = planner_reply("CodeInterpreter", f"find {key}", plan=f"1. use {key}")
+    return {
+        "planner": [plan, plan, planner_reply("User", f"the key is {key}, the other {OTHER}")],
+        "code": [
+            code_reply(code, thought=f"the key is {key}"),
+            code_reply(f"raise RuntimeError({key!r})"),
+            code_reply(f"I could not use {key}", "text"),
+        ],
+    }
+
+
+@pytest.fixture(params=CANARIES)
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
+    key = CANARIES[request.param]
+    replies = echoing(key)
+
+    def play(call: Call) -> None:
+        if "refuse me" in call.body["messages"][-1]["content"]:
+            headers = {"x_request_id": key, "location": f"http://127.0.0.1/{key}"}
+            words = f"Incorrect API key provided: {key}. Authorization: Bearer {key}"
+            call.answer(401, {"error": {"message": words, "code": key}}, **headers)
+            return
+        system = call.body["messages"][0]["content"]
+        waiting = replies["code" if "ProgramApe" in system else "planner"]
+        call.stream(good(waiting.pop(0) if len(waiting) > 1 else waiting[0]))
+
+    with serving(play) as endpoint:
+        config = {
+            "llm.api_type": "openai",
+            "llm.api_base": endpoint.url,
+            "llm.api_key": key,
+            "llm.model": "m",
+            "logging.level": "DEBUG",
+            "llm.max_retries": 0,
+            "code_interpreter.max_retry_count": 1,
+            "session.data_dir": "${AppBaseDir}/data",
+        }
+        yield Place(make_project(tmp_path / "home" / "project", config), endpoint, key)
+
+
+SCRIPT = """refuse me
+/save
+find out
+/info
+/plugins
+/save
+/export all.ipynb
+/export all.py
+/export all.md
+"""
+
+
+def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
+    project = str(place.project)
+    shown = place.run("-p", project, "--debug", text=SCRIPT, status=1)
+    assert "the key is ***" in shown
+    assert "RuntimeError: ***" in shown
+    assert place.endpoint.calls[0].headers["authorization"] == f"Bearer {place.key}"
+    (experience,) = (place.project / "experience").glob("raw_exp_*.yaml")
+    assert "the key is ***" in experience.read_text()
+    place.check_files()
+    facts = place.run("-p", project, "--json", "--resume", text="find out once more", status=None)
+    assert '"answer": "the key is ***' in facts
+    place.run("-p", project, "replay", str(experience), "--json", status=None)
+    place.run("-p", project, "doctor", status=None)
+    place.run("-p", project, "sessions", "--json")
+    place.check_files()
+
+
+@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
+def test_the_memory_of_a_chat_is_shown_without_the_key(place: Place) -> None:
+    place.run("-p", str(place.project), text="find out", status=None)
+    (file,) = place.project.rglob("memory.sqlite")
+    exported, page = place.project / "memory.jsonl", place.project / "memory.html"
+    for command in (
+        ["show", str(file)],
+        ["show", str(file), "--prompt"],
+        ["search", str(file), "key"],
+        ["history", str(file)],
+        ["export", str(file), str(exported)],
+        ["page", str(file), "-o", str(page)],
+    ):
+        place.run("memory", *command)
+    assert exported.exists()
+    assert page.exists()
+    place.check_files()
+
+
+@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
+def test_a_configuration_with_a_mistake_does_not_tell_the_key(place: Place) -> None:
+    file = place.project / "taskweaver_config.json"
+    keys = json.loads(file.read_text())
+    for name, value in {
+        "llm.max_retries": place.key,
+        "llm.api_base": f"http://user:{place.key}@127.0.0.1:99999999/v1",
+        "llm.api_key": [place.key, {"a": place.key}],
+        "ext_llms.llm_configs": place.key,
+    }.items():
+        file.write_text(json.dumps(keys | {name: value}))
+        place.run("-p", str(place.project), "--debug", "-m", "refuse me", status=None)
+        place.run("-p", str(place.project), "doctor", "--json", status=None)
+    file.write_text(json.dumps(keys)[:-1] + f', "x" {place.key}}}')
+    assert "error" in place.run("-p", str(place.project), "--debug", "-m", "hi", status=2)
+
+
+def test_the_library_leaves_the_key_nowhere(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SOME_SERVICE_TOKEN", OTHER)
+    listener = Listener()
+    with TaskWeaverApp(place.project) as app, app.get_session() as session:
+        assert session.send_message("refuse me", listener).state == "failed"
+        assert session.send_message("find out").state == "finished"
+        session.memory.save_experience(place.project / "experience", thin_mode=False)
+        place.check("\n".join([app.announcement, *app.warnings, repr(app.config)]))
+        place.check("\n".join(listener.messages(RoundEventType.round_error)))
+        place.check_files()  # the database is still open, and has its log beside it
+    place.check_files()
+    out, err = capfd.readouterr()
+    place.check(out + err)
+
+
+@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
+def test_a_recording_holds_no_key(place: Place) -> None:
+    config = {"llm.api_type": "recorded", "llm.recorded.api_type": "openai"}
+    with TaskWeaverApp(place.project, config=config) as app, app.get_session() as session:
+        assert session.send_message("find out").state == "finished"
+    assert "the key is ***" in (place.project / "cache" / "recorded.yaml").read_text()
+    place.check_files()
+
+
+@pytest.mark.parametrize(
+    "data", [{"password": 12345678}, {"token": 1234.5}, {"a": {"api_key": "hush-hush"}}]
+)
+def test_what_is_under_the_name_of_a_secret_is_masked_as_data(
+    tmp_path: Path, data: dict[str, object]
+) -> None:
+    with MemoryManager(
+        tmp_path / "memory.sqlite", MemoryConfig(memory_log_enabled=False)
+    ) as memory:
+        memory.create_branch(None, branch_id="main")
+        memory.mem_archival_write("a note", meta=data, branch_id="main")
+    assert b"hush-hush" not in (tmp_path / "memory.sqlite").read_bytes()

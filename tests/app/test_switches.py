@@ -1,0 +1,141 @@
+"""Each key that holds something back, set through an application: what it forbids fails.
+
+Those of the sandbox's tier, of hosts, of verification by blocked names, of confirmations and of
+tokens have tests of their own; `ELSEWHERE` says where, so that no key is without one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import Script, code_reply, make_project
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.ces import sandbox
+from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.config.known_keys import BY_NAME
+from taskweaver.memory.attachment import AttachmentType
+
+BOXED = {"execution.sandbox": "bwrap"}
+VERIFIED = {"code_interpreter.code_verification_on": True}
+WRITE = "open('/tmp/x', 'wb').write(b'0' * (3 << 20))"
+CASES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "execution.cell_timeout_s": (
+        {"execution.cell_timeout_s": 0.5}, "while True: pass", "cell_timeout_s",
+    ),
+    "execution.memory_limit_mb": (
+        {"execution.memory_limit_mb": 1024}, "x = bytearray(2 << 30)", "MemoryError",
+    ),
+    "execution.process_limit": (
+        BOXED | {"execution.process_limit": 40},
+        "import subprocess\nx = [subprocess.Popen(['sleep', '9']) for _ in range(80)]",
+        "unavailable",
+    ),
+    "execution.file_limit_mb": (BOXED | {"execution.file_limit_mb": 1}, WRITE, "File too large"),
+    "execution.network": (
+        BOXED, "import socket; socket.create_connection(('1.1.1.1', 53), 2)", "nreachable",
+    ),
+    "execution.read_only_paths": (BOXED, "open('OUTSIDE/a.txt').read()", "No such file"),
+    "execution.writable_paths": (
+        BOXED | {"execution.read_only_paths": ["OUTSIDE"]},
+        "open('OUTSIDE/a.txt', 'w')", "Read-only",
+    ),
+    "code_interpreter.allowed_modules": (
+        VERIFIED | {"code_interpreter.allowed_modules": ["math"]}, "import json", "json",
+    ),
+    "code_interpreter.blocked_modules": (
+        VERIFIED | {"code_interpreter.blocked_modules": ["json"]}, "import json", "json",
+    ),
+    "code_interpreter.allowed_functions": (
+        VERIFIED | {"code_interpreter.allowed_functions": ["len"]}, "print(1)", "print",
+    ),
+    "code_interpreter.blocked_functions": (
+        VERIFIED | {"code_interpreter.blocked_functions": ["print"]}, "print(1)", "print",
+    ),
+}  # fmt: skip
+ELSEWHERE = {
+    "execution.sandbox": "ces/test_sandbox.py",
+    "execution.allowed_hosts": "ces/test_egress.py",
+    "execution.cpu_limit_s": "ces/test_sandbox.py",
+    "execution.output_limit_kb": "app/test_switches.py",
+    "execution.artifact_limit_mb": "app/test_switches.py",
+    "execution.start_timeout_s": "ces/test_kernel_ends.py",
+    "code_interpreter.code_verification_on": "app/test_policy.py",
+    "code_interpreter.require_confirmation": "app/test_policy.py",
+    "code_interpreter.confirmation_timeout_s": "app/test_policy.py",
+    "limits.round_tokens": "app/test_policy.py",
+    "limits.session_tokens": "app/test_policy.py",
+    "limits.session_cost": "app/test_policy.py",
+    "limits.session_rounds": "app/test_policy.py",
+}
+NO_SWITCHES = {
+    "execution.zygote",
+    "code_interpreter.auto_plugin_selection_topk",
+    "code_interpreter.enable_auto_plugin_selection",
+    "code_interpreter.max_retry_count",
+    "code_interpreter.code_prefix",
+}
+
+
+def run(folder: Path, config: dict[str, Any], code: str) -> str:
+    """Have a cell run in an application; return all that was said of it."""
+    project = make_project(folder / "project")
+    script = Script([code_reply(code)] * 2)
+    usual = {"session.roles": ["code_interpreter"], "code_interpreter.max_retry_count": 0}
+    with TaskWeaverApp(project, model=script, config=usual | config) as app:
+        posts = app.get_session().send_message("go").post_list
+    said = [item for post in posts for item in post.attachment_list]
+    kinds = {AttachmentType.execution_result, AttachmentType.code_error}
+    more = {AttachmentType.verification, AttachmentType.artifact_paths}
+    return "\n".join(str(item.content) for item in said if item.type in kinds | more) + str(posts)
+
+
+def test_landlock_keeps_code_from_files_of_elsewhere(tmp_path: Path) -> None:
+    try:
+        sandbox.require("landlock")
+    except SandboxUnavailable:
+        pytest.skip("Landlock does not run here")
+    (tmp_path / "a.txt").write_text("keep")
+    said = run(tmp_path, {"execution.sandbox": "landlock"}, f"open('{tmp_path}/a.txt').read()")
+    assert "Permission denied" in said
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_what_a_key_forbids_fails(tmp_path: Path, key: str) -> None:
+    config, code, reason = CASES[key]
+    if "execution.sandbox" in config and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.txt").write_text("keep")
+    paths = {
+        name: [str(outside)] if value == ["OUTSIDE"] else value for name, value in config.items()
+    }
+    said = run(tmp_path, paths, code.replace("OUTSIDE", str(outside)))
+    assert reason in said
+    assert "The code ran to its end" not in said
+    assert (outside / "a.txt").read_text() == "keep"
+
+
+def test_output_beyond_its_limit_is_left_out(tmp_path: Path) -> None:
+    said = run(tmp_path, {"execution.output_limit_kb": 1}, "print('y' * 3000)")
+    assert "left out" in said
+    assert "y" * 2000 not in said
+
+
+def test_an_artifact_beyond_its_limit_is_not_listed(tmp_path: Path) -> None:
+    code = "open('small.bin', 'wb').write(b'1')\nopen('large.bin', 'wb').write(b'1' * (2 << 20))"
+    said = run(tmp_path, {"execution.artifact_limit_mb": 1}, code)
+    assert "small.bin" in said
+    assert "file: large.bin" not in said
+
+
+def test_every_key_that_holds_something_back_has_a_test() -> None:
+    prefixes = ("execution.", "limits.", "code_interpreter.")
+    names = {name for name in BY_NAME if name.startswith(prefixes)}
+    assert names - {*CASES, *ELSEWHERE} == NO_SWITCHES
+    for place in ELSEWHERE.values():
+        assert (Path(__file__).parents[1] / place).exists()

@@ -1,0 +1,283 @@
+"""Code in a kernel calls functions of the application: in every sandbox, restarted and forked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from kernels import LIMITS, run
+
+from taskweaver.ces import sandbox
+from taskweaver.ces.common import Client
+from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.ces.hostcalls import MOST_BYTES, HostCalls
+from taskweaver.ces.manager import KernelManager, code_execution_service_factory
+from taskweaver.ces.policy import SandboxPolicy, Tier
+from taskweaver.plugin import host_function
+
+SOURCE = Path(host_function.__file__).read_text("utf-8")
+FUNCTIONS: dict[str, list[str]] = {
+    "add": ["a", "b"],
+    "fail": [],
+    "long": ["size"],
+    "hang": [],
+    "private": [],
+    "picture": [],
+}
+
+
+class Functions:
+    """What the application offers here, and what became of it."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
+        self.permitting: list[threading.Thread] = []
+        self.hanging: Future[Any] = Future()
+        self.is_hanging = threading.Event()
+
+    def permit(self, name: str, arguments: Mapping[str, Any]) -> str:
+        assert isinstance(arguments, dict)
+        self.permitting.append(threading.current_thread())
+        if name == "interrupted":
+            raise KeyboardInterrupt
+        return "not for you." if name == "private" else ""
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Future[Any]:
+        self.calls.append((name, arguments))
+        done: Future[Any] = Future()
+        if name == "add":
+            done.set_result([{"value": arguments["a"] + arguments["b"]}])
+        elif name == "long":
+            done.set_result([{"value": "x" * arguments["size"]}])
+        elif name == "picture":
+            done.set_result([{"file": "dot.png", "type": "image", "data": "YWJj"}])
+        elif name == "hang":
+            self.is_hanging.set()
+            return self.hanging
+        else:
+            done.set_exception(ValueError(f"no good: {name}"))
+        return done
+
+
+def offer(client: Client, functions: Functions) -> None:
+    client.offer(functions)
+    for name, parameters in FUNCTIONS.items():
+        config = {"parameters": parameters, "needed": parameters, "about": f"about {name}"}
+        client.load_plugin(name, SOURCE, config)
+
+
+def is_cancelled(call: Future[Any]) -> bool:
+    wait([call], timeout=20)
+    return call.cancelled()
+
+
+def policies() -> list[str]:
+    names = ["none"]
+    for tier in get_args(Tier):
+        try:
+            sandbox.require(tier)
+        except SandboxUnavailable:
+            continue
+        names.append(tier)
+    return names
+
+
+def manager_in(folder: Path, tier: str, **limits: Any) -> KernelManager:
+    # With Landlock, a package that is found by PYTHONPATH needs its folder to be listed.
+    readable = (Path(__file__).parents[2],)
+    policy = None if tier == "none" else SandboxPolicy(tier=tier, read_only=readable)  # type: ignore[arg-type]
+    made = code_execution_service_factory(folder, limits=replace(LIMITS, **limits), sandbox=policy)
+    assert isinstance(made, KernelManager)
+    return made
+
+
+@pytest.fixture(params=policies())
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KernelManager]:
+    manager = manager_in(tmp_path, request.param)
+    yield manager
+    manager.clean_up()
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[KernelManager]:
+    made = manager_in(tmp_path, "none")
+    yield made
+    made.clean_up()
+
+
+def test_calls_work_in_every_sandbox_after_a_restart_and_in_a_fork(anywhere: KernelManager) -> None:
+    client, functions = anywhere.get_session_client("s-main", session_dir=None), Functions()
+    offer(client, functions)
+    assert run(client, "np.int64(2); add(np.int64(2), b=3)").output == 5
+    assert functions.permitting == [threading.current_thread()]
+    assert not run(client, "import os; os.kill(os.getpid(), 9)").is_success
+    assert run(client, "x = 20; add(x, 1)").output == 21
+    snapshot = client.snapshot()
+    other = Functions()
+    fork = anywhere.fork_session_client(snapshot, "s-other", session_dir=client.folder)
+    snapshot.close()
+    offer(fork, other)
+    assert run(fork, "add(x, 2)").output == 22
+    assert run(client, "add(x, 3)").output == 23
+    assert len(other.calls) == 1
+    assert dict(run(client, "1").variables) == {"x": "20"}
+    assert run(client, "add.__doc__").output == "about add"
+
+
+def test_what_goes_wrong_is_an_exception_that_says_it(manager: KernelManager) -> None:
+    client, functions = manager.get_session_client("s"), Functions()
+    offer(client, functions)
+    for code, reason in {
+        "fail()": "fail: ValueError: no good: fail",
+        "private()": "private: not for you.",
+        "add(1, 2, 3)": "add() takes 2 arguments, not 3",
+        "add(1, a=3)": "add() got a twice",
+        "add(pd.DataFrame, 1)": "the arguments cannot be sent as JSON: type has no form in JSON",
+        f"long({MOST_BYTES})": "the result has 8.0 MiB, and at most 8 MiB can be handed over",
+        f"add('x' * {MOST_BYTES + 9}, '')": "the arguments have more than 8 MiB; send less.",
+    }.items():
+        result = run(client, code)
+        assert not result.is_success, code
+        assert reason in (result.error or ""), result.error
+    assert run(client, f"len(long({MOST_BYTES - 200}))").output == MOST_BYTES - 200
+
+
+def test_a_file_is_written_and_listed(manager: KernelManager) -> None:
+    client = manager.get_session_client("s")
+    offer(client, Functions())
+    result = run(client, "open(picture()).read()")
+    assert result.output == "abc"
+    assert [(item.type, item.original_name) for item in result.artifact] == [("image", "dot.png")]
+
+
+@pytest.mark.parametrize("tier", policies())
+def test_a_call_ends_with_its_cell(tmp_path: Path, tier: str) -> None:
+    manager, functions = manager_in(tmp_path, tier, cell_timeout_s=1.0), Functions()
+    try:
+        client = manager.get_session_client("s")
+        offer(client, functions)
+        result = run(client, "y = 1; hang()")
+        assert (result.status, result.is_state_lost) == ("timeout", False)
+        assert is_cancelled(functions.hanging)
+        assert run(client, "add(y, 1)").output == 2
+    finally:
+        manager.clean_up()
+
+
+def test_an_interrupt_ends_a_call(manager: KernelManager) -> None:
+    client, functions = manager.get_session_client("s"), Functions()
+    offer(client, functions)
+
+    def interrupt() -> None:
+        assert functions.is_hanging.wait(20)
+        client.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    result = run(client, "hang()")
+    thread.join()
+    assert result.status == "interrupted"
+    assert is_cancelled(functions.hanging)
+    assert run(client, "add(1, 1)").output == 2
+
+
+def test_an_interrupt_at_the_question_ends_the_cell(manager: KernelManager) -> None:
+    client, functions = manager.get_session_client("s"), Functions()
+    offer(client, functions)
+    config = {"parameters": [], "needed": [], "about": ""}
+    client.load_plugin("interrupted", SOURCE, config)
+    with pytest.raises(KeyboardInterrupt):
+        run(client, "z = 1\ntry: interrupted()\nexcept Exception as e: z = str(e)\nadd(1, 1)")
+    assert run(client, "z").output in {1, "interrupted: it was not allowed."}
+    assert functions.calls == []
+
+
+def test_calls_are_answered_only_while_a_cell_runs(manager: KernelManager) -> None:
+    client, functions = manager.get_session_client("s"), Functions()
+    offer(client, functions)
+    go = client.folder / "cwd" / "go"  # type: ignore[attr-defined]
+    code = """
+import os, threading, time
+def later():
+    while not os.path.exists("go"): time.sleep(0.01)
+    try: text = str(add(1, 1))
+    except Exception as error: text = str(error)
+    open("said.part", "w").write(text); os.rename("said.part", "said")
+threading.Thread(target=later).start()
+"""
+    run(client, code)
+    go.touch()
+    said = go.with_name("said")
+    while not said.exists():
+        threading.Event().wait(0.02)
+    assert said.read_text() == "add: it can be called only while a cell runs."
+
+
+HOSTILE = [
+    b"garbage\n",
+    b"[1, 2]\n",
+    b"\n",
+    b'{"name": 3, "arguments": {}}\n',
+    b'{"name": "add"}\n',
+    b'{"name": "add", "arguments": [1]}\n',
+    b"[" * 100_000 + b"\n",
+    b"\xff\xfe\n",
+    b"x" * (MOST_BYTES + 100) + b"\n",
+]
+
+
+def test_hostile_requests_are_refused_and_harm_nobody(tmp_path: Path) -> None:
+    functions = Functions()
+    calls = HostCalls(tmp_path, functions)
+    try:
+        with calls.answered():
+            for request in HOSTILE:
+                reply = json.loads(asked(calls.path, request))
+                assert set(reply) == {"error"}, request[:40]
+            assert functions.calls == []
+    finally:
+        calls.close()
+        calls.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def asked(path: Path, request: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(path))
+        with contextlib.suppress(BrokenPipeError):
+            connection.sendall(request)
+        reply = b""
+        while piece := connection.recv(1 << 16):
+            reply += piece
+        return reply
+
+
+def test_many_silent_connections_do_not_keep_others_out_for_ever(tmp_path: Path) -> None:
+    calls = HostCalls(tmp_path, Functions())
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(20)]
+    try:
+        with calls.answered():
+            for connection in silent:
+                connection.connect(str(calls.path))
+            assert b"calls are under way" in asked(calls.path, b"x\n")
+        for connection in silent:
+            connection.close()
+    finally:
+        calls.close()
+
+
+def test_sockets_go_with_the_session(manager: KernelManager) -> None:
+    client = manager.get_session_client("s")
+    offer(client, Functions())
+    folder = client._kernel.place.calls
+    assert folder.stat().st_mode & 0o777 == 0o700
+    client.stop()
+    assert not folder.exists()

@@ -1,0 +1,178 @@
+"""``taskweaver mcp``: the project, asked by the official client over stdio, without a model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from click.testing import CliRunner
+from support import make_project
+
+from taskweaver.cli import serve
+from taskweaver.cli.main import commands
+
+mcp = pytest.importorskip("mcp")
+
+
+def offline_project(folder: Path) -> Path:
+    return make_project(folder / "p", {"llm.api_type": "offline"})
+
+
+def drive(folder: Path, steps: Callable[[Any], Awaitable[None]]) -> None:
+    """Take steps with a client; what the server writes is protocol, or the client would fail."""
+    project = offline_project(folder)
+
+    @asynccontextmanager
+    async def transport() -> Any:
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        command = ["-m", "taskweaver", "-p", str(project), "mcp"]
+        env = {"PYTHONPATH": os.pathsep.join(sys.path), "LLM_AUTO_DETECT": "false"}
+        server = StdioServerParameters(command=sys.executable, args=command, env=env, cwd=folder)
+        with (folder / "errors.log").open("w") as log:
+            async with stdio_client(server, errlog=log) as streams:
+                yield streams
+
+    async def main() -> None:
+        problems: list[object] = []
+
+        async def take(message: object) -> None:
+            if isinstance(message, Exception):
+                problems.append(message)
+
+        async with asyncio.timeout(100), mcp.Client(transport(), message_handler=take) as client:
+            await steps(client)
+        assert problems == []
+
+    asyncio.run(main())
+    left = psutil.Process().children(recursive=True)
+    _, alive = psutil.wait_procs(left, timeout=5)
+    assert not alive
+
+
+async def value(client: Any, tool: str, **arguments: Any) -> Any:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    found = result.structured_content
+    return found["result"] if list(found) == ["result"] else found
+
+
+async def failure(client: Any, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    return str(result.content[0].text)
+
+
+def test_a_whole_conversation(tmp_path: Path) -> None:
+    async def steps(client: Any) -> None:
+        tools = (await client.list_tools()).tools
+        assert sorted(tool.name for tool in tools) == [
+            "ask", "fork", "memory_search", "run_code", "sessions",
+        ]  # fmt: skip
+        statuses: list[str] = []
+
+        async def hear(_progress: float, _total: float | None, message: str | None) -> None:
+            statuses.append(message or "")
+
+        question = {"question": "what is the mean of the Count column in tiny.csv?"}
+        result = await client.call_tool("ask", question, progress_callback=hear)
+        said = result.structured_content
+        assert said, result.content
+        assert said["is_answered"]
+        assert "4" in said["answer"]
+        assert "running code" in statuses
+        session = said["session"]
+        ran = await value(client, "run_code", code="x = 20\nprint('hi')\nx + 1", session=session)
+        assert "21" in ran["answer"]
+        assert "hi" in ran["answer"]
+        assert ran["session"] == session
+        branch = (await value(client, "fork", session=session, name="other"))["branch"]
+        assert branch == "other"
+        there = await value(client, "run_code", code="x += 1; x", session=session, branch=branch)
+        assert "21" in there["answer"]
+        assert there["branch"] == "other"
+        here = await value(client, "run_code", code="x", session=session, branch="main")
+        assert "20" in here["answer"]
+        made = await value(
+            client, "run_code", code="open('made.txt', 'w').write('1')", session=session
+        )
+        (file,) = made["files"]
+        assert Path(file).read_text() == "1"
+        found = await value(client, "memory_search", query="mean", session=session)
+        assert any("mean of the Count" in item["text"] for item in found)
+        assert await value(client, "memory_search", query="zebra") == []
+        (listed,) = await value(client, "sessions")
+        assert listed["session"] == session
+
+    drive(tmp_path, steps)
+
+
+def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
+    async def steps(client: Any) -> None:
+        assert "There is no session 'nope'" in await failure(
+            client, "ask", question="hi", session="nope"
+        )
+        assert "no session" in await failure(client, "ask", question="hi", session="../../etc")
+        assert "says something" in await failure(client, "ask", question=" ")
+        failed = await value(client, "run_code", code="1 / 0")
+        assert not failed["is_answered"]
+        assert "ZeroDivisionError" in failed["answer"]
+        session = failed["session"]
+        assert "no branch 'x'" in await failure(
+            client, "run_code", code="1", session=session, branch="x"
+        )
+        noisy = "import os, sys; os.write(1, b'raw'); sys.__stdout__.write('x'); os.system('ls')"
+        assert (await value(client, "run_code", code=noisy, session=session))["is_answered"]
+
+    drive(tmp_path, steps)
+
+
+def test_a_call_that_is_given_up_ends_its_cell(tmp_path: Path) -> None:
+    async def steps(client: Any) -> None:
+        first = await value(client, "run_code", code="x = 1")
+        code = "open('begun', 'w').close()\nwhile True: pass"
+        arguments = {"code": code, "session": first["session"]}
+        call = asyncio.create_task(client.call_tool("run_code", arguments))
+        while not list(tmp_path.rglob("begun")):
+            await asyncio.sleep(0.05)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        while True:
+            result = await client.call_tool(
+                "run_code", {"code": "x + 1", "session": first["session"]}
+            )
+            if not result.is_error:
+                break
+            assert "still answering" in result.content[0].text
+            await asyncio.sleep(0.1)
+        assert "2" in result.structured_content["answer"]
+
+    drive(tmp_path, steps)
+
+
+def test_it_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:
+    project = offline_project(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "taskweaver", "-p", str(project), "mcp"],
+        input="no message\n", capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert all(line.startswith('{"jsonrpc"') for line in done.stdout.splitlines())
+    assert "taskweaver: model: " in done.stderr
+
+
+def test_without_the_package_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "find_spec", lambda _name: None)
+    result = CliRunner().invoke(commands, ["-p", str(offline_project(tmp_path)), "mcp"])
+    assert result.exit_code == 2
+    assert "python -m pip install 'taskweaver[mcp]'" in result.output

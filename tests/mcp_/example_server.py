@@ -1,0 +1,153 @@
+"""An MCP server for tests: ``python example_server.py [HOW]``, over stdio or HTTP.
+
+HOW is ``stdio``, ``http PORT``, or one of the ways to be a bad server.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Literal
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Image
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+
+server = MCPServer("example")
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@server.tool()
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def greet(name: str, tone: Literal["kind", "rude"] = "kind") -> str:
+    """Greet somebody.
+
+    In a tone.
+    """
+    return f"{tone} greetings, {name}"
+
+
+@server.tool()
+def record(values: list[float], label: str | None = None) -> dict[str, Any]:
+    """Sum up numbers."""
+    return {"label": label, "sum": sum(values)}
+
+
+@server.tool(structured_output=False)
+def json_text() -> str:
+    """Give JSON as a text."""
+    return '{"rows": [1, 2]}'
+
+
+@server.tool()
+def picture() -> Image:
+    """Draw a dot."""
+    return Image(data=DOT, format="png")
+
+
+@server.tool(structured_output=False)
+def both() -> list[Any]:
+    """Draw and tell."""
+    return ["a dot:", Image(data=DOT, format="png")]
+
+
+@server.tool()
+def fail(text: str) -> str:
+    """Fail."""
+    raise ToolError(text)
+
+
+@server.tool()
+def environment() -> dict[str, str]:
+    """Tell the environment."""
+    return dict(os.environ)
+
+
+@server.tool()
+def long(size: int) -> str:
+    """Give a long text."""
+    return "x" * size
+
+
+@server.tool()
+def hang() -> str:
+    """Never answer."""
+    threading.Event().wait(1000)
+    return "late"
+
+
+@server.tool()
+def die() -> str:
+    """End the server."""
+    os._exit(3)
+
+
+@server.tool()
+def spawn() -> list[int]:
+    """Start children that would outlive the server."""
+    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    plain = subprocess.Popen(["sleep", "600"], **quiet)
+    apart = subprocess.Popen(["sleep", "600"], start_new_session=True, **quiet)
+    return [plain.pid, apart.pid, os.getpid()]
+
+
+@server.tool(name="create-file")
+def create_file(path: str) -> str:
+    """Write a file."""
+    Path(path).write_text("made")
+    return path
+
+
+@server.tool(name="say-hello")
+def say_hello() -> str:
+    """Say hello."""
+    return "hello"
+
+
+@server.tool(name="say hello")
+def say_hello_too() -> str:
+    """Have a name that is the same for Python."""
+    return "hello too"
+
+
+@server.tool(name="日本")
+def foreign() -> str:
+    """Have a name that is none for Python."""
+    return "foreign"
+
+
+def main() -> None:
+    """Serve, or be bad."""
+    match sys.argv[1:]:
+        case ["http", port]:
+            server.run("streamable-http", host="127.0.0.1", port=int(port))
+        case ["dies"]:
+            sys.stderr.write("cannot open the database\n")
+            sys.exit(1)
+        case ["silent"]:
+            threading.Event().wait(1000)
+        case ["garbage"]:
+            while True:
+                print("hello, I am no protocol", flush=True)
+                threading.Event().wait(0.05)
+        case ["noisy"]:
+            print("a line that is no message", flush=True)
+            server.run("stdio")
+        case _:
+            server.run("stdio")
+
+
+if __name__ == "__main__":
+    main()

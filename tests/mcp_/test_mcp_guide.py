@@ -1,0 +1,70 @@
+"""The guide to MCP shows what works."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp")
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "mcp.md").read_text("utf-8")
+JSON, CALL, STOCK, CLIENT = re.findall(r"```(?:json|python)\n(.*?)\n```", GUIDE, re.DOTALL)
+
+
+def ran(folder: Path, *arguments: str) -> str:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LLM_")}
+    env = kept | {"PATH": path, "PYTHONPATH": str(ROOT), "LLM_AUTO_DETECT": "false"}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(find_spec("mcp_server_time") is None, reason="mcp-server-time is not installed")
+def test_the_five_minutes_and_the_server_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(tmp_path, "-m", "taskweaver", "init", "timely")
+    file = tmp_path / "timely" / "taskweaver_config.json"
+    servers = json.loads(JSON)
+    own = {"command": "python", "args": ["stock.py"], "confirm": "never"}
+    servers["mcp.servers"]["stock"] = own
+    assert '"stock": {"command": "python", "args": ["stock.py"]}' in GUIDE
+    (tmp_path / "timely" / "stock.py").write_text(STOCK)
+    settings = {"llm.api_type": "offline", "execution.sandbox": "none"}
+    file.write_text(json.dumps(json.loads(file.read_text()) | servers | settings))
+    found = ran(tmp_path, "-m", "taskweaver", "-p", "timely", "doctor")
+    (line,) = re.findall(r"```\n(ok    mcp .*?)\n```", GUIDE)
+    assert line in found
+    assert "ok    mcp       stock: stock_pieces" in found
+    assert "T20:00:00+09:00" in ran(tmp_path, "-c", CALL) or "T19:00:00+09:00" in ran(
+        tmp_path, "-c", CALL
+    )
+    stock = CALL.replace(re.findall(r'code = "(.*?)"\n', CALL)[0], "stock_pieces('chair')")
+    assert "12" in ran(tmp_path, "-c", stock)
+
+
+def test_the_client_of_the_guide_gets_an_answer(tmp_path: Path) -> None:
+    ran(tmp_path, "-m", "taskweaver", "init", "timely")
+    file = tmp_path / "timely" / "taskweaver_config.json"
+    settings = {"llm.api_type": "offline", "execution.sandbox": "none"}
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+    # The client hands on no PYTHONPATH, and the package may be found by that alone.
+    client = CLIENT.replace(
+        'command="python", args=command',
+        f'command="python", args=command, env={{"PYTHONPATH": {str(ROOT)!r}}}',
+    )
+    assert "400" in ran(tmp_path, "-c", client)

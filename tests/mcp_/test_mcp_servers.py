@@ -1,0 +1,262 @@
+"""MCP servers, good and bad, driven over stdio and HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.errors import ConfigError
+from taskweaver.errors import TaskWeaverError
+from taskweaver.mcp.config import MCPConfig
+from taskweaver.mcp.servers import MCPServers
+
+pytest.importorskip("mcp")
+SERVER = str(Path(__file__).with_name("example_server.py"))
+
+
+def stdio(*how: str, **fields: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [SERVER, *how], **fields}
+
+
+@contextmanager
+def serving(folder: Path, **servers: dict[str, Any]) -> Iterator[MCPServers]:
+    config = MCPConfig(AppConfigSource(None, {"mcp.servers": servers}, folder))
+    made = MCPServers(config.servers, folder / "logs")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def call(servers: MCPServers, function: str, **arguments: Any) -> Any:
+    parts = servers.call(servers.offer().tools[function], arguments).result(60)
+    return [part.get("value", part.get("file")) for part in parts]
+
+
+def failure(servers: MCPServers, function: str, **arguments: Any) -> str:
+    with pytest.raises(TaskWeaverError) as caught:
+        call(servers, function, **arguments)
+    return str(caught.value)
+
+
+@contextmanager
+def http_server(headers: dict[str, str] | None = None) -> Iterator[dict[str, Any]]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, SERVER, "http", str(port)]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "running on" in line:
+                break
+        try:
+            yield {"url": f"http://127.0.0.1:{port}/mcp", "headers": headers or {}, "pid": process}
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def example(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MCPServers]:
+    folder = tmp_path_factory.mktemp("example")
+    if request.param == "stdio":
+        with serving(folder, ex=stdio(timeout_s=20)) as servers:
+            servers.offer()
+            yield servers
+        return
+    with http_server() as running:
+        running.pop("pid")
+        with serving(folder, ex=running | {"timeout_s": 20}) as servers:
+            servers.offer()
+            yield servers
+
+
+def test_tools_are_functions_with_types(example: MCPServers) -> None:
+    tools = example.offer().tools
+    assert tools["ex_add"].entry.format_prompt() == (
+        "# Add two numbers.\n"
+        "def ex_add(\n    a: int,\n    # Default: 1.\n    b: int | None = None,\n) -> int: ..."
+    )
+    greet = tools["ex_greet"].entry.format_prompt()
+    assert "tone: Literal['kind', 'rude'] | None = None" in greet
+    assert greet.startswith("# Greet somebody.\n#\n# In a tone.\n")
+    record = tools["ex_record"].entry.format_prompt()
+    assert "values: list[float]," in record
+    assert "label: str | None | None = None" in record or "label: str | None = None" in record
+    assert record.endswith("-> dict: ...")
+
+
+def test_results_are_plain_values(example: MCPServers) -> None:
+    assert call(example, "ex_add", a=2, b=3) == [5]
+    assert call(example, "ex_greet", name="Ada") == ["kind greetings, Ada"]
+    assert call(example, "ex_record", values=[1, 2.5]) == [{"label": None, "sum": 3.5}]
+    assert call(example, "ex_json_text") == [{"rows": [1, 2]}]
+    (name,) = call(example, "ex_picture")
+    assert name.startswith("ex_picture-")
+    assert name.endswith(".png")
+    text, file = call(example, "ex_both")
+    assert text == "a dot:"
+    assert file.endswith(".png")
+    assert len(call(example, "ex_long", size=3_000_000)[0]) == 3_000_000
+
+
+def test_what_a_tool_says_of_a_failure_is_told(example: MCPServers) -> None:
+    assert "the reason" in failure(example, "ex_fail", text="the reason")
+    assert failure(example, "ex_add") == "'a' is a required property"
+    assert failure(example, "ex_add", a="x") == "a: 'x' is not of type 'integer'"
+    assert failure(example, "ex_add", a=1, c=1) == "it has no argument c; it takes a, b."
+
+
+def test_names_that_python_cannot_use_or_that_are_taken(example: MCPServers) -> None:
+    offer = example.offer()
+    assert call(example, "ex_say_hello") == ["hello"]
+    assert call(example, "ex___") == ["foreign"]
+    (problem,) = offer.problems
+    assert str(problem) == (
+        "MCP server 'ex': the tool 'say hello' is left out: the name ex_say_hello is taken."
+    )
+
+
+def test_a_name_of_the_kernel_is_not_taken_over(tmp_path: Path) -> None:
+    program = (
+        "from mcp.server import MCPServer\ns = MCPServer('x')\n"
+        "@s.tool()\ndef ipython() -> str:\n    'Be bad.'\n    return ''\ns.run('stdio')"
+    )
+    bad = {"command": sys.executable, "args": ["-c", program]}
+    with serving(tmp_path, get=bad) as servers:
+        assert servers.offer().tools == {}
+        assert "the name get_ipython is taken" in str(servers.offer().problems[0])
+
+
+def test_a_program_gets_no_keys_but_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    with serving(tmp_path, ex=stdio(env={"OWN_KEY": "own"})) as servers:
+        (found,) = call(servers, "ex_environment")
+    assert "SOME_API_KEY" not in found
+    assert found["OWN_KEY"] == "own"
+    assert found["PATH"] == os.environ["PATH"]
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        ({"command": "no-such-program"}, "'no-such-program' is not there"),
+        (stdio("dies"), "it does not start: cannot open the database"),
+        (stdio("silent", timeout_s=1), "it did not answer within 1 s."),
+        (stdio("garbage", timeout_s=2), "it printed what is no message: 'hello, I am no protocol'"),
+        ({"url": "http://127.0.0.1:9/mcp", "timeout_s": 5}, "it does not start: "),
+        (stdio(cwd="/no/such/folder"), "'/no/such/folder' is not there"),
+    ],
+)
+def test_a_bad_server_is_named_and_the_others_work(
+    tmp_path: Path, server: dict[str, Any], reason: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serving(tmp_path, bad=server, ex=stdio(tools=["add"])) as servers:
+        (problem,) = servers.offer().problems
+        assert str(problem).startswith("MCP server 'bad': ")
+        assert reason in str(problem)
+        assert call(servers, "ex_add", a=1) == [2]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_server_that_also_prints_works(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with serving(tmp_path, ex=stdio("noisy", tools=["add"])) as servers:
+        assert call(servers, "ex_add", a=1) == [2]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_server_that_dies_is_started_once_more(tmp_path: Path) -> None:
+    with serving(tmp_path, ex=stdio(tools=["add", "die"])) as servers:
+        assert "was started again" in failure(servers, "ex_die")
+        assert call(servers, "ex_add", a=1) == [2]
+        assert "stays off" in failure(servers, "ex_die")
+        assert "it has ended" in failure(servers, "ex_add", a=1)
+
+
+def test_an_http_server_that_goes_away_is_told(tmp_path: Path) -> None:
+    with http_server() as running:
+        process = running.pop("pid")
+        with serving(tmp_path, ex=running | {"timeout_s": 5}) as servers:
+            assert call(servers, "ex_add", a=1) == [2]
+            process.kill()
+            process.wait()
+            assert "MCP server 'ex'" in failure(servers, "ex_add", a=1)
+
+
+def test_a_tool_that_hangs_is_given_up(tmp_path: Path) -> None:
+    with serving(tmp_path, ex=stdio(timeout_s=3)) as servers:
+        assert "hang did not answer within 3 s (timeout_s)" in failure(servers, "ex_hang")
+
+
+def test_nothing_a_server_started_outlives_the_application(tmp_path: Path) -> None:
+    with serving(tmp_path, ex=stdio()) as servers:
+        pids = [pid for part in call(servers, "ex_spawn") for pid in part]
+        assert all(psutil.pid_exists(pid) for pid in pids)
+    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=5)
+    assert [pid for pid in pids if psutil.pid_exists(pid)] == []
+
+
+def test_closing_does_not_wait_for_a_server_that_starts(tmp_path: Path) -> None:
+    with serving(tmp_path, ex=stdio("silent", timeout_s=1000)) as servers:
+        starting = servers.begin()
+    assert "was closed" in str(starting.result(10).problems[0])
+
+
+def test_only_the_tools_that_are_named_are_offered(tmp_path: Path) -> None:
+    fields = {"tools": ["add", "nothing"], "confirm": ["add"]}
+    with serving(tmp_path, ex=stdio(**fields)) as servers:
+        (tool,) = servers.offer().tools.values()
+        assert (tool.function, tool.is_confirmed) == ("ex_add", True)
+        assert [str(problem) for problem in servers.offer().problems] == [
+            "MCP server 'ex': it has no tool 'nothing'."
+        ]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("x", "mcp.servers.ex: must be an object"),
+        ({}, "needs either `command` or `url`"),
+        ({"command": "x", "url": "http://x"}, "needs either"),
+        ({"command": "x", "argv": []}, "has no field argv; did you mean args?"),
+        ({"command": ""}, "mcp.servers.ex.command: must be a text"),
+        ({"command": "x", "args": "y"}, "args: must be a list of texts"),
+        ({"command": "x", "env": {"A": 1}}, "env: must be an object of texts"),
+        ({"command": "x", "confirm": "sometimes"}, "confirm: must be always, never"),
+        ({"command": "x", "timeout_s": 0}, "timeout_s: must be a number of seconds above 0"),
+        ({"url": "ftp://x"}, "url: must be an address"),
+        ({"url": "http://x", "args": []}, "has no field args"),
+    ],
+)
+def test_mistakes_in_the_configuration_are_named(value: Any, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        MCPConfig(AppConfigSource(None, {"mcp.servers": {"ex": value}}))
+    assert reason in str(caught.value)
+
+
+@pytest.mark.skipif(find_spec("mcp_server_time") is None, reason="mcp-server-time is not installed")
+def test_a_published_server_works(tmp_path: Path) -> None:
+    time = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
+    with serving(tmp_path, time=time) as servers:
+        assert sorted(servers.offer().tools) == ["time_convert_time", "time_get_current_time"]
+        asked = {"source_timezone": "Europe/Paris", "time": "12:00"}
+        (told,) = call(servers, "time_convert_time", **asked, target_timezone="Asia/Tokyo")
+    assert told["source"]["timezone"] == "Europe/Paris"
+    assert json.dumps(told["target"]).count("Tokyo") == 1
