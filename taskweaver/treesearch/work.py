@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -259,10 +260,7 @@ class NodeWork:
             node = self._measure(node, result, reviewer, asks=asks)
         if asks and tools.config.has_review:
             tools.on_phase(node.id, "review")
-            review = reviewer.review(node, journal)
-            node = replace(node, analysis=review.summary)
-            if review.is_bug and node.error is None:
-                node = replace(node, error=NodeError("ReviewError", review.summary))
+            node = self._reviewed(node, reviewer)
         if node.error is not None:
             node = _failed(node, node.error)
         else:
@@ -281,14 +279,27 @@ class NodeWork:
                 node = plotter.draw(node, journal, result)
         if asks and tools.config.has_summaries:
             tools.on_phase(node.id, "summary")
-            node = replace(node, summary=reviewer.summary(node, journal))
-            self._events.summary(node)
+            with suppress(ReplyUnusable):  # an attempt that ran is not worse for want of words
+                node = replace(node, summary=reviewer.summary(node, journal))
+                self._events.summary(node)
+        return node
+
+    def _reviewed(self, node: Node, reviewer: Reviewer) -> Node:
+        """Have an attempt judged; where nobody can, its figures stand."""
+        try:
+            review = reviewer.review(node, self._journal)
+        except ReplyUnusable as error:
+            return replace(node, analysis=f"It was not reviewed: {error}")
+        node = replace(node, analysis=review.summary)
+        if review.is_bug and node.error is None:
+            node = replace(node, error=NodeError("ReviewError", review.summary))
         return node
 
     def _measure(self, node: Node, result: JobResult, reviewer: Reviewer, *, asks: bool) -> Node:
         metric = measured(result.result)
         if metric is None and asks:
-            metric = reviewer.metric(node, self._journal, result)
+            with suppress(ReplyUnusable):  # then there is none
+                metric = reviewer.metric(node, self._journal, result)
         problem = ""
         if metric is None:
             problem = "the run measured nothing: working/result.json holds no metric"
