@@ -151,9 +151,10 @@ def test_children_of_a_kernel_end_with_it(tmp_path: Path) -> None:
         "child.pid"
     )
     pid = int(run(client, code).output)
-    assert psutil.pid_exists(pid)
+    child = psutil.Process(pid)
     manager.clean_up()
-    assert not psutil.pid_exists(pid)
+    # Killed; whoever adopted it may not have noticed yet.
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_killed_owner_leaves_no_kernel(tmp_path: Path) -> None:

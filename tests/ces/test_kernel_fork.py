@@ -249,10 +249,10 @@ def test_a_storm_of_fifty_forks(tmp_path: Path) -> None:
     assert not ours & {process.pid for process in _of_kernels()}
 
 
-def _of_kernels() -> list[psutil.Process]:
-    """Processes of kernels that run, whoever their parent is by now."""
+def _of_kernels(owner: int | None = None) -> list[psutil.Process]:
+    """Processes of kernels that run below an owner; None is this process."""
     found = []
-    for process in psutil.process_iter():
+    for process in psutil.Process(owner).children(recursive=True):
         try:
             is_ours = "taskweaver.ces.inkernel.launcher" in " ".join(process.cmdline())
             if is_ours and process.status() != psutil.STATUS_ZOMBIE:
@@ -292,11 +292,10 @@ print(child.execute_code("x", "import os; os.getpid()").output, flush=True)
 child.execute_code("x", "import ctypes; ctypes.PyDLL(None).sleep(60)")
 """
     command = [sys.executable, "-c", script]
-    before = {process.pid for process in _of_kernels()}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         child = int(owner.stdout.readline())
-        started = [process for process in _of_kernels() if process.pid not in before]
+        started = _of_kernels(owner.pid)
         assert {process.pid for process in started} >= {child}
         assert len(started) == 4  # warm, a, its snapshot, b
         os.kill(owner.pid, signal.SIGKILL)

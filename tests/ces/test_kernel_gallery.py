@@ -10,10 +10,10 @@ from kernels import LIMITS, run
 from shipped import REGISTRY, SHIPPED
 
 from taskweaver.ces import sandbox
-from taskweaver.ces.common import Client, ExecutionResult
+from taskweaver.ces.common import Client, ExecutionResult, PluginCode
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.ces.sandbox import SandboxPolicy
+from taskweaver.ces.policy import SandboxPolicy
 
 SETUP = """
 import pandas as pd, numpy as np
@@ -32,16 +32,16 @@ def kernel(
     policy = None
     if request.param == "boxed":
         try:
-            sandbox.require_bwrap()
+            sandbox.require("bwrap")
         except SandboxUnavailable as error:
             pytest.skip(str(error))
         policy = SandboxPolicy()
     folder = tmp_path_factory.mktemp("gallery")
     manager = code_execution_service_factory(folder, limits=LIMITS, sandbox=policy)
     client = manager.get_session_client("gallery", cwd=folder / "cwd")
-    for name in SHIPPED:
-        entry = REGISTRY.plugins[name]
-        client.load_plugin(name, entry.source(), entry.config)
+    entries = [REGISTRY.plugins[name] for name in SHIPPED]
+    codes = [PluginCode(entry.name, entry.source(), entry.config) for entry in entries]
+    assert client.load_plugins(codes) == {}
     assert run(client, SETUP).is_success
     yield client
     manager.clean_up()
@@ -49,7 +49,9 @@ def kernel(
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_tests_in_a_plugins_file_pass_in_the_kernel(kernel: Client, name: str) -> None:
-    assert kernel.test_plugin(name) == []
+    results = kernel.test_plugin(name)
+    assert results
+    assert [result for result in results if result.failure] == []
 
 
 @pytest.mark.parametrize(
