@@ -169,6 +169,8 @@ class Engine:
         self._log.add("node", node=node.to_dict())
         work = NodeWork(self._tools, self.journal, stage, node)
         self._working[threads.submit(work.run)] = (node, work)
+        if self._is_stopping:  # it came too late for `stop` to see it
+            work.cancel()
         self._changed(self._state)
 
     def _fork(self, node: Node) -> str:
@@ -227,6 +229,8 @@ class Engine:
     def _advance(self, stage: StageState) -> None:
         """Go on when a stage is over: seeds of its best node, then the next substage or stage."""
         reason = self._why_over(stage)
+        if not reason and (self._is_stopping or self._budget.why_spent(self._steps())):
+            return  # it happened since the loop looked
         if not reason:
             raise SearchError(f"The search cannot go on in {stage.label}: nothing is left to try.")
         best = self.journal.best()

@@ -20,7 +20,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.events import NodeEvents
+from taskweaver.treesearch.events import NodeEvents, storable
 from taskweaver.treesearch.execution import run_download_command, run_job
 from taskweaver.treesearch.installing import install
 from taskweaver.treesearch.job import PHASES, Job, JobResult
@@ -66,6 +66,7 @@ class NodeWork:
         self._events = NodeEvents(tools.store, journal.objective)
         self._api = LLMApi(tools.services)
         self._future: Future[Any] | None = None
+        self._plan_found: Mapping[str, Any] = {}
         self._is_cancelled = threading.Event()
         parent = journal[node.parent] if node.parent else None
         self._question = Question(
@@ -90,6 +91,8 @@ class NodeWork:
         self._api.cancel()
         if self._future is not None:
             self._future.cancel()
+        if self._tools.scripts is not None:
+            self._tools.scripts.give_up(self._node.id)
 
     def run(self) -> Node:
         """Do it; return the node as it ended.
@@ -148,6 +151,7 @@ class NodeWork:
             parent = self._question.parent
             return replace(node, plan=parent.plan, artifacts=parent.artifacts, name=parent.name)
         plan = self._plan(proposer) if self._tools.config.has_phase0 else {}
+        self._plan_found = plan
         self._tools.on_phase(node.id, "proposal")
         proposal = proposer.propose(self._question, plan, self._tools.claims.take)
         write_json(self._places.phase_logs / "artifacts.json", dict(proposal.artifacts))
@@ -166,7 +170,8 @@ class NodeWork:
             self._places.prompts.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, self._places.prompts / f"phase0_prompt{file.suffix}")
         if self._tools.store is not None and plan.get("internal"):
-            self._tools.store.ingest_phase0_internal_info(plan, branch_id=self._node.branch)
+            known = storable(plan)
+            self._tools.store.ingest_phase0_internal_info(known, branch_id=self._node.branch)
         return plan
 
     def _execute(self, node: Node, proposer: Proposer) -> tuple[Node, JobResult]:
@@ -187,10 +192,18 @@ class NodeWork:
 
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
-        parent = node.parent if node.kind is not NodeKind.SEED else None
+        parent = self._question.parent
+        if node.kind is NodeKind.SEED and parent is not None:
+            origin = parent.parent  # the same program starts where it did the first time
+        else:
+            origin = node.parent
         code = str((node.artifacts or {}).get("code", ""))
         log = self._places.phase_logs / "run.log"
-        return scripts.run(Script(node.id, parent, code, self._places.workspace, log, node.seed))
+        script = Script(node.id, origin, code, self._places.workspace, log, node.seed)
+        result = scripts.run(script)
+        if self._is_cancelled.is_set():
+            raise WorkCancelled("It was stopped.")
+        return result
 
     def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
         job = self._job(node)
@@ -199,7 +212,7 @@ class NodeWork:
             self._tools.on_phase(node.id, "phases")
             return self._submit(run_job, job)
         self._tools.on_phase(node.id, "download")
-        ask = partial(proposer.install_step, self._question, {})
+        ask = partial(proposer.install_step, self._question, self._plan_found)
         run = partial(self._submit, run_download_command, job)
         first = install(job, ask, run, self._tools.config.install_steps)
         if first.error is not None:
@@ -236,6 +249,8 @@ class NodeWork:
             raise WorkCancelled("It was stopped.")
         future = self._tools.workers.submit_within(deadline_s, function, *arguments)
         self._future = future
+        if self._is_cancelled.is_set():  # it came too late for `cancel` to see it
+            future.cancel()
         try:
             return future.result()
         except CancelledError as error:
