@@ -192,11 +192,9 @@ class NodeWork:
 
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
-        parent = self._question.parent
-        if node.kind is NodeKind.SEED and parent is not None:
-            origin = parent.parent  # the same program starts where it did the first time
-        else:
-            origin = node.parent
+        # The same program with another seed starts where it did the first time.
+        evaluated = self._question.parent if node.kind is NodeKind.SEED else None
+        origin = evaluated.parent if evaluated else node.parent
         code = str((node.artifacts or {}).get("code", ""))
         log = self._places.phase_logs / "run.log"
         script = Script(node.id, origin, code, self._places.workspace, log, node.seed)
