@@ -85,7 +85,7 @@ class Engine:
                     self.stop()
                     raise
         finally:
-            self._log.add("paused", seconds=self._budget.elapsed_s - self._budget.before_s)
+            self._log.add("paused", elapsed=self._budget.elapsed_s)
 
     def _loop(self, threads: ThreadPoolExecutor) -> None:
         if self._state.stage is None and not self._state.is_over:
@@ -199,7 +199,8 @@ class Engine:
                 continue
             self.journal.put(finished)
             self._budget.add(finished)
-            self._log.add("node", node=finished.to_dict())
+            # With the time so far: a process that is killed does not say that it pauses.
+            self._log.add("node", node=finished.to_dict(), elapsed=self._budget.elapsed_s)
         self._changed(self._state)
 
     def _outcome(self, future: Future[Node], node: Node) -> Node | None:

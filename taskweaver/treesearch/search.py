@@ -22,7 +22,7 @@ from taskweaver.memory.branched.environment import collect_environment
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.budget import Budget
 from taskweaver.treesearch.config import SearchConfig
-from taskweaver.treesearch.embedded import model_for
+from taskweaver.treesearch.embedded.models import model_for
 from taskweaver.treesearch.engine import Changed, Engine
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.idea import Idea, parse_idea

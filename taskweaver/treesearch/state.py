@@ -81,6 +81,7 @@ def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
 
 def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = entry["t"]
+    state.seconds = entry.get("elapsed", state.seconds)
     if kind == "node":
         node = Node.from_dict(entry["node"])
         if node.finished_at is None and node.id in state.journal:
@@ -98,8 +99,6 @@ def _take(state: RunState, entry: Mapping[str, Any]) -> None:
         state.passed.append(passed)
     elif kind == "stage_summary" and state.passed:
         state.passed[-1] = replace(state.passed[-1], summary=entry["summary"])
-    elif kind == "paused":
-        state.seconds += entry["seconds"]
     elif kind == "ended":
         state.is_over, state.reason, state.stage = True, entry["reason"], None
 

@@ -105,8 +105,11 @@ def test_a_line_that_was_cut_off_is_as_if_it_had_never_been(tmp_path: Path) -> N
     lines = log.read_bytes().splitlines(keepends=True)
     cut = len(lines) // 2
     log.write_bytes(b"".join(lines[:cut]) + lines[cut][: len(lines[cut]) // 2])
+    seconds = on_disk(project).seconds
+    assert 0 < seconds <= made.budget.elapsed_s
     again = search(project, Climber(), resume=True)
     assert story(again) == story(made)
+    assert seconds < on_disk(project).seconds
     log.write_bytes(b"".join(lines[:cut]) + b"nonsense\n" + b"".join(lines[cut:]))
     with pytest.raises(SearchError, match=f"line {cut + 1}, is not of a log"):
         search(project, Climber(), resume=True)
