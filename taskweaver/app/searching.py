@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,8 +57,12 @@ def start_search(
     src = _settled(app.config, values)
     config = SearchConfig(src)
     places = new_run(config, read_idea(idea, index), name)
-    save_config(places, values)
-    return Search(_machine(app, src), places, config)
+    try:
+        save_config(places, values)
+        return Search(_machine(app, src), places, config)
+    except BaseException:
+        shutil.rmtree(places.folder, ignore_errors=True)  # it never began
+        raise
 
 
 def resume_search(
@@ -77,8 +82,13 @@ def resume_search(
     places = find_run(app, run)
     values = load_config(places) | dict(settings or {})
     src = _settled(app.config, values)
-    save_config(places, values)
-    return Search(_machine(app, src), places, SearchConfig(src))
+    search = Search(_machine(app, src), places, SearchConfig(src))
+    try:
+        save_config(places, values)  # only now: another process may have it, a value be wrong
+    except BaseException:
+        search.close()
+        raise
+    return search
 
 
 def runs(app: TaskWeaverApp) -> list[RunPlaces]:

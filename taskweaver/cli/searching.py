@@ -88,7 +88,9 @@ def _introduce(app: TaskWeaverApp, search: Search) -> None:
     for note in search.notes:
         _say(note, "yellow")
     known = len(search.state.journal)
-    if known:
+    if search.state.is_over:
+        _say("it is over already: its results are written anew")
+    elif known:
         _say(f"goes on after {counted(known, 'node')}")
 
 

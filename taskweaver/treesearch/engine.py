@@ -85,7 +85,7 @@ class Engine:
                     self.stop()
                     raise
         finally:
-            self._log.add("paused", seconds=self._budget.elapsed_s - self._budget.before_s)
+            self._log.add("paused", elapsed=self._budget.elapsed_s)
 
     def _loop(self, threads: ThreadPoolExecutor) -> None:
         if self._state.stage is None and not self._state.is_over:
@@ -169,6 +169,8 @@ class Engine:
         self._log.add("node", node=node.to_dict())
         work = NodeWork(self._tools, self.journal, stage, node)
         self._working[threads.submit(work.run)] = (node, work)
+        if self._is_stopping:  # it came too late for `stop` to see it
+            work.cancel()
         self._changed(self._state)
 
     def _fork(self, node: Node) -> str:
@@ -197,7 +199,8 @@ class Engine:
                 continue
             self.journal.put(finished)
             self._budget.add(finished)
-            self._log.add("node", node=finished.to_dict())
+            # With the time so far: a process that is killed does not say that it pauses.
+            self._log.add("node", node=finished.to_dict(), elapsed=self._budget.elapsed_s)
         self._changed(self._state)
 
     def _outcome(self, future: Future[Node], node: Node) -> Node | None:
@@ -227,6 +230,8 @@ class Engine:
     def _advance(self, stage: StageState) -> None:
         """Go on when a stage is over: seeds of its best node, then the next substage or stage."""
         reason = self._why_over(stage)
+        if not reason and (self._is_stopping or self._budget.why_spent(self._steps())):
+            return  # it happened since the loop looked
         if not reason:
             raise SearchError(f"The search cannot go on in {stage.label}: nothing is left to try.")
         best = self.journal.best()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.utils import encodable
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Node, PhaseOutcome
 from taskweaver.treesearch.stages import StageState
@@ -38,7 +39,10 @@ class NodeEvents:
             return
         event = {"kind": kind, "summary": text, "node_id": node.id, "phase": node.kind.value}
         self._store.mem_node_write(
-            node.branch, recall_event=event, archival_records=records or (), core_updates=core
+            node.branch,
+            recall_event=storable(event),
+            archival_records=storable(records or []),
+            core_updates=core,
         )
 
     def created(self, node: Node, label: str) -> None:
@@ -117,7 +121,9 @@ class RunEvents:
         event = {"kind": kind, "summary": text[:2000], "mark": mark}
         root = self._store.root_branch_id
         if root is not None:
-            self._store.mem_node_write(root, recall_event=event, archival_records=records)
+            self._store.mem_node_write(
+                root, recall_event=storable(event), archival_records=storable(records)
+            )
 
     def substage_ended(self, state: StageState, reason: str, *, is_complete: bool) -> None:
         """Note that a substage is over."""
@@ -150,6 +156,21 @@ class RunEvents:
         """Note what a stage brought."""
         tags = ["SUMMARY", f"stage:{state.stage.number}", "FINDINGS"]
         self._note("stage_summary", state.stage.label, summary, tags)
+
+
+def storable(data: Any) -> Any:
+    """Return plain data with the characters a memory refuses replaced.
+
+    Models and programs write what they like; halves of surrogate pairs and NUL are no reason to
+    lose what they said.
+    """
+    if isinstance(data, str):
+        return str(encodable(data)).replace("\0", "\ufffd")
+    if isinstance(data, Mapping):
+        return {str(storable(key)): storable(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [storable(item) for item in data]
+    return data
 
 
 def _items(node: Node) -> list[tuple[str, float]]:

@@ -361,6 +361,8 @@ def save_plan(folder: Path, plan: Mapping[str, Any], raw: str, history: Mapping[
 
 
 def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
     return [str(item) for item in value] if isinstance(value, Sequence) else []
 
 

@@ -144,10 +144,9 @@ class Reviewer:
         found = [entry for entry in answer["metric_names"] if isinstance(entry, Mapping)]
         named = [e for e in found if str(e.get("metric_name", "")).lower() == wanted] or found[:1]
         values = {
-            str(point["dataset_name"]): float(point["value"])
+            str(point.get("dataset_name", "")): float(point["value"])
             for entry in named
-            for point in entry.get("data", [])
-            if isinstance(point, Mapping) and isinstance(point.get("value"), int | float)
+            for point in _points(entry)
         }
         return Measurement(values, {"source": "read from the output by a model"})
 
@@ -215,6 +214,17 @@ class Reviewer:
         prompt = self._prompt(name, node, journal, Result=result, Before=before)
         answer = self._ask("node_summary", prompt, _SUMMARY)
         return {field: str(answer[field]) for field in ("findings", "significance", "next_steps")}
+
+
+def _points(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the figures of a metric, those that are some: the form is asked for, not certain."""
+    data = entry.get("data")
+    points = [p for p in data if isinstance(p, Mapping)] if isinstance(data, list) else []
+    return [
+        point
+        for point in points
+        if isinstance(point.get("value"), int | float) and not isinstance(point["value"], bool)
+    ]
 
 
 def _data_url(path: Path) -> str:

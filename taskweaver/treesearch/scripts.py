@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.common import Client, ExecutionResult, Manager, Snapshot
-from taskweaver.ces.errors import ForkRefused, KernelError
+from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError
 from taskweaver.treesearch.job import JobResult
 from taskweaver.treesearch.node import NodeError, PhaseOutcome
 from taskweaver.treesearch.result_file import BadResult, read_result
@@ -57,16 +57,20 @@ class ScriptRunner:
         manager: The owner of the kernels.
         folder: Folder below which all workspaces are.
         is_forking: Whether a script starts from its parent's state.
+        longest_s: Longest time of a script.
         most_states: States that are kept; the oldest is given up for a new one.
     """
 
     manager: Manager
     folder: Path
     is_forking: bool
+    longest_s: float
     most_states: int = 8
     _states: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _anchor: Client | None = None
+    _running: dict[str, Client] = field(default_factory=dict)
+    _given_up: set[str] = field(default_factory=set)
 
     def start(self) -> None:
         """Start a kernel that only sleeps: the sandbox, and the states in it, live as long."""
@@ -84,18 +88,44 @@ class ScriptRunner:
         write_text(script.workspace / "experiment.py", script.code)
         try:
             client, note = self._client(script)
+            try:
+                return self._carry_out(script, client, note)
+            finally:
+                self._running.pop(script.node_id, None)
+                client.stop()
         except KernelError as error:
             failure = NodeError("RuntimeError", str(error))
             return JobResult((PhaseOutcome("run", "failed", message=str(error)),), failure)
+
+    def _carry_out(self, script: Script, client: Client, note: str) -> JobResult:
+        client.execute_code("begin", _BEGIN.format(seed=str(script.seed), node=script.node_id))
+        self._running[script.node_id] = client
+        if script.node_id in self._given_up:
+            raise KernelClosed("The script was given up.")
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            client.interrupt()
+
+        timer = threading.Timer(self.longest_s, end)
+        timer.start()
         try:
-            client.execute_code("begin", _BEGIN.format(seed=str(script.seed), node=script.node_id))
             done = client.execute_code(script.node_id, script.code)
-            result = self._result(script, done, note)
-            if result.error is None and self.is_forking:
-                self._keep(script.node_id, client)
-            return result
         finally:
-            client.stop()
+            timer.cancel()
+            timer.join()
+        result = self._result(script, done, note, is_late=is_late.is_set())
+        if result.error is None and self.is_forking:
+            self._keep(script.node_id, client)
+        return result
+
+    def give_up(self, node_id: str) -> None:
+        """End the script of a node, from any thread."""
+        self._given_up.add(node_id)
+        client = self._running.get(node_id)
+        if client is not None:
+            client.interrupt()
 
     def _client(self, script: Script) -> tuple[Client, str]:
         id_, folder, cwd = script.node_id, self.folder, script.workspace
@@ -121,13 +151,17 @@ class ScriptRunner:
             while len(self._states) > self.most_states:
                 self._states.popitem(last=False)[1].close()
 
-    def _result(self, script: Script, done: ExecutionResult, note: str) -> JobResult:
+    def _result(
+        self, script: Script, done: ExecutionResult, note: str, *, is_late: bool
+    ) -> JobResult:
         printed = "".join([*done.stdout, *done.stderr]) + (f"\n{done.error}" if done.error else "")
         write_text(script.log, f"# {note}\n{printed}\n")
         output = shorten(printed, _OUTPUT_CHARS)
         if not done.is_success:
-            is_late = done.status == "timeout"
+            is_late = is_late or done.status == "timeout"
             message = shorten(str(done.error or done.status), _MESSAGE_CHARS)
+            if is_late and done.status != "timeout":
+                message = f"The script was stopped after {self.longest_s:g} s."
             error = NodeError("TimeoutError" if is_late else "RuntimeError", message)
             status = "timeout" if is_late else "failed"
             phase = PhaseOutcome("run", status, done.duration_s, None, message)

@@ -227,7 +227,9 @@ class Search:
     def _scripts(self) -> ScriptRunner:
         folder = self.places.folder / WORKSPACES
         folder.mkdir(exist_ok=True)
-        runner = ScriptRunner(self._machine.manager, folder, self._config.is_forking)
+        config = self._config
+        longest_s = config.limits.run_s
+        runner = ScriptRunner(self._machine.manager, folder, config.is_forking, longest_s)
         self._stack.callback(runner.close)
         runner.start()
         return runner

@@ -106,7 +106,8 @@ def why_over(state: StageState, journal: Journal, *, drafts: int, max_nodes: int
         has_drafts = sum(node.kind is NodeKind.DRAFT for node in done) >= drafts
         is_good = any(node.is_good for node in done)
         return "its drafts are done, and one of them works" if has_drafts and is_good else ""
-    if done and repeats_parent(done[-1], journal):
+    is_new = bool(done) and done[-1].step > state.first
+    if is_new and repeats_parent(done[-1], journal):
         return f"nothing new was proposed: {done[-1].id} is the same as {done[-1].parent}"
     patience = state.stage.patience
     if patience and since_better(state, journal, done) >= patience:
@@ -116,7 +117,9 @@ def why_over(state: StageState, journal: Journal, *, drafts: int, max_nodes: int
 
 def repeats_parent(node: Node, journal: Journal) -> bool:
     """Return whether a node tries exactly what the node it was made from did."""
-    return node.parent is not None and node.artifacts == journal[node.parent].artifacts
+    if node.parent is None or node.artifacts is None:  # nothing usable was proposed at all
+        return False
+    return node.artifacts == journal[node.parent].artifacts
 
 
 def since_better(state: StageState, journal: Journal, done: list[Node]) -> int:

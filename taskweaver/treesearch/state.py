@@ -73,26 +73,32 @@ def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
             raise SearchError(
                 f"The run's log has an entry that cannot be read: {error}."
             ) from error
+    if state is not None:
+        for node in state.journal.running:
+            state.journal.drop(node.id)
     return state
 
 
 def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = entry["t"]
+    state.seconds = entry.get("elapsed", state.seconds)
     if kind == "node":
         node = Node.from_dict(entry["node"])
-        if node.finished_at is not None:
-            state.journal.put(node)
+        if node.finished_at is None and node.id in state.journal:
+            state.journal.drop(node.id)  # it is made again, and comes after those there are
+        state.journal.put(node)
     elif kind == "stage":
         stage = STAGES[entry["stage"] - 1]
         state.stage = StageState(
             stage, entry["base"], entry["substage"], entry["goals"], entry["first"]
         )
     elif kind == "stage_ended" and state.stage is not None:
-        state.passed.append(StagePassed(state.stage, entry["reason"], entry["best"]))
+        passed = StagePassed(state.stage, entry["reason"], entry["best"])
+        if state.passed and state.passed[-1].state == state.stage:
+            state.passed.pop()  # the process ended before it went on: it was closed again
+        state.passed.append(passed)
     elif kind == "stage_summary" and state.passed:
         state.passed[-1] = replace(state.passed[-1], summary=entry["summary"])
-    elif kind == "paused":
-        state.seconds += entry["seconds"]
     elif kind == "ended":
         state.is_over, state.reason, state.stage = True, entry["reason"], None
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskweaver.llm.api import LLMApi
+from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.proposing import metric_text, sibling_digest
 from taskweaver.treesearch.stages import StageState
@@ -54,7 +55,7 @@ class Substages:
             if verdict["is_complete"]:
                 return ""
             return str(self._ask("goal_prompt", stage, _GOALS)["goals"])
-        except ReplyUnusable:
+        except (ReplyUnusable, BudgetSpent):
             return ""
 
     def summary(self, stage: StageState) -> str:
@@ -64,7 +65,7 @@ class Substages:
             return figures
         try:
             said = self._ask("stage_summary", stage, _SUMMARY)["summary"]
-        except ReplyUnusable:
+        except (ReplyUnusable, BudgetSpent):
             return figures
         return f"{said}\n{figures}"
 

@@ -21,7 +21,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.events import NodeEvents
+from taskweaver.treesearch.events import NodeEvents, storable
 from taskweaver.treesearch.execution import run_download_command, run_job
 from taskweaver.treesearch.installing import install
 from taskweaver.treesearch.job import PHASES, Job, JobResult
@@ -92,6 +92,8 @@ class NodeWork:
         self._api.cancel()
         if self._future is not None:
             self._future.cancel()
+        if self._tools.scripts is not None:
+            self._tools.scripts.give_up(self._node.id)
 
     def run(self) -> Node:
         """Do it; return the node as it ended.
@@ -168,7 +170,8 @@ class NodeWork:
             self._places.prompts.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, self._places.prompts / f"phase0_prompt{file.suffix}")
         if self._tools.store is not None and plan.get("internal"):
-            self._tools.store.ingest_phase0_internal_info(plan, branch_id=self._node.branch)
+            known = storable(plan)
+            self._tools.store.ingest_phase0_internal_info(known, branch_id=self._node.branch)
         return plan
 
     def _execute(self, node: Node, proposer: Proposer) -> tuple[Node, JobResult]:
@@ -189,10 +192,16 @@ class NodeWork:
 
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
-        parent = node.parent if node.kind is not NodeKind.SEED else None
+        # The same program with another seed starts where it did the first time.
+        evaluated = self._question.parent if node.kind is NodeKind.SEED else None
+        origin = evaluated.parent if evaluated else node.parent
         code = str((node.artifacts or {}).get("code", ""))
         log = self._places.phase_logs / "run.log"
-        return scripts.run(Script(node.id, parent, code, self._places.workspace, log, node.seed))
+        script = Script(node.id, origin, code, self._places.workspace, log, node.seed)
+        result = scripts.run(script)
+        if self._is_cancelled.is_set():
+            raise WorkCancelled("It was stopped.")
+        return result
 
     def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
         try:
@@ -246,6 +255,8 @@ class NodeWork:
             raise WorkCancelled("It was stopped.")
         future = self._tools.workers.submit_within(deadline_s, function, *arguments)
         self._future = future
+        if self._is_cancelled.is_set():  # it came too late for `cancel` to see it
+            future.cancel()
         try:
             return future.result()
         except CancelledError as error:

@@ -1,0 +1,231 @@
+"""Searches from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from support import make_project
+
+from taskweaver.cli.main import commands
+
+IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
+PATIENCE_S = 60.0
+SMALL = {
+    "search.workers": 2,
+    "search.num_seeds": 0,
+    "search.num_drafts": 1,
+    "search.stage1_nodes": 1,
+    "search.stage2_nodes": 1,
+    "search.stage3_nodes": 0,
+    "search.stage4_nodes": 0,
+}
+
+
+def make(folder: Path) -> Path:
+    os.environ.pop("LLM_API_TYPE", None)
+    return make_project(folder / "lab", SMALL | {"llm.api_type": "offline"})
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """A project with a finished run, and what was said."""
+    project = make(tmp_path_factory.mktemp("searched"))
+    return project, ask(project, "search", str(IDEA), "--plain", "--name", "first")
+
+
+def ask(project: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(commands, ["-p", str(project), *arguments])
+
+
+def ids(project: Path, run: str) -> list[str]:
+    lines = (project / "experiments" / run / "journal.jsonl").read_text().splitlines()
+    entries = [json.loads(line) for line in lines]
+    nodes = [entry["node"] for entry in entries if entry["t"] == "node"]
+    return [node["id"] for node in nodes if node["finished_at"]]
+
+
+def test_an_idea_goes_in_and_the_best_comes_out(searched: tuple[Path, Result]) -> None:
+    project, result = searched
+    assert result.exit_code == 0, result.output
+    said = result.output
+    assert "built-in proposer" in said
+    assert "optimises accuracy, higher is better" in said
+    assert "n0001 draft: 0." in said
+    assert "over: " in said
+    assert "best: n0" in said
+    assert (project / "experiments/first/report.md").is_file()
+
+
+def test_runs_are_listed_and_shown(searched: tuple[Path, Result]) -> None:
+    project, _ = searched
+    listed = ask(project, "search", "list")
+    assert listed.exit_code == 0
+    assert "first" in listed.output
+    assert "over" in listed.output
+    shown = ask(project, "search", "show")
+    assert "n0001 draft: 0." in shown.output
+    assert "1_initial_implementation_1: it has had its 1 nodes" in shown.output
+    assert ask(project, "search", "show", "fir").output == shown.output
+    wrong = ask(project, "search", "show", "second")
+    assert wrong.exit_code != 0
+    assert "'second' is no run. There are: first." in wrong.output
+
+
+def test_the_report_is_written_anew(searched: tuple[Path, Result]) -> None:
+    project, _ = searched
+    report = project / "experiments/first/report.md"
+    before = report.read_text()
+    report.unlink()
+    result = ask(project, "search", "report", "first")
+    assert result.exit_code == 0, result.output
+    assert report.read_text().splitlines()[:5] == before.splitlines()[:5]
+
+
+def test_a_run_that_is_over_is_not_gone_on_with(searched: tuple[Path, Result]) -> None:
+    project, _ = searched
+    before = ids(project, "first")
+    result = ask(project, "search", "--resume", "latest", "--plain")
+    assert result.exit_code == 0, result.output
+    assert "it is over already" in result.output
+    assert "goes on after" not in result.output
+    assert ids(project, "first") == before
+
+
+def test_a_node_can_be_talked_to(searched: tuple[Path, Result]) -> None:
+    project, _ = searched
+    arguments = ["chat", "--node", "first/best", "-m", "how many rows are in tiny.csv?"]
+    result = ask(project, *arguments)
+    assert result.exit_code == 0, result.output
+    assert "2" in result.output
+    wrong = ask(project, "chat", "--node", "first/n9999", "-m", "hello")
+    assert wrong.exit_code != 0
+    assert "has no node 'n9999'; it has n0001" in wrong.output
+
+
+WRONG_USAGE = [
+    (["--plain"], "Give an idea, or --resume RUN"),
+    (["idea.md", "--resume", "latest"], "Give an idea, or --resume RUN"),
+    (["idea.md", "--time", "soon"], "write a time like 8h"),
+    (["idea.md", "--time", ""], "write a time like 8h"),
+    (["idea.md", "--budget", "much"], "write an amount like 5"),
+    (["idea.md", "--policy", "luck"], "luck"),
+    (["idea.md", "--workers", "0"], "search.workers"),
+    (["idea.md", "--name", "../up"], "is no name of a run"),
+    (["idea.md", "--name", ".."], "is no name of a run"),
+    (["missing.md"], "The idea cannot be read"),
+    (["empty.md"], "empty.md is empty"),
+    (["list.json", "--idea_idx", "2"], "there is no number 2"),
+    (["list.json", "--idea_idx", "-1"], "there is no number -1"),
+    (["broken.json"], "is not JSON"),
+    (["untitled.json"], "holds no idea"),
+    (["latin.md"], "not UTF-8"),
+    (["--resume", "latest"], "There are: none"),
+    (["idea.md", "--config", "none.yaml"], "cannot be read"),
+    (["idea.md", "--config", "list.json"], "must be a mapping"),
+    (["plain.md"], "No model is configured, and no built-in one knows this idea"),
+]
+
+
+def test_what_cannot_be_done_is_told_and_leaves_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    Path("idea.md").write_text(IDEA.read_text())
+    Path("plain.md").write_text("just try something\n")
+    Path("empty.md").write_text(" \n\n")
+    Path("latin.md").write_bytes("# Größe".encode("latin-1"))
+    Path("list.json").write_text('[{"Title": "a"}, {"Title": "b"}]')
+    Path("broken.json").write_text("[{")
+    Path("untitled.json").write_text('{"Name": "x"}')
+    for arguments, reason in WRONG_USAGE:
+        result = ask(project, "search", *arguments)
+        assert result.exit_code in {1, 2}, (arguments, result.output)
+        assert reason in " ".join(result.output.split()), (arguments, result.output)
+        assert "Traceback" not in result.output
+    assert not list(project.glob("experiments/*"))
+    assert "no runs yet" in ask(project, "search", "list").output
+
+
+def test_an_idea_without_headings_and_one_of_a_list(project: Path) -> None:
+    plain = project / "plain.md"
+    plain.write_text("Classify the data.\n\nBuilt-in proposer: `tabular`\n")
+    result = ask(project, "search", str(plain), "--plain", "--steps", "1", "--no-memory")
+    assert result.exit_code == 0, result.output
+    assert "The idea names no metric" in result.output
+    assert "over: it has had its 1 node" in result.output
+    (run,) = (project / "experiments").iterdir()
+    assert run.name.endswith("classify_the_data")
+    ideas = project / "ideas.json"
+    body = {"Evaluation": "Metric: error, lower is better", "Code": "Built-in proposer: `tabular`"}
+    ideas.write_text(json.dumps([{"Title": "A"}, {"Title": "Second", **body}]))
+    arguments = ["--idea_idx", "1", "--name", "two", "--steps", "1", "--no-memory", "--plain"]
+    result = ask(project, "search", str(ideas), *arguments)
+    assert result.exit_code == 0, result.output
+    assert "optimises error, lower is better" in result.output
+    assert (project / "experiments/two/idea.md").read_text().startswith("# Second")
+
+
+def test_settings_of_the_original_are_understood(project: Path) -> None:
+    file = project / "bfts_config.yaml"
+    file.write_text(
+        "exec:\n  timeout: 77\n  format_tb_ipython: false\n"
+        "agent:\n  num_workers: 1\n  unknown: 5\n"
+        "  stages: {stage1_max_iters: 1, stage2_max_iters: 0, stage3_max_iters: 0,"
+        " stage4_max_iters: 0}\n"
+        "  multi_seed_eval: {num_seeds: 0}\n  search: {num_drafts: 1, debug_prob: 0.25}\n"
+        "memory:\n  enabled: false\n"
+    )
+    arguments = ["--config", str(file), "--name", "b", "--plain", "--seed", "7"]
+    result = ask(project, "search", str(IDEA), *arguments)
+    assert result.exit_code == 0, result.output
+    assert ids(project, "b") == ["n0001"]
+    assert not (project / "experiments/b/memory").exists()
+    kept = json.loads((project / "experiments/b/config.json").read_text())
+    assert kept["search.run_timeout_s"] == 77
+    assert kept["search.seed"] == 7
+    assert kept["search.steps"] == 0
+
+
+def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(project: Path) -> None:
+    arguments = ["-p", str(project), "search", str(IDEA), "--plain", "--name", "stopped"]
+    more = {"search.num_drafts": 6, "search.stage1_nodes": 6, "search.workers": 1}
+    more["memory.enabled"] = False
+    file = project / "taskweaver_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | more))
+    with subprocess.Popen(
+        [sys.executable, "-m", "taskweaver", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        assert process.stdout is not None
+        before = [next(process.stdout)]
+        while not before[-1].startswith("n0001"):
+            before.append(next(process.stdout))
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert "stopping: what is being tried is given up" in said
+    assert "stopped; go on with: taskweaver search --resume stopped" in said
+    assert (project / "experiments/stopped/report.md").is_file()
+    done = ids(project, "stopped")
+    assert 1 <= len(done) < 6
+    again = ask(project, "search", "--resume", "stopped", "--plain", "--steps", "2")
+    assert again.exit_code == 0, again.output
+    assert f"goes on after {len(done)} node" in again.output
+    assert "over: it has had its 2 nodes" in again.output
+    assert ids(project, "stopped")[: len(done)] == done

@@ -1,0 +1,140 @@
+"""Searches whose attempts are one script each, in kernels that are forked."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from search_lab import FAST, Climber, lab, remembering, search
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.searching import start_search
+from taskweaver.treesearch.node import NodeKind, NodeStatus
+
+IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
+SINGLE = {
+    "phase_mode": "single", "stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 1,
+    "stage3_nodes": 0, "stage4_nodes": 0, "num_seeds": 1,
+}  # fmt: skip
+RESULT = "import json\njson.dump({'metric': %s}, open('working/result.json', 'w'))\n"
+
+
+def scripts(by_kind: Mapping[str, str]) -> Climber:
+    """A model that writes the script of each kind."""
+
+    def fault(prompt: Mapping[str, str]) -> str | None:
+        kind = prompt.get("Kind of attempt", "").split(" ")[0]
+        if kind not in by_kind:
+            return None
+        answer = {"plan": f"a {kind}", "name": "", "code": by_kind[kind]}
+        return remembering(prompt, json.dumps(answer))
+
+    return Climber(fault=fault)
+
+
+def log_of(run: Path, node: str) -> str:
+    return (run / "logs/0-run/phase_logs" / f"node_{node}" / "run.log").read_text()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return lab(tmp_path, **{"execution.zygote": True})
+
+
+def test_a_child_has_the_variables_of_its_parent(project: Path) -> None:
+    model = scripts(
+        {
+            "draft": "import os\ndata = list(range(5))\n" + RESULT % "sum(data)",
+            "hyperparam": "data.append(90)\n"
+            + RESULT % "sum(data) + int(os.environ['TASKWEAVER_SEED'])",
+        }
+    )
+    made = search(project, model, **SINGLE)
+    draft, seed, child, again = made.state.journal.nodes
+    assert (draft.value, seed.value, child.value) == (10.0, 10.0, 100.0)
+    assert [node.kind for node in (seed, again)] == [NodeKind.SEED] * 2
+    assert again.value == 101.0
+    assert "a new kernel" in log_of(made.places.folder, "n0001")
+    assert "forked from the kernel of n0001" in log_of(made.places.folder, child.id)
+    shown = [p for p in model.prompts if p.get("Kind of attempt", "").startswith("hyperparam")]
+    assert "Its variables are those the program of the parent left" in shown[0]["Instructions"]
+
+
+def test_a_kernel_that_cannot_be_forked_is_new(tmp_path: Path) -> None:
+    model = scripts({"draft": "data = 1\n" + RESULT % "data", "hyperparam": RESULT % "data"})
+    settings = SINGLE | {"fork_kernels": False, "num_seeds": 0}
+    made = search(lab(tmp_path), model, **settings)
+    child = made.state.journal.nodes[-1]
+    assert child.status is NodeStatus.BUGGY
+    assert child.error is not None
+    assert "NameError" in child.error.message
+    shown = [p for p in model.prompts if p.get("Kind of attempt", "").startswith("hyperparam")]
+    assert "It is new" in shown[0]["Instructions"]
+
+
+WRONG = (
+    ("1 / 0", NodeStatus.BUGGY, "ZeroDivisionError"),
+    ("import os\nos.kill(os.getpid(), 9)", NodeStatus.BUGGY, ""),
+    ("import time\ntime.sleep(600)", NodeStatus.TIMEOUT, "stopped after 1 s"),
+    ("raise SystemExit(3)", NodeStatus.BUGGY, ""),
+    ("x = 1", NodeStatus.BUGGY, "working/result.json"),
+)
+
+
+def test_scripts_that_go_wrong_fail_their_nodes_alone(project: Path) -> None:
+    codes = [code for code, _, _ in WRONG]
+
+    def fault(prompt: Mapping[str, str]) -> str | None:
+        is_draft = prompt.get("Kind of attempt") == "draft"
+        code = codes.pop(0) if is_draft else RESULT % 4
+        return json.dumps({"plan": "", "code": code}) if "Kind of attempt" in prompt else None
+
+    count = len(WRONG)
+    few = SINGLE | {"stage1_nodes": count + 1, "num_drafts": count, "stage2_nodes": 0}
+    few |= {"num_seeds": 0, "run_timeout_s": 1.0, "debug_prob": 1.0}
+    made = search(project, Climber(fault=fault), memory=False, **few)
+    *drafts, mended = made.state.journal.nodes
+    for draft, (code, status, words) in zip(drafts, WRONG, strict=True):
+        assert draft.status is status, (code, draft.error)
+        assert draft.error is not None
+        assert words in draft.error.message
+    assert mended.value == 4.0
+
+
+def test_a_script_is_given_up_when_the_search_is_stopped(project: Path, tmp_path: Path) -> None:
+    sign = tmp_path / "sign"
+    code = f"import time\nopen({str(sign)!r}, 'w').close()\ntime.sleep(600)"
+    settings = FAST | {f"search.{key}": value for key, value in SINGLE.items()}
+    with (
+        TaskWeaverApp(project, model=scripts({"draft": code})) as app,
+        start_search(app, project / "idea.md", settings, name="run") as stopped,
+    ):
+        thread = threading.Thread(target=stopped.run, args=[lambda _: None])
+        thread.start()
+        waiting = threading.Event()
+        for _ in range(2000):
+            if sign.exists() or waiting.wait(0.01):
+                break
+        stopped.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+        assert len(stopped.state.journal) == 0
+
+
+def test_the_model_of_our_own_works_in_kernels(project: Path) -> None:
+    settings = {f"search.{key}": value for key, value in SINGLE.items()} | {
+        "search.stage1_nodes": 1, "search.num_seeds": 0, "search.workers": 1,
+    }  # fmt: skip
+    with (
+        TaskWeaverApp(project, {"llm.api_type": "offline"}) as app,
+        start_search(app, IDEA, settings, name="run") as made,
+    ):
+        assert made.is_embedded
+        made.run(lambda _: None)
+    journal = made.state.journal
+    assert all(node.is_good for node in journal.nodes), [n.error for n in journal.nodes]
+    child = next(node for node in journal.nodes if node.kind is NodeKind.HYPERPARAM)
+    assert f"forked from the kernel of {child.parent}" in log_of(made.places.folder, child.id)
