@@ -76,6 +76,9 @@ def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
             raise SearchError(
                 f"The run's log has an entry that cannot be read: {error}."
             ) from error
+    if state is not None:
+        for node in state.journal.running:
+            state.journal.drop(node.id)
     return state
 
 
@@ -83,8 +86,11 @@ def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = entry["t"]
     if kind == "node":
         node = Node.from_dict(entry["node"])
-        if node.finished_at is not None:
-            state.journal.put(node)
+        # Nodes stand in the order they were begun in, as while the run went on; one that begins
+        # again, after it was given up, begins anew.
+        if node.finished_at is None and node.id in state.journal:
+            state.journal.drop(node.id)
+        state.journal.put(node)
     elif kind == "stage":
         stage = STAGES[entry["stage"] - 1]
         state.stage = StageState(
