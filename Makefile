@@ -3,10 +3,17 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: chat test bench check docs clean
+.PHONY: chat search-demo test bench check docs clean
 
 chat: $(VENV)/.ready-chat  ## Ask questions about your data.
 	$(BIN)/python -m taskweaver -p project/
+
+search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; no model needed.
+	mkdir -p search-demo
+	echo '{}' > search-demo/taskweaver_config.json
+	for idea in stencil tabular; do \
+	  $(BIN)/python -m taskweaver -p search-demo search project/ideas/$$idea.md --plain --workers 2 || exit 1; \
+	done
 
 test: $(VENV)/.ready-dev  ## Run all tests with coverage.
 	$(BIN)/coverage erase

@@ -20,6 +20,8 @@ NAMES = (
     "memory_view",
     "branched_memory",
     "reply_stream",
+    "search",
+    "search_page",
 )
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 

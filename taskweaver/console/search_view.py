@@ -109,7 +109,7 @@ def _line(snapshot: SearchSnapshot, node: NodeFacts, depth: int) -> Text:
     line = Text(f"{'  ' * min(depth, 16)}", no_wrap=True, overflow="ellipsis")
     line.append(f"{sign} ", style=color)
     line.append(f"{node.id} {node.kind}", style="bold" if is_best else "")
-    line.append(f" {safe(node.name)}" if node.name else "", style="dim")
+    line.append(f" {' '.join(safe(node.name).split())}" if node.name else "", style="dim")
     value = snapshot.objective.text(node.value) if node.value is not None else str(node.status)
     line.append(f"  {value}", style="bold yellow" if is_best else "")
     line.append("  best" if is_best else "", style="bold yellow")

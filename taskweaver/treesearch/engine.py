@@ -55,6 +55,7 @@ class Engine:
         self._substages = Substages(tools, state.journal)
         self._working: dict[Future[Node], tuple[Node, NodeWork]] = {}
         self._queue: list[Action] = []
+        self._branches = {branch.id for branch in tools.store.branches()} if tools.store else set()
         self._lost: dict[str, int] = {}
         self._is_stopping = False
 
@@ -178,14 +179,14 @@ class Engine:
         store = self._tools.store
         if store is None:
             return ""
-        names = {branch.id for branch in store.branches()}
         name, number = node.id, 1
-        while name in names:
+        while name in self._branches:
             store.prune(name)
             number += 1
             name = f"{node.id}-{number}"
         parent = self.journal[node.parent].branch if node.parent else None
         store.mem_node_fork(parent, name, phase=node.kind.value)
+        self._branches.add(name)
         return name
 
     def _collect(self) -> None:

@@ -47,7 +47,7 @@ def write_figures(journal: Journal, run_dir: Path, facts: RunFacts) -> dict[str,
 
 
 def _figures(journal: Journal, facts: RunFacts) -> list[tuple[str, str, _Draw, float]]:
-    history = findings.history(journal, journal.finished)
+    history = findings.history(journal, sorted(journal.finished, key=lambda node: node.step))
     measured = [node for node in journal.good if node.value is not None]
     ablations = worth_of_parts(journal, facts)[:MOST_BARS]
     found: list[tuple[str, str, _Draw, float]] = []
@@ -101,6 +101,7 @@ def _best(axes: Any, journal: Journal, history: Sequence[tuple[Node, float | Non
         label = history[-len(points) :][n][0].id
         axes.annotate(_plain(label), (steps[n], values[n]), (4, -10), fontsize=7,
                       textcoords="offset points", color="#6d675d")  # fmt: skip
+    axes.margins(y=0.12)  # room for a label below the first point
     _label(axes, journal)
 
 

@@ -23,12 +23,16 @@ class Journal:
         self.objective = objective
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[str]] = {}
+        # Asked for once per node and decision: kept, so that a decision costs one look at each.
+        self._ranks: dict[str, float] = {}
+        self._roots: dict[str, str] = {}
         for node in nodes:
             self.put(node)
 
     def drop(self, node_id: str) -> None:
         """Forget a node that did not finish; its number is free again."""
         node = self._nodes.pop(node_id)
+        del self._ranks[node_id], self._roots[node_id]
         if node.parent is not None:
             self._children[node.parent].remove(node_id)
 
@@ -36,6 +40,8 @@ class Journal:
         """Add a node, or take its next state."""
         if node.id not in self._nodes and node.parent is not None:
             self._children.setdefault(node.parent, []).append(node.id)
+        self._ranks[node.id] = self.objective.rank(node.metric)
+        self._roots[node.id] = self._roots.get(node.parent or "", node.id)
         self._nodes[node.id] = node
 
     def __len__(self) -> int:
@@ -102,11 +108,19 @@ class Journal:
     def debug_depth(self, node: Node) -> int:
         """Return how many attempts at mending end with this node."""
         depth = 0
-        for step in reversed(self.path(node.id)):
-            if step.kind is not NodeKind.DEBUG:
-                break
+        step: Node | None = node
+        while step is not None and step.kind is NodeKind.DEBUG:
             depth += 1
+            step = self._nodes.get(step.parent or "")
         return depth
+
+    def root_of(self, node_id: str) -> str:
+        """Return the draft a node goes back to."""
+        return self._roots[node_id]
+
+    def rank(self, node_id: str) -> float:
+        """Return a number that is higher for what is better; see `Objective.rank`."""
+        return self._ranks[node_id]
 
     def best(self, among: Sequence[Node] | None = None) -> Node | None:
         """Return the best node; of equals the earliest. None when none measured anything.
@@ -118,7 +132,7 @@ class Journal:
         candidates = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
         if not candidates:
             return None
-        return max(candidates, key=lambda node: (self.objective.rank(node.metric), -node.step))
+        return max(candidates, key=lambda node: (self._ranks[node.id], -node.step))
 
     def seeds_of(self, node_id: str) -> list[Node]:
         """Return the seed evaluations of a node."""

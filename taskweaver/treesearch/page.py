@@ -7,6 +7,7 @@ have the whole.
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -26,6 +27,7 @@ _ALL_TEXT_CHARS = 12_000_000
 _PLOT_BYTES = 400_000
 _ALL_PLOT_BYTES = 6_000_000
 _MOST_EVENTS = 30
+_MOST_ABREAST = 8
 
 
 def write_page(
@@ -88,31 +90,42 @@ def _data(
     }
 
 
-def layout(journal: Journal) -> dict[str, tuple[float, int]]:
+def layout(journal: Journal) -> dict[str, tuple[float, float]]:
     """Return where each node is drawn: leaves side by side, a parent above the middle of its own.
+
+    Where a node has many leaves, they stand in several lines, half a row apart: each subtree has
+    its columns for itself, so nothing else is there.
 
     Returns:
         Column and row by id, from 0.
     """
-    columns: dict[str, float] = {}
-    rows: dict[str, int] = {}
+    places: dict[str, tuple[float, float]] = {}
+    depths: dict[str, int] = {}
     for node in journal.nodes:
-        rows[node.id] = rows.get(node.parent, -1) + 1 if node.parent else 0
+        depths[node.id] = depths.get(node.parent, -1) + 1 if node.parent else 0
     next_column = 0
     roots = [node.id for node in journal.nodes if node.parent not in journal]
     waiting = [(root, False) for root in reversed(roots)]
     while waiting:
         node_id, is_done = waiting.pop()
         children = [child.id for child in journal.children(node_id)]
-        if not children:
-            columns[node_id] = next_column
-            next_column += 1
-        elif is_done:
-            columns[node_id] = (columns[children[0]] + columns[children[-1]]) / 2
-        else:
-            waiting.append((node_id, True))
-            waiting += [(child, False) for child in reversed(children)]
-    return {node_id: (column, rows[node_id]) for node_id, column in columns.items()}
+        if is_done or not children:
+            columns = [places[child][0] for child in children] or [next_column]
+            next_column += not children
+            places[node_id] = ((min(columns) + max(columns)) / 2, depths[node_id])
+            continue
+        leaves = [child for child in children if not journal.children(child)]
+        waiting.append((node_id, True))
+        if len(leaves) > _MOST_ABREAST:
+            lines = math.ceil(math.sqrt(len(leaves) / 4))
+            wide = math.ceil(len(leaves) / lines)
+            for n, leaf in enumerate(leaves):
+                line, column = divmod(n, wide)
+                places[leaf] = (next_column + column, depths[leaf] + line / 2)
+            next_column += wide
+            children = [child for child in children if child not in places]
+        waiting += [(child, False) for child in reversed(children)]
+    return places
 
 
 class _Details:

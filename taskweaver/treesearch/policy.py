@@ -103,9 +103,9 @@ class BestFirst:
     def _to_grow(self, view: StageView, taken: Sequence[Action]) -> Node | None:
         """Return the best node, a tree that is not grown at the moment before one that is."""
         good = good_nodes(view)
-        busy = {root_of(view.journal, node.id) for node in view.nodes if node.status == "running"}
-        busy |= {root_of(view.journal, action.parent) for action in taken if action.parent}
-        idle = [node for node in good if root_of(view.journal, node.id) not in busy]
+        busy = {view.journal.root_of(node.id) for node in view.nodes if node.status == "running"}
+        busy |= {view.journal.root_of(action.parent) for action in taken if action.parent}
+        idle = [node for node in good if view.journal.root_of(node.id) not in busy]
         return view.journal.best(idle) or view.journal.best(good)
 
 
@@ -189,17 +189,12 @@ def mendable_leaves(view: StageView, taken: Sequence[Action], max_depth: int) ->
     ]
 
 
-def root_of(journal: Journal, node_id: str) -> str:
-    """Return the draft a node goes back to."""
-    return journal.path(node_id)[0].id
-
-
 def _worth(view: StageView, pending: Sequence[str]) -> dict[str, tuple[int, float]]:
     """Return visits and reward of each node's subtree within the stage."""
     good = good_nodes(view)
-    ranks = sorted({view.journal.objective.rank(node.metric) for node in good})
+    ranks = sorted({view.journal.rank(node.id) for node in good})
     places = {rank: n / max(len(ranks) - 1, 1) for n, rank in enumerate(ranks)}
-    rewards = {node.id: places[view.journal.objective.rank(node.metric)] for node in good}
+    rewards = {node.id: places[view.journal.rank(node.id)] for node in good}
     nodes = [*([view.journal[view.base]] if view.base is not None else []), *view.nodes]
     worth = {node.id: (1 + pending.count(node.id), rewards.get(node.id, 0.0)) for node in nodes}
     for node in reversed(nodes):  # children come after their parents

@@ -312,7 +312,7 @@ def _uses(facts: RunFacts) -> list[str]:
         ("money", budgets.money),
     ]
     return [
-        f"{name} {use.used:,.10g}" + (f" of {use.limit:,.10g}" if use.limit else "")
+        f"{name} {round(use.used, 2):,.10g}" + (f" of {use.limit:,.10g}" if use.limit else "")
         for name, use in uses
         if use is not None and (use.used or use.limit)
     ]

@@ -84,7 +84,7 @@ def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
     money = any(node.cost.money is not None for node in journal.nodes)
     return RunFacts(
         name=places.folder.name,
-        title=_title(places),
+        title=state.title,
         started_at=state.started_at,
         objective=journal.objective,
         finished_at=max(ends, default=None) if state.is_over else None,
@@ -97,10 +97,3 @@ def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
         stages=tuple(stages),
         reason=state.reason,
     )
-
-
-def _title(places: RunPlaces) -> str:
-    for entry in read_log(places.log):
-        if entry["t"] == "run":
-            return str(entry.get("title", ""))
-    return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from taskweaver.treesearch.journal import Journal
@@ -124,10 +125,10 @@ def repeats_parent(node: Node, journal: Journal) -> bool:
 
 def since_better(state: StageState, journal: Journal, done: list[Node]) -> int:
     """Return how many finished nodes of a substage came after the last that was better."""
-    best = journal[state.base].metric if state.base else None
+    best = journal.rank(state.base) if state.base else -math.inf
     count = 0
     for node in done:
         count += 1
-        if node.is_good and journal.objective.is_better(node.metric, best):
-            best, count = node.metric, 0
+        if node.is_good and journal.rank(node.id) > best:
+            best, count = journal.rank(node.id), 0
     return min(count, sum(node.step > state.first for node in done))

@@ -38,6 +38,7 @@ class RunState:
         journal: Its nodes; those that had not finished are left out when a log is read.
         stage: Its stage; None when it has ended.
         passed: Stages that are over.
+        title: Title of its idea.
         seconds: How long it was worked on before.
         started_at: When it began, in seconds since 1970.
         is_over: Whether it has ended; it is then not gone on with.
@@ -47,6 +48,7 @@ class RunState:
     journal: Journal
     stage: StageState | None
     passed: list[StagePassed] = field(default_factory=list)
+    title: str = ""
     seconds: float = 0.0
     started_at: float = 0.0
     is_over: bool = False
@@ -64,7 +66,8 @@ def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
         try:
             if entry["t"] == "run":
                 objective = Objective(**entry["objective"])
-                state = RunState(Journal(objective), None, started_at=entry["at"])
+                title = str(entry.get("title", ""))
+                state = RunState(Journal(objective), None, title=title, started_at=entry["at"])
             elif state is None:
                 raise KeyError("run")
             else:
@@ -84,8 +87,10 @@ def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     state.seconds = entry.get("elapsed", state.seconds)
     if kind == "node":
         node = Node.from_dict(entry["node"])
+        # Nodes stand in the order they were begun in, as while the run went on; one that begins
+        # again, after it was given up, begins anew.
         if node.finished_at is None and node.id in state.journal:
-            state.journal.drop(node.id)  # it is made again, and comes after those there are
+            state.journal.drop(node.id)
         state.journal.put(node)
     elif kind == "stage":
         stage = STAGES[entry["stage"] - 1]

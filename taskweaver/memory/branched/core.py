@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -35,8 +36,10 @@ _CONTEXT = {
 }
 _CONTEXT_CHARS = 400
 _NEWEST = """
-SELECT seq, branch_id, key, value, importance, expires_at, created_at, max(seq) FROM core_kv
-WHERE branch_id = ? AND seq <= ? GROUP BY key
+SELECT c.seq, c.branch_id, c.key, c.value, c.importance, c.expires_at, c.created_at, max(c.seq)
+FROM json_each(?) AS part CROSS JOIN core_kv AS c
+WHERE c.branch_id = json_extract(part.value, '$[0]') AND c.seq <= json_extract(part.value, '$[1]')
+GROUP BY part.key, c.key ORDER BY part.key
 """
 
 
@@ -69,11 +72,11 @@ class Core:
         """
         found: dict[str, CoreEntry | None] = {}
         now = self._database.clock()
-        for segment in self._branches.path(connection, branch, "core_kv", at):
-            for entry in connection.execute(_NEWEST, segment):
-                key, value, expires_at = entry[2], entry[3], entry[5]
-                is_gone = value is None or (expires_at is not None and expires_at <= now)
-                found.setdefault(key, None if is_gone else CoreEntry(*entry[:7]))
+        path = self._branches.path(connection, branch, "core_kv", at)
+        for entry in connection.execute(_NEWEST, (json.dumps(path),)):
+            key, value, expires_at = entry[2], entry[3], entry[5]
+            is_gone = value is None or (expires_at is not None and expires_at <= now)
+            found.setdefault(key, None if is_gone else CoreEntry(*entry[:7]))
         return {key: entry for key, entry in sorted(found.items()) if entry is not None}
 
     def context(self, branch_id: str) -> str:

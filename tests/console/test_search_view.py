@@ -1,0 +1,103 @@
+"""The live tree of a search: its lines at two widths, without colours, and cut when it is long."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from taskweaver.console.search_view import search_view
+from taskweaver.treesearch.facts import (
+    Budgets,
+    NodeFacts,
+    RunningPhase,
+    SearchSnapshot,
+    Use,
+)
+from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.node import NodeKind, NodeStatus
+
+OK, BUGGY = NodeStatus.OK, NodeStatus.BUGGY
+NODES = (
+    NodeFacts("n0001", NodeKind.DRAFT, BUGGY),
+    NodeFacts("n0002", NodeKind.DRAFT, OK, value=0.8),
+    NodeFacts("n0003", NodeKind.DEBUG, OK, "n0001", value=0.82),
+    NodeFacts(
+        "n0004", NodeKind.HYPERPARAM, OK, "n0003", "learning rate of the last layer", 0.91234
+    ),
+    NodeFacts("n0005", NodeKind.SEED, OK, "n0004", value=0.9),
+    NodeFacts("n0006", NodeKind.IMPROVE, NodeStatus.RUNNING, "n0004"),
+)
+SNAPSHOT = SearchSnapshot(
+    "demo",
+    Objective("accuracy on held-out rows", unit="points"),
+    "3_creative_research_1",
+    NODES,
+    "n0004",
+    (RunningPhase("n0006", "phases", 100.0),),
+    Budgets(Use(5, 40), Use(3725, 7200), Use(130_000, 0), Use(0.25, 5)),
+    142.0,
+)
+WIDE = """\
+3 creative research 1  accuracy on held-out rows 0.91234 points (n0004)
+5 of 40 nodes  1:02:05 of 2:00:00  130,000 tokens  cost 0.25 of 5  Ctrl-C stops
+✕ n0001 draft  buggy
+  ● n0003 debug  0.82 points
+    ● n0004 hyperparam learning rate of the last layer  0.91234 points  best
+      ○ n0006 improve  running
+● n0002 draft  0.8 points
+  n0006 phases 42 s
+"""
+NARROW = """\
+3 creative research 1  accuracy on held-out rows 0.91234 po…
+5 of 40 nodes  1:02:05 of 2:00:00  130,000 tokens  cost 0.2…
+✕ n0001 draft  buggy
+  ● n0003 debug  0.82 points
+    ● n0004 hyperparam learning rate of the last layer  0.9…
+      ○ n0006 improve  running
+● n0002 draft  0.8 points
+  n0006 phases 42 s
+"""
+
+
+def drawn(snapshot: SearchSnapshot, width: int, rows: int = 30) -> str:
+    """Return what a terminal without colours shows."""
+    target = io.StringIO()
+    console = Console(file=target, width=width, color_system=None, force_terminal=False)
+    console.print(search_view(snapshot, rows))
+    return "".join(f"{line.rstrip()}\n" for line in target.getvalue().splitlines())
+
+
+@pytest.mark.parametrize(("width", "expected"), [(100, WIDE), (60, NARROW)])
+def test_a_search_at_one_moment(width: int, expected: str) -> None:
+    assert drawn(SNAPSHOT, width) == expected
+
+
+def test_a_search_that_begins() -> None:
+    begun = replace(SNAPSHOT, stage="", nodes=(), best=None, running=(), budgets=Budgets())
+    assert drawn(begun, 60) == (
+        "starting  accuracy on held-out rows nothing measured yet\n0 nodes  0:00  Ctrl-C stops\n"
+    )
+
+
+def test_five_hundred_nodes_are_cut_to_the_rows_there_are() -> None:
+    nodes = [NodeFacts("n0001", NodeKind.DRAFT, OK, value=0.99)]
+    for step in range(2, 501):
+        parent = f"n{step // 2:04d}"
+        nodes.append(NodeFacts(f"n{step:04d}", NodeKind.IMPROVE, OK, parent, value=0.5))
+    long = replace(SNAPSHOT, nodes=tuple(nodes), best="n0001")
+    lines = drawn(long, 80, rows=24).splitlines()
+    assert len(lines) <= 24
+    assert any("n0500" in line for line in lines)
+    assert any("n0001" in line and "best" in line for line in lines)
+    hidden = int(next(line for line in lines if "more nodes" in line).split()[1])
+    assert hidden == 500 - sum(" improve" in line or " draft" in line for line in lines)
+
+
+def test_names_of_others_bring_no_control_signs() -> None:
+    hostile = replace(NODES[3], name="a\x1b[31m\nb")
+    text = drawn(replace(SNAPSHOT, nodes=(hostile,)), 100)
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == 4

@@ -1,0 +1,236 @@
+"""The page of a run in a real browser: what it shows, how it is worked, and that it stays inert."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
+
+from taskweaver.ext_role.web_explorer.devtools import DevTools, Event
+from taskweaver.treesearch.facts import RunFacts
+from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.metric import Measurement
+from taskweaver.treesearch.node import NodeKind, PhaseOutcome
+from taskweaver.treesearch.page import layout, write_page
+
+WITHIN_S = 60.0
+
+
+class Tab:
+    """A page in a browser.
+
+    Attributes:
+        requests: Addresses it asked for.
+        complaints: What it wrote to its console, exceptions and refusals among it.
+    """
+
+    def __init__(self, program: Path) -> None:
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self._session = ""
+        self._tools = DevTools(program, self._heard)
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        found = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = str(found["sessionId"])
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def _heard(self, event: Event) -> None:
+        if event.method == "Network.requestWillBeSent":
+            self.requests.append(event.params["request"]["url"])
+        if event.method in {
+            "Runtime.exceptionThrown",
+            "Runtime.consoleAPICalled",
+            "Log.entryAdded",
+            "Page.javascriptDialogOpening",
+        }:
+            self.complaints.append(str(event.params))
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        return self._tools.call(method, params, session=self._session, within_s=WITHIN_S)
+
+    def value(self, expression: str) -> Any:
+        """Return what an expression in the page gives."""
+        done = self.call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
+        assert "exceptionDetails" not in done, done
+        return done["result"].get("value")
+
+    def open(self, page: Path) -> None:
+        """Open a page, and wait until it is ready."""
+        self.call("Page.navigate", url="about:blank")
+        self.requests.clear()
+        self.call("Page.navigate", url=page.as_uri())
+        assert self.value(
+            "new Promise((done) => { const look = () =>"
+            " document.body?.dataset.ready ? done(true) : setTimeout(look, 5); look(); })"
+        )
+
+    def text(self, selector: str = "main") -> str:
+        """Return what is to be read in an element."""
+        return str(self.value(f"document.querySelector('{selector}').innerText"))
+
+    def press(self, key: str) -> None:
+        """Press a key."""
+        code = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[key]
+        for kind in ("keyDown", "keyUp"):
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code
+            )
+
+    def click(self, node_id: str) -> None:
+        """Click a node of the tree, where it is."""
+        x, y = self.value(
+            "(() => { const box = [...document.querySelectorAll('svg .node')]"
+            f".find((mark) => mark.ariaLabel.startsWith('{node_id} '))"
+            ".querySelector('.shape').getBoundingClientRect();"
+            " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def close(self) -> None:
+        self._tools.close()
+
+
+@pytest.fixture
+def tab() -> Iterator[Tab]:
+    names = ("chromium", "google-chrome", "chromium-browser")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None and os.environ.get("BROWSER_REQUIRED"):
+        pytest.fail("no Chromium here: apt-get install chromium")
+    if found is None:
+        pytest.skip("no Chromium here")
+    made = Tab(Path(found))
+    yield made
+    made.close()
+
+
+def page_of(folder: Path, journal: Journal, facts: RunFacts) -> Path:
+    write_run(folder, journal)
+    return write_page(journal, folder, facts, None)
+
+
+def test_it_opens_with_the_best_node_and_asks_for_nothing(tab: Tab, tmp_path: Path) -> None:
+    page = page_of(tmp_path, *small_run())
+    tab.open(page)
+    assert tab.complaints == []
+    assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
+    assert "n0009 ablation normalisation" in tab.text()
+    assert "0.92" in tab.text()
+    assert tab.value("document.querySelectorAll('svg .node').length") == 13
+    assert "best n0009: 0.92" in tab.text("header")
+
+
+def test_a_click_shows_a_node(tab: Tab, tmp_path: Path) -> None:
+    tab.open(page_of(tmp_path, *small_run()))
+    tab.click("n0006")
+    shown = tab.text()
+    assert "n0006 improve" in shown
+    assert "TimeoutError: over 3600 s" in shown
+    assert tab.value("location.hash") == "#n0006"
+    tab.click("n0007")
+    assert tab.value("document.querySelector('main img').naturalWidth") == 4
+    assert tab.complaints == []
+
+
+def test_keys_walk_through_the_tree(tab: Tab, tmp_path: Path) -> None:
+    tab.open(page_of(tmp_path, *small_run()))
+    tab.click("n0004")
+    tab.value("document.querySelector('svg .chosen').focus()")
+    tab.press("ArrowUp")
+    assert "n0003 debug" in tab.text("h2")
+    tab.press("ArrowDown")
+    assert "n0004 hyperparam learning rate" in tab.text("h2")
+    tab.press("ArrowRight")
+    assert "n0005" in tab.text("h2")
+    tab.press("ArrowLeft")
+    assert "n0004" in tab.text("h2")
+    assert tab.value("document.activeElement.ariaLabel").startswith("n0004")
+
+
+def test_a_filter_dims_what_does_not_fit(tab: Tab, tmp_path: Path) -> None:
+    tab.open(page_of(tmp_path, *small_run()))
+    tab.value("$('find').value = 'TimeoutError'; $('find').dispatchEvent(new Event('input'))")
+    lit = "[...document.querySelectorAll('svg .node:not(.dim)')].map((mark) => mark.ariaLabel)"
+    assert [label.split()[0] for label in tab.value(lit)] == ["n0006"]
+    tab.value(
+        "$('find').value = '';"
+        " $('stage').value = '2'; $('stage').dispatchEvent(new Event('change'))"
+    )
+    assert [label.split()[0] for label in tab.value(lit)] == ["n0004", "n0005"]
+
+
+def test_text_of_others_stays_text(tab: Tab, tmp_path: Path) -> None:
+    journal, facts = small_run()
+    artifacts = {
+        "download": {"commands": [HOSTILE]},
+        "coding": {"workspace": {"files": [{"path": HOSTILE, "content": HOSTILE}]}},
+        "run": {"commands": [[HOSTILE]]},
+    }
+    bad = node(
+        14, NodeKind.IMPROVE, 0.99, parent="n0009", name=HOSTILE, plan=HOSTILE, output=HOSTILE,
+        artifacts=artifacts, analysis=HOSTILE, summary={HOSTILE: HOSTILE},
+        plot_feedback=HOSTILE, metric=Measurement({HOSTILE: 0.99}), plots=(),
+        phases=(PhaseOutcome(HOSTILE, HOSTILE, message=HOSTILE),),
+        error=journal["n0006"].error and replace(journal["n0006"].error, message=HOSTILE),
+    )  # fmt: skip
+    page = page_of(tmp_path, journal, facts)
+    (tmp_path / "logs/0-run/phase_logs/node_n0009/run.log").write_text(
+        HOSTILE, "utf-8", "backslashreplace"
+    )
+    journal.put(bad)
+    objective = replace(journal.objective, name=HOSTILE, unit=HOSTILE)
+    hostile = Journal(objective, journal.nodes)
+    stages = tuple(replace(stage, name=HOSTILE, reason=HOSTILE) for stage in facts.stages)
+    facts = replace(facts, title=HOSTILE, name=HOSTILE, reason=HOSTILE, stages=stages)
+    page = write_page(hostile, tmp_path, facts, None)
+    tab.open(page)
+    for node_id in ("n0014", "n0009"):
+        tab.value(f"choose('{node_id}')")
+        assert "onerror=alert(1)>" in tab.text()
+    assert tab.value("document.querySelectorAll('img, a, body script:not([type])').length") == 1
+    assert tab.value("document.title") != "owned"
+    assert tab.complaints == []
+    assert [url for url in tab.requests if not url.startswith("file:")] == []
+
+
+def test_a_run_without_nodes_has_a_page(tab: Tab, tmp_path: Path) -> None:
+    tab.open(page_of(tmp_path, *empty_run()))
+    assert "There are no nodes yet." in tab.text()
+    assert "nothing was measured" in tab.text("header")
+    assert tab.complaints == []
+
+
+def test_a_thousand_nodes_fit_on_a_page(tab: Tab, tmp_path: Path) -> None:
+    journal, facts = made_up_run(1000)
+    write_run(tmp_path, journal, log_bytes=50_000)
+    page = write_page(journal, tmp_path, facts, None)
+    assert page.stat().st_size < 20_000_000
+    tab.open(page)
+    assert tab.value("document.querySelectorAll('svg .node').length") == 1000
+    assert tab.complaints == []
+
+
+def test_no_two_nodes_are_drawn_at_one_place() -> None:
+    for count in (5, 30, 300):
+        journal, _ = made_up_run(count)
+        places = layout(journal)
+        assert len(set(places.values())) == len(places) == count
+        for one in journal.nodes:
+            if one.parent is not None:
+                assert places[one.id][1] > places[one.parent][1]
+
+
+def test_a_wide_fan_of_leaves_stands_in_several_lines() -> None:
+    nodes = [node(1, NodeKind.DRAFT, 0.5)]
+    nodes += [node(step, NodeKind.IMPROVE, 0.6, parent="n0001") for step in range(2, 102)]
+    places = layout(Journal(made_up_run(1)[0].objective, nodes))
+    assert max(column for column, _ in places.values()) < 30
