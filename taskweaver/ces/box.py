@@ -101,7 +101,9 @@ class Box:
         self._homes = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
         self._group = ControlGroup(plan.limits.process_limit)
         self._proxy: EgressProxy | None = None
-        writable = list(dict.fromkeys([*own, cwd, log_path, self._homes]))
+        # What is below the others can be a link that code made there: it must not be followed.
+        inner = [] if set(own) & {cwd, *cwd.parents} else [cwd]
+        writable = [*own, *inner, log_path, self._homes]
         try:
             if plan.policy.allowed_hosts and not plan.policy.has_network:
                 self._proxy = EgressProxy(plan.policy.allowed_hosts)
@@ -149,6 +151,7 @@ class Box:
             inside = psutil.Process(self._process.pid).children(recursive=True)
             self._process.kill()
             self._process.wait()
+            self._group.kill()  # without namespaces, what cut itself loose
             psutil.wait_procs(inside, timeout=_END_WAIT_S)
 
 

@@ -107,9 +107,10 @@ class KernelClient:
         if name != filename or name in {"", ".", ".."} or "\0" in name:
             raise ValueError(f"{filename!r} is not the name of a file without folders")
         target = self._cwd / name
-        if target.is_symlink():
-            target.unlink()
-        target.write_bytes(content)
+        # Code may have put a link or a pipe there: neither is written to.
+        target.unlink(missing_ok=True)
+        with target.open("xb") as file:
+            file.write(content)
         return name
 
 
