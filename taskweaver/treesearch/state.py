@@ -69,7 +69,7 @@ def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
                 raise KeyError("run")
             else:
                 _take(state, entry)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise SearchError(
                 f"The run's log has an entry that cannot be read: {error}."
             ) from error
@@ -80,6 +80,8 @@ def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = entry["t"]
     if kind == "node":
         node = Node.from_dict(entry["node"])
+        if node.parent is not None and node.parent not in state.journal:
+            raise KeyError(node.parent)
         if node.finished_at is not None:
             state.journal.put(node)
     elif kind == "stage":
