@@ -504,6 +504,21 @@ def test_with_landlock_what_cut_itself_loose_ends_too(tmp_path: Path) -> None:
     assert [p for p in left if p.status() != psutil.STATUS_ZOMBIE] == []
 
 
+@needs_bwrap
+def test_granted_paths_keep_their_rights_in_each_other_and_may_be_missing(tmp_path: Path) -> None:
+    data, cwd = tmp_path / "data", tmp_path / "cwd"
+    for folder in (data / "raw" / "new", cwd):
+        folder.mkdir(parents=True)
+    policy = SandboxPolicy(
+        read_only=(data / "raw", tmp_path / "missing"),
+        writable=(data / "raw" / "new", data, tmp_path / "gone"),
+    )
+    words = ["touch", str(data / "a"), str(data / "raw" / "b"), str(data / "raw" / "new" / "c")]
+    with sandbox.confined(policy, [cwd], words) as confined:
+        subprocess.run(confined.command, pass_fds=confined.pass_fds, cwd=cwd, check=False)
+    assert sorted(path.name for path in data.rglob("?")) == ["a", "c"]
+
+
 WEAKER = (
     ("--die-with-parent", 1), ("--new-session", 1), ("--unshare-ipc", 1), ("--unshare-pid", 1),
     ("--unshare-uts", 3), ("--unshare-net", 1), ("--remount-ro", 2), ("--seccomp", 2),
