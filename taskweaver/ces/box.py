@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -56,10 +55,10 @@ class BoxPlan:
 
         Without one, matplotlib would look at every font of the machine in each sandbox anew.
         """
-        cache = _cache_folder() / "matplotlib"
-        if not any(cache.glob(_FONT_LISTS)):
-            cache.mkdir(parents=True, exist_ok=True)
-            with suppress(subprocess.TimeoutExpired):  # then they are made inside
+        try:
+            cache = _cache_folder() / "matplotlib"
+            if not any(cache.glob(_FONT_LISTS)):
+                cache.mkdir(parents=True, exist_ok=True)
                 subprocess.run(
                     [sys.executable, "-c", "import matplotlib.font_manager"],
                     env={**os.environ, "MPLCONFIGDIR": str(cache)},
@@ -67,7 +66,9 @@ class BoxPlan:
                     timeout=self.limits.start_timeout_s,
                     check=False,
                 )
-        return sorted(cache.glob(_FONT_LISTS))
+            return sorted(cache.glob(_FONT_LISTS))
+        except (OSError, RuntimeError, subprocess.TimeoutExpired):
+            return []  # there is no home folder, or none to write: they are made inside
 
 
 def _cache_folder() -> Path:

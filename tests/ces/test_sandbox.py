@@ -519,6 +519,19 @@ def test_granted_paths_keep_their_rights_in_each_other_and_may_be_missing(tmp_pa
     assert sorted(path.name for path in data.rglob("?")) == ["a", "c"]
 
 
+@needs_bwrap
+def test_a_home_folder_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    manager = code_execution_service_factory(
+        tmp_path / "env", limits=BOXED, sandbox=SandboxPolicy()
+    )
+    manager.initialize()
+    try:
+        assert answers(manager.get_session_client("one", session_dir=tmp_path / "session"))
+    finally:
+        manager.clean_up()
+
+
 WEAKER = (
     ("--die-with-parent", 1), ("--new-session", 1), ("--unshare-ipc", 1), ("--unshare-pid", 1),
     ("--unshare-uts", 3), ("--unshare-net", 1), ("--remount-ro", 2), ("--seccomp", 2),
