@@ -168,6 +168,6 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
             own.import_(file)
             own.fork(journal[found].branch, MAIN_BRANCH)
     workspace = places.node(found).workspace
-    if workspace.is_dir():
+    if workspace.is_dir() and not workspace.is_symlink():  # code may have put a link there
         clone_folder(workspace, folder / WORKING_FOLDER, limit_bytes=_MOST_COPIED)
     return id_

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -55,10 +54,10 @@ class BoxPlan:
 
         Without one, matplotlib would look at every font of the machine in each sandbox anew.
         """
-        cache = _cache_folder() / "matplotlib"
-        if not any(cache.glob(_FONT_LISTS)):
-            cache.mkdir(parents=True, exist_ok=True)
-            with suppress(subprocess.TimeoutExpired):  # then they are made inside
+        try:
+            cache = _cache_folder() / "matplotlib"
+            if not any(cache.glob(_FONT_LISTS)):
+                cache.mkdir(parents=True, exist_ok=True)
                 subprocess.run(
                     [sys.executable, "-c", "import matplotlib.font_manager"],
                     env={**os.environ, "MPLCONFIGDIR": str(cache)},
@@ -66,7 +65,9 @@ class BoxPlan:
                     timeout=self.limits.start_timeout_s,
                     check=False,
                 )
-        return sorted(cache.glob(_FONT_LISTS))
+            return sorted(cache.glob(_FONT_LISTS))
+        except (OSError, RuntimeError, subprocess.TimeoutExpired):
+            return []  # there is no home folder, or none to write: they are made inside
 
 
 def _cache_folder() -> Path:
@@ -101,7 +102,9 @@ class Box:
         self._homes = private_folder()
         self._group = ControlGroup(plan.limits.process_limit)
         self._proxy: EgressProxy | None = None
-        writable = list(dict.fromkeys([*own, cwd, log_path, self._homes]))
+        # What is below the others can be a link that code made there: it must not be followed.
+        inner = [] if set(own) & {cwd, *cwd.parents} else [cwd]
+        writable = [*own, *inner, log_path, self._homes]
         try:
             if plan.policy.allowed_hosts and not plan.policy.has_network:
                 self._proxy = EgressProxy(plan.policy.allowed_hosts)
@@ -149,6 +152,7 @@ class Box:
             inside = psutil.Process(self._process.pid).children(recursive=True)
             self._process.kill()
             self._process.wait()
+            self._group.kill()  # without namespaces, what cut itself loose
             psutil.wait_procs(inside, timeout=_END_WAIT_S)
 
 

@@ -61,9 +61,9 @@ def bwrap_command(
         _tmpfs("/tmp"),
         *_system(policy),
         *(["--ro-bind", str(path), str(path)] for path in code_folders()),
-        *(["--ro-bind-try", str(path), str(path)] for path in policy.read_only),
+        *_granted(policy),
         *(["--ro-bind", str(source), target] for source, target in copies),
-        *(["--bind", str(path), str(path)] for path in (*writable, *policy.writable)),
+        *(["--bind", str(path), str(path)] for path in writable),
         *(["--bind", str(source), target] for source, target in aliases),
         ["--remount-ro", "/"],
         ["--seccomp", str(filter_fd)],
@@ -95,6 +95,16 @@ def _system(policy: SandboxPolicy) -> Iterator[list[str]]:
             yield ["--ro-bind", str(path), str(path)]
     for file in system_files(policy):
         yield ["--ro-bind-try", file, file]
+
+
+def _granted(policy: SandboxPolicy) -> list[list[str]]:
+    """Return the paths of the policy, those that hold others first: each keeps its own rights."""
+    granted = [
+        *(("--ro-bind-try", path) for path in policy.read_only),
+        *(("--bind-try", path) for path in policy.writable),
+    ]
+    granted.sort(key=lambda grant: len(grant[1].parts))
+    return [[option, str(path), str(path)] for option, path in granted]
 
 
 def system_files(policy: SandboxPolicy) -> list[str]:

@@ -204,7 +204,6 @@ class _Start:
             copies.append((proxy.path, _PROXY))
             words = bridged(words, _PROXY)
             environment |= bridge_environment()
-        policy = replace(policy, writable=tuple(path for path in policy.writable if path.exists()))
         own = list(dict.fromkeys([self.command.workspace, self.tmp]))
         aliases = [(self.command.workspace, WORKSPACE)]
         with confined(policy, own, words, copies, aliases) as run:

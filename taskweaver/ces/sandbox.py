@@ -27,6 +27,7 @@ __all__ = ["Confined", "SandboxChoice", "SandboxPolicy", "choose", "confined", "
 _TEST_TIMEOUT_S = 10.0
 _READABLE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm", "ptmx", "pts")
+_WAITING = [sys.executable, "-I", "-S", "-c", "input()"]  # until it is killed
 _NAMES = {"bwrap": "bubblewrap", "landlock": "Landlock"}
 # What only namespaces prevent.
 _BEYOND_LANDLOCK = frozenset(f"share the {name} namespace" for name in probe.NAMESPACES) | {
@@ -106,8 +107,11 @@ def require(tier: Tier) -> None:
     """
     if tier == "bwrap" and shutil.which("bwrap") is None:
         raise SandboxUnavailable("bubblewrap is not installed (Debian: apt install bubblewrap)")
-    with tempfile.TemporaryDirectory(prefix="tw-test-") as folder:
-        done, output = _attempt(tier, Path(folder))
+    try:
+        with tempfile.TemporaryDirectory(prefix="tw-test-") as folder:
+            done, output = _attempt(tier, Path(folder))
+    except OSError as error:
+        raise SandboxUnavailable(f"{_NAMES[tier]} cannot be tried here: {error}") from error
     if done is None:
         reason = " ".join(output.split()) or "it ends without a word"
         raise SandboxUnavailable(f"{_NAMES[tier]} does not run: {reason}")
@@ -128,7 +132,7 @@ def _attempt(tier: Tier, folder: Path) -> tuple[list[str] | None, str]:
     with (
         socket.create_server(("127.0.0.1", 0)) as tcp,
         socket.socket(socket.AF_UNIX) as hidden,
-        subprocess.Popen(["sleep", "60"], env={"PATH": os.defpath}) as other,
+        subprocess.Popen(_WAITING, stdin=subprocess.PIPE, env={"PATH": os.defpath}) as other,
     ):
         hidden.bind(name)
         hidden.listen()

@@ -12,18 +12,21 @@ import errno
 import platform
 import socket
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from taskweaver.ces.errors import SandboxUnavailable
 
 _LOAD, _EQUAL, _AT_LEAST, _HAS_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in `struct seccomp_data`
+# Offsets in `struct seccomp_data`.
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD, _FOURTH = 0, 4, 16, 24, 32, 40
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 _NEW_USER_NAMESPACE = 0x10000000
 _CLONE3 = 435
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 _KIND_BITS = 0xF
+_FAST_OPEN = 0x20000000  # a flag of `send`: it connects, and Landlock does not hear of it
 
 # By name: the numbers for x86_64 and aarch64, None where there is none.
 REFUSED: dict[str, tuple[int | None, int | None]] = {
@@ -48,11 +51,14 @@ class _Machine(NamedTuple):
     socket: int
     clone: int
     column: int
+    sends: tuple[tuple[int, int], ...]
+    """The calls that send, and where their flags are."""
 
 
 _MACHINES = {
-    "x86_64": _Machine(0xC000003E, 41, 56, 0),
-    "aarch64": _Machine(0xC00000B7, 198, 220, 1),
+    # sendto, sendmsg, sendmmsg
+    "x86_64": _Machine(0xC000003E, 41, 56, 0, ((44, _FOURTH), (46, _THIRD), (307, _FOURTH))),
+    "aarch64": _Machine(0xC00000B7, 198, 220, 1, ((206, _FOURTH), (211, _THIRD), (269, _FOURTH))),
 }
 
 
@@ -88,12 +94,13 @@ def system_call_filter(*, has_datagrams: bool = True) -> bytes:
         _Step(_EQUAL, machine.clone, yes="clone"),
         _Step(_EQUAL, _CLONE3, yes="unknown"),  # its flags cannot be seen; callers fall back
         *(_Step(_EQUAL, number, yes="refuse") for number in numbers if number is not None),
+        *([] if has_datagrams else _sends(machine)),
         _Step(_RETURN, _ALLOW),
         _Step(_LOAD, _FIRST, label="clone"),
         _Step(_HAS_BIT, _NEW_USER_NAMESPACE, yes="refuse", no="allow"),
         _Step(_LOAD, _FIRST, label="socket"),
         *_families(has_datagrams=has_datagrams),
-        _Step(_RETURN, _ERRNO | errno.EAFNOSUPPORT),
+        _Step(_RETURN, _ERRNO | errno.EAFNOSUPPORT, label="family"),
         _Step(_RETURN, _ERRNO | errno.EPERM, label="refuse"),
         _Step(_RETURN, _ERRNO | errno.ENOSYS, label="unknown"),
         _Step(_RETURN, _ALLOW, label="allow"),
@@ -111,8 +118,22 @@ def _families(*, has_datagrams: bool) -> list[_Step]:
         _Step(_EQUAL, socket.AF_INET6, no="refuse"),
         _Step(_LOAD, _SECOND, label="kind"),
         _Step(0x54, _KIND_BITS),  # the lower bits are the kind, the others flags
-        _Step(_EQUAL, socket.SOCK_STREAM, yes="allow"),
+        _Step(_EQUAL, socket.SOCK_STREAM, no="family"),
+        # Other protocols of streams, such as MPTCP, reach TCP and are not Landlock's TCP.
+        _Step(_LOAD, _THIRD),
+        _Step(_EQUAL, 0, yes="allow"),
+        _Step(_EQUAL, socket.IPPROTO_TCP, yes="allow", no="family"),
     ]
+
+
+def _sends(machine: _Machine) -> Iterator[_Step]:
+    """Refuse to connect by sending."""
+    for place, (number, _) in enumerate(machine.sends):
+        yield _Step(_EQUAL, number, yes=f"send {place}")
+    yield _Step(_RETURN, _ALLOW)
+    for place, (_, flags) in enumerate(machine.sends):
+        yield _Step(_LOAD, flags, label=f"send {place}")
+        yield _Step(_HAS_BIT, _FAST_OPEN, yes="refuse", no="allow")
 
 
 def _assembled(steps: list[_Step]) -> bytes:

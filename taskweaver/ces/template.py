@@ -102,7 +102,12 @@ def _introduction(
         raise ForkRefused(["the new process ended at once"])
     size = _CREDENTIALS.size
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    return ProcessHandle(_CREDENTIALS.unpack(credentials)[0], *handles), _fields(data)
+    pid = _CREDENTIALS.unpack(credentials)[0]
+    # With a handle of another process, this one would be made to kill it.
+    if f"Pid:\t{pid}\n" not in Path(f"/proc/self/fdinfo/{handles[0]}").read_text("ascii"):
+        os.close(handles[0])
+        raise ForkRefused(["the new process gave a handle that is not its own"])
+    return ProcessHandle(pid, *handles), _fields(data)
 
 
 def _fields(line: bytes) -> dict[str, Any]:

@@ -165,7 +165,11 @@ def list_runs(project: Path | None) -> None:
     with TaskWeaverApp(project) as app:
         found = runs(app)
         for places in found:
-            state = _state(places)
+            try:
+                state = _state(places)
+            except SearchError as error:
+                click.echo(safe(f"{places.folder.name}  {error}"))
+                continue
             if state is None:
                 continue
             best = state.journal.best()

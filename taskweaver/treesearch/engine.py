@@ -6,12 +6,14 @@ the seed alone, so a run that is resumed decides as if it had never stopped.
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from random import Random
 
+from taskweaver.llm.errors import ModelError
 from taskweaver.treesearch.budget import Budget, BudgetSpent
 from taskweaver.treesearch.errors import SearchError, WorkerLost
 from taskweaver.treesearch.events import RunEvents
@@ -27,6 +29,8 @@ from taskweaver.treesearch.work import NodeWork, WorkCancelled
 
 Changed = Callable[[RunState], None]
 _POLL_S = 1.0
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_MOST_BROKEN = 3
 
 
 class Engine:
@@ -57,6 +61,7 @@ class Engine:
         self._queue: list[Action] = []
         self._branches = {branch.id for branch in tools.store.branches()} if tools.store else set()
         self._lost: dict[str, int] = {}
+        self._broken_in_a_row = 0
         self._is_stopping = False
 
     @property
@@ -184,7 +189,7 @@ class Engine:
             store.prune(name)
             number += 1
             name = f"{node.id}-{number}"
-        parent = self.journal[node.parent].branch if node.parent else None
+        parent = (self.journal[node.parent].branch or None) if node.parent else None
         store.mem_node_fork(parent, name, phase=node.kind.value)
         self._branches.add(name)
         return name
@@ -206,7 +211,7 @@ class Engine:
 
     def _outcome(self, future: Future[Node], node: Node) -> Node | None:
         try:
-            return future.result()
+            finished = future.result()
         except WorkerLost as error:
             if node.attempt < self._config.attempts and not self._is_stopping:
                 self._lost[node.id] = node.attempt
@@ -216,6 +221,29 @@ class Engine:
             return replace(node, status=NodeStatus.LOST, error=failure, finished_at=time.time())
         except (WorkCancelled, BudgetSpent):
             return None
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - no node may take the others with it
+            return self._broken(error, node)
+        self._broken_in_a_row = 0
+        return finished
+
+    def _broken(self, error: Exception, node: Node) -> Node:
+        """Return a node whose attempt could not be carried out, as it is to be kept.
+
+        Raises:
+            SearchError: If it will be the same for others.
+        """
+        said = f"{type(error).__name__}: {error}"
+        self._broken_in_a_row += 1
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise SearchError(f"{said}.", "Make room, and go on with --resume.") from error
+        if self._broken_in_a_row >= _MOST_BROKEN:
+            raise SearchError(
+                f"{_MOST_BROKEN} attempts in a row could not be carried out; the last: {said}."
+            ) from error
+        failure = NodeError("InternalError", said)
+        return replace(node, status=NodeStatus.BUGGY, error=failure, finished_at=time.time())
 
     def _drain(self) -> None:
         """Wait for what was given up."""

@@ -172,9 +172,10 @@ def write_best(journal: Journal, run_dir: Path) -> Path | None:
     target = run_dir / "best"
     draft = run_dir / f".best.{secrets.token_hex(6)}"
     workspace = NodePlaces(run_dir, node.id).workspace
+    has_files = workspace.is_dir() and not workspace.is_symlink()
     try:
-        left_out = _copy(workspace, draft / "workspace") if workspace.is_dir() else []
-        if not workspace.is_dir():
+        left_out = _copy(workspace, draft / "workspace") if has_files else []
+        if not has_files:
             _write_proposed(all_files(journal, node), draft / "workspace")
         write_json(draft / "node.json", {**node.to_dict(), "left_out": left_out})
         _replace(draft, target)

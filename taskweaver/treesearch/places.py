@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
+
+from taskweaver.treesearch.takeover import remove
 
 LOGS = Path("logs") / "0-run"
 WORKSPACES = "workspaces"
@@ -49,8 +50,8 @@ class NodePlaces:
 
     def remove(self) -> None:
         """Remove what an attempt left that did not finish."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        shutil.rmtree(self.workspace, ignore_errors=True)
+        remove(self.folder)
+        remove(self.workspace)
 
     @property
     def phase_logs(self) -> Path:

@@ -84,7 +84,10 @@ class Plotter:
 
 
 def _pictures(workspace: Path) -> list[Path]:
-    found = sorted((workspace / "working").glob("*.png"))
+    working = workspace / "working"
+    if workspace.is_symlink() or working.is_symlink():
+        return []  # it leads to what code itself cannot read
+    found = sorted(working.glob("*.png"))
     return [path for path in found if path.is_file() and not path.is_symlink()]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -15,16 +14,20 @@ from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError
 from taskweaver.treesearch.job import JobResult
 from taskweaver.treesearch.node import NodeError, PhaseOutcome
 from taskweaver.treesearch.result_file import BadResult, read_result
+from taskweaver.treesearch.takeover import remove
 from taskweaver.utils.files import write_text
 from taskweaver.utils.text import shorten
 
 _OUTPUT_CHARS = 20_000
 _MESSAGE_CHARS = 1500
+# What is in a workspace is written by the kernel: code of the same sandbox may put links there.
 _BEGIN = """\
 import os as _os
 _os.environ.update({{"TASKWEAVER_SEED": {seed!r}, "TASKWEAVER_NODE": {node!r}}})
 _os.makedirs("working", exist_ok=True)
-del _os
+with open("experiment.py", "w", encoding="utf-8") as _file:
+    _file.write({code!r})
+del _os, _file
 """
 
 
@@ -83,9 +86,7 @@ class ScriptRunner:
 
     def run(self, script: Script) -> JobResult:
         """Run a script; what goes wrong is in the result."""
-        shutil.rmtree(script.workspace / "working", ignore_errors=True)
-        (script.workspace / "working").mkdir(parents=True)
-        write_text(script.workspace / "experiment.py", script.code)
+        remove(script.workspace)  # other scripts of the sandbox can write here
         try:
             client, note = self._client(script)
             try:
@@ -98,7 +99,8 @@ class ScriptRunner:
             return JobResult((PhaseOutcome("run", "failed", message=str(error)),), failure)
 
     def _carry_out(self, script: Script, client: Client, note: str) -> JobResult:
-        client.execute_code("begin", _BEGIN.format(seed=str(script.seed), node=script.node_id))
+        seed, code = str(script.seed), script.code
+        client.execute_code("begin", _BEGIN.format(seed=seed, node=script.node_id, code=code))
         self._running[script.node_id] = client
         if script.node_id in self._given_up:
             raise KernelClosed("The script was given up.")

@@ -114,6 +114,7 @@ class Search:
         self._config = config
         self._machine = machine
         self._engine: Engine | None = None
+        self._is_stopped = False
         self._stack = ExitStack()
         try:
             self._open()
@@ -123,7 +124,7 @@ class Search:
 
     def _open(self) -> None:
         config, machine = self._config, self._machine
-        self.idea = parse_idea(read_text(self.places.idea))
+        self.idea = _idea(self.places)
         self._log = self._stack.enter_context(RunLog(self.places.log))
         self.state = fold(self._log.entries) or self._begin()
         self.objective = self.state.journal.objective
@@ -221,6 +222,13 @@ class Search:
         self._stack.enter_context(store)
         if store.root_branch_id is None:
             store.create_branch(None, ROOT, ROOT, live=True)
+        kept = {branch.id for branch in store.branches()}
+        lost = [n.id for n in self.state.journal.nodes if n.branch and n.branch not in kept]
+        if lost:
+            raise SearchError(
+                f"{self.places.memory} does not know {', '.join(lost[:5])} of the run.",
+                "Restore the file, or go on with --no-memory.",
+            )
         store.ingest_idea_md(self.places.idea, branch_id=None)
         return store
 
@@ -250,10 +258,13 @@ class Search:
         if self.state.is_over:
             return
         self._engine = Engine(self.tools, self.state, self._log, self.budget, changed)
+        if self._is_stopped:
+            self._engine.stop()
         self._engine.run()
 
     def stop(self) -> None:
-        """Stop soon, from any thread."""
+        """Stop soon, from any thread; `run` does nothing when it comes later."""
+        self._is_stopped = True
         if self._engine is not None:
             self._engine.stop()
 
@@ -286,6 +297,13 @@ def load_config(places: RunPlaces) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise SearchError(f"The run's configuration cannot be read: {error}.") from error
     return found if isinstance(found, dict) else {}
+
+
+def _idea(places: RunPlaces) -> Idea:
+    try:
+        return parse_idea(read_text(places.idea))
+    except (OSError, ValueError) as error:
+        raise SearchError(f"The run's idea cannot be read: {error}.") from error
 
 
 def _compilers() -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
                 raise KeyError("run")
             else:
                 _take(state, entry)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise SearchError(
                 f"The run's log has an entry that cannot be read: {error}."
             ) from error
@@ -87,6 +87,8 @@ def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     state.seconds = entry.get("elapsed", state.seconds)
     if kind == "node":
         node = Node.from_dict(entry["node"])
+        if node.parent is not None and node.parent not in state.journal:
+            raise KeyError(node.parent)
         # Nodes stand in the order they were begun in, as while the run went on; one that begins
         # again, after it was given up, begins anew.
         if node.finished_at is None and node.id in state.journal:

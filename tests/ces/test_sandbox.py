@@ -6,6 +6,7 @@ import os
 import platform
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -427,6 +428,108 @@ def test_landlock_is_second_best(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert chosen.policy == SandboxPolicy(tier="landlock")
     assert "weaker sandbox" in chosen.warning
     assert "bubblewrap is not installed" in chosen.warning
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_link_in_place_of_a_working_directory_leads_nowhere(tmp_path: Path, tier: Tier) -> None:
+    outside, session = tmp_path / "outside", tmp_path / "session"
+    outside.mkdir()
+    policy = SandboxPolicy(tier=tier, read_only=(outside,))
+    manager = code_execution_service_factory(tmp_path / "env", limits=BOXED, sandbox=policy)
+    manager.initialize()
+    try:
+        first = manager.get_session_client("first", session_dir=session)
+        made = run(first, "import os; os.symlink('../../outside', '../branches/second')")
+        assert made.is_success, made.error
+        first.stop()  # the sandbox ends with its last kernel
+        second = manager.get_session_client(
+            "second", session_dir=session, cwd=session / "branches" / "second"
+        )
+        written = run(second, f"open({str(outside / 'owned')!r}, 'w').close()")
+        assert not written.is_success
+    finally:
+        manager.clean_up()
+    assert list(outside.iterdir()) == []
+
+
+def test_landlock_is_not_passed_by_another_kind_of_tcp(tmp_path: Path) -> None:
+    if "landlock" not in TIERS:
+        pytest.skip("Landlock does not run here")
+    attempts = [
+        "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).connect(address)",  # MPTCP
+        "socket.socket().sendto(b'x', socket.MSG_FASTOPEN, address)",
+        "socket.socket().sendmsg([b'x'], [], socket.MSG_FASTOPEN, address)",
+        "libc.sendmmsg(socket.socket().fileno(), bytes(64), 1, socket.MSG_FASTOPEN) == 0 or no()",
+    ]
+    lines = "import ctypes, socket, sys\naddress = ('127.0.0.1', int(sys.argv[1]))\n"
+    lines += "libc = ctypes.CDLL(None)\ndef no(): raise OSError\n"
+    for attempt in attempts:
+        lines += f"try:\n    {attempt}\n    print('reached')\nexcept OSError:\n    pass\n"
+    lines += "a, b = socket.socketpair()\na.send(b'x')\nprint(b.recv(1))"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        words = [sys.executable, "-I", "-c", lines, str(server.getsockname()[1])]
+        with sandbox.confined(SandboxPolicy(tier="landlock"), [tmp_path], words) as confined:
+            done = subprocess.run(confined.command, capture_output=True, text=True, check=False)
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert done.stdout == "b'x'\n", done.stderr
+
+
+def test_a_sandbox_that_cannot_be_tried_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox.tempfile, "tempdir", "/nowhere")
+    sandbox.require.cache_clear()
+    try:
+        assert "without a sandbox" in choose("auto", SandboxPolicy()).warning
+    finally:
+        sandbox.require.cache_clear()
+
+
+@pytest.mark.skipif("landlock" not in TIERS or os.getuid() != 0, reason="needs control groups")
+def test_with_landlock_what_cut_itself_loose_ends_too(tmp_path: Path) -> None:
+    policy = SandboxPolicy(tier="landlock")
+    manager = code_execution_service_factory(tmp_path / "env", limits=BOXED, sandbox=policy)
+    manager.initialize()
+    try:
+        client = manager.get_session_client("one", session_dir=tmp_path / "session")
+        words = "['/usr/bin/env', '-i', '/usr/bin/setsid', '/usr/bin/sleep', '600.77']"
+        made = run(client, f"import subprocess; subprocess.Popen({words}).pid")
+        assert isinstance(made.output, int), made.error
+        if not list(Path("/sys/fs/cgroup").glob(f"**/taskweaver-{os.getpid()}-*")):
+            pytest.skip("no control group can be made here")
+    finally:
+        manager.clean_up()
+    # Whose child it is now may not have noticed yet.
+    left = [p for p in psutil.process_iter() if p.pid == made.output]
+    assert [p for p in left if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@needs_bwrap
+def test_granted_paths_keep_their_rights_in_each_other_and_may_be_missing(tmp_path: Path) -> None:
+    data, cwd = tmp_path / "data", tmp_path / "cwd"
+    for folder in (data / "raw" / "new", cwd):
+        folder.mkdir(parents=True)
+    policy = SandboxPolicy(
+        read_only=(data / "raw", tmp_path / "missing"),
+        writable=(data / "raw" / "new", data, tmp_path / "gone"),
+    )
+    words = ["touch", str(data / "a"), str(data / "raw" / "b"), str(data / "raw" / "new" / "c")]
+    with sandbox.confined(policy, [cwd], words) as confined:
+        subprocess.run(confined.command, pass_fds=confined.pass_fds, cwd=cwd, check=False)
+    assert sorted(path.name for path in data.rglob("?")) == ["a", "c"]
+
+
+@needs_bwrap
+def test_a_home_folder_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    manager = code_execution_service_factory(
+        tmp_path / "env", limits=BOXED, sandbox=SandboxPolicy()
+    )
+    manager.initialize()
+    try:
+        assert answers(manager.get_session_client("one", session_dir=tmp_path / "session"))
+    finally:
+        manager.clean_up()
 
 
 WEAKER = (

@@ -44,6 +44,20 @@ def test_nonsense_is_no_process(tmp_path: Path, data: bytes, with_handle: bool) 
         os.close(own)
 
 
+def test_a_handle_of_another_process_is_refused(tmp_path: Path) -> None:
+    own = os.pidfd_open(os.getpid())
+    try:
+        with Expectation(tmp_path) as expected, socket.socket(socket.AF_UNIX) as liar:
+            liar.connect(str(expected.path))
+            other = os.pidfd_open(os.getppid())
+            socket.send_fds(liar, [b'{"pid": 2}'], [other])
+            os.close(other)
+            with pytest.raises(ForkRefused, match="not its own"):
+                expected.arrive(own, 5)
+    finally:
+        os.close(own)
+
+
 def test_one_who_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
     own = os.pidfd_open(os.getpid())
     try:

@@ -20,6 +20,7 @@ NAMESPACES = ("ipc", "mnt", "net", "pid", "user", "uts")
 _NEW_USER_NAMESPACE = 0x10000000
 _GET_PARENT_DEATH_SIGNAL = 2
 _VSOCK = 40
+_MPTCP = 262
 
 
 def _writes(path: str) -> None:
@@ -31,6 +32,17 @@ def _connects(address: Any, family: int = socket.AF_INET) -> None:
     with socket.socket(family) as probe:
         probe.settimeout(2)
         probe.connect(address)
+
+
+def _connects_by_mptcp(address: Any) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, _MPTCP) as probe:
+        probe.settimeout(2)
+        probe.connect(address)
+
+
+def _connects_by_sending(address: Any) -> None:
+    with socket.socket() as probe:
+        probe.sendto(b"x", socket.MSG_FASTOPEN, address)
 
 
 def _makes_a_user_namespace() -> bool:
@@ -72,6 +84,8 @@ def _attempts(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "make a folder at the top", lambda: Path("/taskweaver-probe").mkdir()
     yield "write a setting of the system", lambda: _writes("/proc/sys/vm/swappiness")
     yield "connect to the machine", lambda: _connects(("127.0.0.1", facts["port"]))
+    yield "connect by MPTCP", lambda: _connects_by_mptcp(("127.0.0.1", facts["port"]))
+    yield "connect by sending", lambda: _connects_by_sending(("127.0.0.1", facts["port"]))
     yield "connect to an abstract socket", lambda: _connects(facts["abstract"], socket.AF_UNIX)
     yield "make a vsock", lambda: socket.socket(_VSOCK, socket.SOCK_STREAM).close()
     yield "signal a process outside", lambda: _signals(facts["pid"])
