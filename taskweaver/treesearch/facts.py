@@ -28,7 +28,7 @@ class Budgets:
     """What a run has used of what it may use.
 
     Attributes:
-        nodes: Nodes that have finished.
+        nodes: Nodes that have finished, seed evaluations not counted.
         seconds: Time since it started, waiting between two sittings not counted.
         tokens: Tokens the models read and wrote.
         money: In the currency of the configured prices; None when they are unknown.

@@ -76,7 +76,7 @@ def _data(
         "best": best.id if best else None,
         "path": [node.id for node in journal.path(best.id)] if best else [],
         "used": {
-            "nodes": budgets.nodes.used,
+            "nodes": len(journal),
             "seconds": round(budgets.seconds.used),
             "tokens": budgets.tokens.used,
             "money": budgets.money.used if budgets.money else None,

@@ -8,6 +8,7 @@ from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.budget import Budget
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.facts import Budgets, RunFacts, StageFacts, Use
+from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.outputs import write_outputs
 from taskweaver.treesearch.page import write_page
 from taskweaver.treesearch.places import LOGS, RunPlaces
@@ -89,7 +90,7 @@ def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
         objective=journal.objective,
         finished_at=max(ends, default=None) if state.is_over else None,
         budgets=Budgets(
-            Use(len(journal.finished), budget.steps),
+            Use(sum(node.kind is not NodeKind.SEED for node in journal.finished), budget.steps),
             Use(budget.elapsed_s, budget.seconds),
             Use(budget.tokens_used, budget.tokens),
             Use(budget.money_used, budget.money) if money else None,

@@ -36,10 +36,13 @@ _CONTEXT = {
 }
 _CONTEXT_CHARS = 400
 _NEWEST = """
-SELECT c.seq, c.branch_id, c.key, c.value, c.importance, c.expires_at, c.created_at, max(c.seq)
+SELECT part.key, c.seq, c.branch_id, c.key, c.value, c.importance, c.expires_at, c.created_at
 FROM json_each(?) AS part CROSS JOIN core_kv AS c
 WHERE c.branch_id = json_extract(part.value, '$[0]') AND c.seq <= json_extract(part.value, '$[1]')
-GROUP BY part.key, c.key ORDER BY part.key
+AND NOT EXISTS (
+    SELECT 1 FROM core_kv AS later WHERE later.branch_id = c.branch_id AND later.key = c.key
+    AND later.seq > c.seq AND later.seq <= json_extract(part.value, '$[1]')
+)
 """
 
 
@@ -73,10 +76,11 @@ class Core:
         found: dict[str, CoreEntry | None] = {}
         now = self._database.clock()
         path = self._branches.path(connection, branch, "core_kv", at)
-        for entry in connection.execute(_NEWEST, (json.dumps(path),)):
+        rows = connection.execute(_NEWEST, (json.dumps(path),)).fetchall()
+        for _, *entry in sorted(rows, key=lambda row: row[0]):  # the nearest ancestor first
             key, value, expires_at = entry[2], entry[3], entry[5]
             is_gone = value is None or (expires_at is not None and expires_at <= now)
-            found.setdefault(key, None if is_gone else CoreEntry(*entry[:7]))
+            found.setdefault(key, None if is_gone else CoreEntry(*entry))
         return {key: entry for key, entry in sorted(found.items()) if entry is not None}
 
     def context(self, branch_id: str) -> str:
