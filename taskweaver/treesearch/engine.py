@@ -101,7 +101,7 @@ class Engine:
             if spent:
                 if not self._working:
                     self._close(self._state.stage, spent, self.journal.best())
-                    self._end(spent)
+                    self._end(spent, is_spent=True)
                     return
             else:
                 self._fill(threads, self._state.stage)
@@ -316,7 +316,8 @@ class Engine:
         names = dict.fromkeys(node.name for node in nodes if node.name)
         return ", ".join(names)
 
-    def _end(self, reason: str) -> None:
-        self._log.add("ended", reason=reason)
+    def _end(self, reason: str, *, is_spent: bool = False) -> None:
+        self._log.add("ended", reason=reason, spent=is_spent)
         self._state.is_over, self._state.reason, self._state.stage = True, reason, None
+        self._state.is_spent = is_spent
         self._changed(self._state)

@@ -23,7 +23,7 @@ __all__ = [
 
 STEPS_FILE = "phase1_steps.jsonl"
 Ending = Literal[
-    "done", "done_after_failure", "empty_command", "max_steps", "bad_reply", "cancelled"
+    "done", "empty_command", "max_steps", "bad_reply", "cancelled"
 ]  # fmt: skip
 _ATTEMPTS = 3
 _MAX_COMMAND_CHARS = 100_000
@@ -64,9 +64,8 @@ class InstallerResult:
     """How the phase ended.
 
     Attributes:
-        ending: ``done``, or why it failed: ``done_after_failure`` (said to be done, and the last
-            command had failed), ``empty_command``, ``max_steps``, ``bad_reply`` (no decision could
-            be read), ``cancelled`` (its command was).
+        ending: ``done``, or why it failed: ``empty_command``, ``max_steps``, ``bad_reply`` (no
+            decision could be read), ``cancelled`` (its command was).
         message: The same in words.
         steps: What was done.
     """
@@ -129,7 +128,6 @@ class _Driver:
         self._max_steps = max_steps
         self._file = folder / STEPS_FILE if folder is not None else None
         self._steps: list[InstallerStep] = []
-        self._last_exit: int | None = None
 
     def decide(self, number: int) -> tuple[str, bool, str]:
         """Ask for the next step.
@@ -156,8 +154,7 @@ class _Driver:
         result = self._run(step.command) if step.command else None
         if result is not None:
             step = _with_result(step, result)
-            self._last_exit = step.exit_code
-        has_failed = bool(self._last_exit)
+        has_failed = result is not None and bool(step.exit_code)
         missing = check() if check is not None and step.done and not has_failed else ""
         if missing:
             step = replace(step, stderr_summary=f"It is not done yet: {missing}")
@@ -166,11 +163,9 @@ class _Driver:
             return self.ended("cancelled", "It was cancelled.")
         if result is None and not step.done:
             return self.ended("empty_command", "There was no command, and it was not done.")
-        if not step.done or missing:
+        # Said to be done together with a command that failed: whoever said it did not know yet.
+        if not step.done or missing or has_failed:
             return None
-        if has_failed:
-            text = f"It was said to be done after exit status {self._last_exit}."
-            return self.ended("done_after_failure", text)
         return self.ended("done", f"Done in {len(self._steps)} steps.")
 
     def _keep(self, step: InstallerStep) -> None:

@@ -8,19 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from taskweaver.treesearch.errors import PhasePlanError
 from taskweaver.treesearch.idea import Idea
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeKind
+from taskweaver.treesearch.phase0 import read_plan
 from taskweaver.treesearch.plan import PhasePlan
 from taskweaver.treesearch.prompting import PromptFiles
 from taskweaver.treesearch.sources import all_files
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.thinking import Thinker, required_object
-from taskweaver.utils.files import write_json, write_text
 from taskweaver.utils.text import fenced, shorten
 
 _INTRODUCTIONS = {
@@ -112,6 +111,7 @@ class Proposer:
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
             "Task": _task(question),
             "Time limit": f"{question.run_seconds:g} seconds for a run",
+            "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
             **_history(question),
             "Environment": environment_lines(question.environment),
             **_resources(question),
@@ -280,8 +280,13 @@ def sibling_digest(journal: Journal, node: Node) -> list[str]:
         and other.kind is not NodeKind.SEED
         and (other.finished_at is not None or other.step < node.step)
     ]
+    return attempt_lines(journal, others[-_DIGEST_LINES:])
+
+
+def attempt_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
+    """Return a line for each attempt: what it was, what came of it, what it set out to do."""
     lines = []
-    for other in others[-_DIGEST_LINES:]:
+    for other in nodes:
         came = journal.objective.text(other.value) if other.is_good else str(other.status)
         if other.error:
             came += f" ({other.error.kind})"
@@ -328,50 +333,6 @@ def read_proposal(text: str, question: Question) -> Proposal:
         name[:120] if isinstance(name, str) else "",
         artifacts,
     )
-
-
-def read_plan(text: str) -> dict[str, Any]:
-    """Read the reply of Phase 0: its plan, with every part there, and ``internal``.
-
-    Raises:
-        ValueError: If it is no JSON object.
-    """
-    data = required_object(text, {})
-    given = data.get("plan", data)
-    plan = dict(given) if isinstance(given, Mapping) else {}
-    guidance = plan.get("phase_guidance")
-    phases = guidance if isinstance(guidance, Mapping) else {}
-    normal: dict[str, Any] = {
-        "goal_summary": str(plan.get("goal_summary", "")),
-        "implementation_strategy": _texts(plan.get("implementation_strategy")),
-        "dependencies": _mapping(plan.get("dependencies")),
-        "phase_guidance": {f"phase{n}": _mapping(phases.get(f"phase{n}")) for n in range(1, 5)},
-        "risks_and_mitigations": _list(plan.get("risks_and_mitigations")),
-        "time_budget_estimate": _mapping(plan.get("time_budget_estimate")),
-    }
-    internal = data.get("internal")
-    return normal | ({"internal": internal} if isinstance(internal, Mapping) else {})
-
-
-def save_plan(folder: Path, plan: Mapping[str, Any], raw: str, history: Mapping[str, Any]) -> None:
-    """Write the files of Phase 0."""
-    write_json(folder / "phase0_plan.json", {"plan": dict(plan)})
-    write_json(folder / "phase0_history_full.json", dict(history))
-    write_text(folder / "phase0_llm_output.txt", raw)
-
-
-def _texts(value: object) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    return [str(item) for item in value] if isinstance(value, Sequence) else []
-
-
-def _list(value: object) -> list[Any]:
-    return list(value) if isinstance(value, list) else []
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def _task(question: Question) -> dict[str, Any]:

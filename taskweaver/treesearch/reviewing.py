@@ -7,6 +7,7 @@ tell: in two steps, first what it wants to keep in memory, then an answer of a g
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from taskweaver.treesearch.prompting import PromptFiles
 from taskweaver.treesearch.proposing import code_of, metric_text
 from taskweaver.treesearch.sources import all_files, own_files
 from taskweaver.treesearch.thinking import Thinker, required_object
-from taskweaver.utils.text import shorten
+from taskweaver.utils.text import fenced, shorten
 
 _OUTPUT_CHARS = 6000
 MOST_PLOTS = 10
@@ -36,6 +37,7 @@ def _object(**fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+_PROGRAM = re.compile(r"```(?:python|py)\n(.*?)```", re.DOTALL)
 _TEXT = {"type": "string"}
 _FLAG = {"type": "boolean"}
 _REVIEW = _object(is_bug=_FLAG, summary=_TEXT)
@@ -93,16 +95,17 @@ def measured(result: Mapping[str, Any] | None) -> Measurement | None:
 class Reviewer:
     """Puts the questions about one finished run to the thinker of its node."""
 
-    def __init__(self, prompts: PromptFiles, thinker: Thinker, *, has_memory: bool) -> None:
+    def __init__(self, prompts: PromptFiles, thinker: Thinker, idea: str) -> None:
         self._prompts = prompts
         self._thinker = thinker
-        self._has_memory = has_memory
+        self._idea = idea
 
     def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
-        introduction = self._prompts.text(name, with_memory=self._has_memory)
+        introduction = self._prompts.text(name)
         files = {**all_files(journal, node), **own_files(node.artifacts)}
         sections = {
             "Introduction": introduction,
+            "Research idea": fenced(self._idea, "markdown"),
             "Evaluation metric": metric_text(journal),
             "Plan": node.plan,
             "Code": code_of(node.artifacts or {}, files),
@@ -114,9 +117,10 @@ class Reviewer:
         return sections
 
     def _ask(
-        self, label: str, prompt: Mapping[str, Any], schema: Mapping[str, Any]
+        self, name: str, label: str, prompt: Mapping[str, Any], schema: Mapping[str, Any]
     ) -> dict[str, Any]:
-        return self._thinker.ask_structured(label, prompt, schema, hint=label)
+        first = self._prompts.text(name, with_memory=True)
+        return self._thinker.ask_structured(label, prompt, schema, first, hint=label)
 
     def review(self, node: Node, journal: Journal) -> Review:
         """Judge whether a node did what it set out to do.
@@ -125,8 +129,8 @@ class Reviewer:
             ReplyUnusable, ModelError: If nobody can say.
         """
         name = "agent/parallel/tasks/execution_review/introduction"
-        prompt = self._prompt(name, node, journal, Result=journal.objective.text(node.value))
-        answer = self._ask("execution_review", prompt, _REVIEW)
+        prompt = self._prompt(name, node, journal, Result=_result(node, journal))
+        answer = self._ask(name, "execution_review", prompt, _REVIEW)
         return Review(bool(answer["is_bug"]), str(answer["summary"]))
 
     def metric(self, node: Node, journal: Journal, result: JobResult) -> Measurement | None:
@@ -137,7 +141,7 @@ class Reviewer:
         """
         name = "agent/parallel/tasks/parse_metrics/introduction"
         prompt = self._prompt(name, node, journal, Files=list(result.files))
-        answer = self._ask("metrics_extraction", prompt, _METRICS)
+        answer = self._ask(name, "metrics_extraction", prompt, _METRICS)
         if not answer["valid_metrics_received"]:
             return None
         wanted = journal.objective.name.lower()
@@ -170,7 +174,8 @@ class Reviewer:
         schema = {"required": ["code"], "properties": {"code": {"type": "string"}}}
 
         def read(text: str) -> str:
-            return str(required_object(text, schema)["code"])
+            program = _PROGRAM.search(text)
+            return program[1] if program else str(required_object(text, schema)["code"])
 
         return self._thinker.ask("plotting", prompt, read, hint="plotting_code")
 
@@ -182,7 +187,7 @@ class Reviewer:
         """
         name = "agent/parallel/tasks/select_plots/introduction"
         prompt = self._prompt(name, node, journal, Plots=list(plots))
-        answer = self._ask("plot_selection", prompt, _SELECTION)
+        answer = self._ask(name, "plot_selection", prompt, _SELECTION)
         chosen = [plot for plot in answer["selected_plots"] if plot in plots]
         return (chosen or list(plots))[:MOST_PLOTS]
 
@@ -195,9 +200,10 @@ class Reviewer:
         """
         name = "agent/parallel/vlm_analysis"
         prompt = self._prompt(name, node, journal, Plots=[plot.name for plot in plots])
+        first = self._prompts.text(name, with_memory=True)
         images = [_data_url(plot) for plot in plots if plot.stat().st_size <= _MOST_PLOT_BYTES]
         answer = self._thinker.ask_structured(
-            "vlm_analysis", prompt, _VISION, hint="vlm_analysis", alias=alias, images=images
+            "vlm_analysis", prompt, _VISION, first, hint="vlm_analysis", alias=alias, images=images
         )
         return str(answer["vlm_feedback_summary"])
 
@@ -212,7 +218,7 @@ class Reviewer:
         before = journal.objective.text(parent.value) if parent else "none: it is a first attempt"
         result = journal.objective.text(node.value)
         prompt = self._prompt(name, node, journal, Result=result, Before=before)
-        answer = self._ask("node_summary", prompt, _SUMMARY)
+        answer = self._ask(name, "node_summary", prompt, _SUMMARY)
         return {field: str(answer[field]) for field in ("findings", "significance", "next_steps")}
 
 
@@ -229,3 +235,9 @@ def _points(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _data_url(path: Path) -> str:
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def _result(node: Node, journal: Journal) -> str:
+    value = journal.objective.text(node.value)
+    details = dict(node.metric.details) if node.metric else {}
+    return f"{value}\nDetails: {shorten(str(details), 2000)}" if details else value

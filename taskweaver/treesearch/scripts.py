@@ -20,17 +20,9 @@ from taskweaver.utils.text import shorten
 
 _OUTPUT_CHARS = 20_000
 _MESSAGE_CHARS = 1500
+
+
 # What is in a workspace is written by the kernel: code of the same sandbox may put links there.
-_BEGIN = """\
-import os as _os
-_os.environ.update({{"TASKWEAVER_SEED": {seed!r}, "TASKWEAVER_NODE": {node!r}}})
-_os.makedirs("working", exist_ok=True)
-with open("experiment.py", "w", encoding="utf-8") as _file:
-    _file.write({code!r})
-del _os, _file
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class Script:
     """A script to run.
@@ -99,8 +91,7 @@ class ScriptRunner:
             return JobResult((PhaseOutcome("run", "failed", message=str(error)),), failure)
 
     def _carry_out(self, script: Script, client: Client, note: str) -> JobResult:
-        seed, code = str(script.seed), script.code
-        client.execute_code("begin", _BEGIN.format(seed=seed, node=script.node_id, code=code))
+        client.execute_code("begin", _beginning(script))
         self._running[script.node_id] = client
         if script.node_id in self._given_up:
             raise KernelClosed("The script was given up.")
@@ -184,3 +175,14 @@ class ScriptRunner:
                 self._states.popitem()[1].close()
         if self._anchor is not None:
             self._anchor.stop()
+
+
+def _beginning(script: Script) -> str:
+    """Return code that prepares a script's folder: it runs inside, where links lead nowhere."""
+    variables = {"TASKWEAVER_SEED": str(script.seed), "TASKWEAVER_NODE": script.node_id}
+    return (
+        f"import os as _os\n_os.environ.update({variables!r})\n"
+        '_os.makedirs("working", exist_ok=True)\n'
+        'with open("experiment.py", "w", encoding="utf-8") as _file:\n'
+        f"    _file.write({script.code!r})\ndel _os, _file\n"
+    )

@@ -29,11 +29,12 @@ from taskweaver.treesearch.history import earlier_runs
 from taskweaver.treesearch.idea import Idea, parse_idea
 from taskweaver.treesearch.materials import read_materials
 from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.places import WORKSPACES, RunPlaces
 from taskweaver.treesearch.prompting import PromptFiles
 from taskweaver.treesearch.runlog import RunLog
 from taskweaver.treesearch.scripts import ScriptRunner
-from taskweaver.treesearch.state import RunState, fold
+from taskweaver.treesearch.state import RunState, fold, reopen
 from taskweaver.treesearch.toolbox import Claims, Toolbox
 from taskweaver.treesearch.workers import Workers, gpus
 from taskweaver.utils.files import read_json, read_text, write_json, write_text
@@ -132,7 +133,7 @@ class Search:
         self.store = self._memory() if config.has_memory else None
         workers = self._stack.enter_context(Workers(config.workers, gpus()))
         scripts = self._scripts() if config.is_script else None
-        environment = collect_environment()
+        environment = collect_environment() | {"network": _network(machine.sandbox)}
         if self.store is not None:
             self.store.ingest_environment(environment, branch_id=ROOT)
         materials = read_materials(config.resources)
@@ -141,13 +142,8 @@ class Search:
             self.store.mem_resources_resolve_and_refresh(
                 config.resources, workspaces, branch_id=ROOT
             )
-        self.budget = Budget(
-            config.steps,
-            config.time_limit_s,
-            config.token_limit,
-            config.cost_limit,
-            self.state.seconds,
-        )
+        self.budget = self._budget()
+        self._reopen_if_there_is_more()
         self.running: dict[str, tuple[str, float]] = {}
         self.tools = Toolbox(
             config=config,
@@ -168,6 +164,21 @@ class Search:
             before_call=self.budget.check,
             on_phase=self._on_phase,
         )
+
+    def _budget(self) -> Budget:
+        config = self._config
+        limits = (config.steps, config.time_limit_s, config.token_limit, config.cost_limit)
+        return Budget(*limits, self.state.seconds)
+
+    def _reopen_if_there_is_more(self) -> None:
+        """Go on with a run that had used up what it might, where it may use more now."""
+        if not self.state.is_spent:
+            return
+        trial, journal = self._budget(), self.state.journal
+        trial.begin(journal)
+        if not trial.why_spent(sum(node.kind is not NodeKind.SEED for node in journal.nodes)):
+            self._log.add("reopened")
+            reopen(self.state)
 
     def _begin(self) -> RunState:
         objective = self.idea.objective()
@@ -304,6 +315,16 @@ def _idea(places: RunPlaces) -> Idea:
         return parse_idea(read_text(places.idea))
     except (OSError, ValueError) as error:
         raise SearchError(f"The run's idea cannot be read: {error}.") from error
+
+
+def _network(sandbox: SandboxPolicy | None) -> str:
+    """Return what commands can reach, in words."""
+    if sandbox is None:
+        return "as this machine has it"
+    if sandbox.has_network:
+        return "in the download phase only"
+    hosts = ", ".join(sandbox.allowed_hosts)
+    return f"in the download phase, only {hosts}" if hosts else "none, in no phase"
 
 
 def _compilers() -> tuple[str, ...]:

@@ -42,6 +42,7 @@ class RunState:
         seconds: How long it was worked on before.
         started_at: When it began, in seconds since 1970.
         is_over: Whether it has ended; it is then not gone on with.
+        is_spent: Whether it ended because it had used up what it may; with more it can go on.
         reason: Why it ended.
     """
 
@@ -52,6 +53,7 @@ class RunState:
     seconds: float = 0.0
     started_at: float = 0.0
     is_over: bool = False
+    is_spent: bool = False
     reason: str = ""
 
 
@@ -108,6 +110,15 @@ def _take(state: RunState, entry: Mapping[str, Any]) -> None:
         state.passed[-1] = replace(state.passed[-1], summary=entry["summary"])
     elif kind == "ended":
         state.is_over, state.reason, state.stage = True, entry["reason"], None
+        state.is_spent = bool(entry.get("spent"))
+    elif kind == "reopened":
+        reopen(state)
+
+
+def reopen(state: RunState) -> None:
+    """Go on with a run that had used up what it might: its last stage is not over after all."""
+    state.is_over, state.is_spent, state.reason = False, False, ""
+    state.stage = state.passed.pop().state if state.passed else None
 
 
 def stage_entry(state: StageState) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from taskweaver.llm.api import LLMApi
 from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.proposing import metric_text, sibling_digest
+from taskweaver.treesearch.proposing import attempt_lines, metric_text
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.thinking import ReplyUnusable, Thinker
 from taskweaver.treesearch.toolbox import Toolbox
@@ -87,7 +87,7 @@ class Substages:
             "Evaluation metric": metric_text(self._journal),
             "Goals": stage.goals,
             "Figures": self._figures(stage),
-            "Attempts": sibling_digest(self._journal, nodes[0]) if nodes else [],
+            "Attempts": attempt_lines(self._journal, nodes),
         }
         return thinker.ask_structured(f"{stage.label}_{name}", prompt, schema, hint=name)
 

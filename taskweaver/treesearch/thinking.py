@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,14 @@ from taskweaver.utils.files import write_text
 T = TypeVar("T")
 Parse = Callable[[str], T]
 _RAW_CHARS = 4000
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "number": (int, float),
+    "integer": (int,),
+}
 _RESULT_CHARS = 8000
 _MEMORY_ONLY = (
     "This is the first of two questions. Reply with the <memory_update> block alone; the answer"
@@ -125,14 +133,19 @@ class Thinker:
         shown = dict(prompt)
         self._show_memory(shown, hint, label)
         attempt, reads = 1, 0
+        read: dict[str, Any] = {}
         while True:
             name = f"{label}_attempt{attempt}_round{reads}"
             text = self._call(name, shown, alias=alias)
             try:
-                body, results = self._take_memory(text, name, hint)
+                body, results = self._take_memory(text, name, hint, is_first=attempt == 1)
                 if results and reads < self._limits.read_rounds:
                     reads += 1
-                    shown["Memory Read Results"] = _limited(results)
+                    read |= results
+                    last = (
+                        " No more reads: answer now." if reads == self._limits.read_rounds else ""
+                    )
+                    shown["Memory Read Results"] = f"{_limited(read)}{last}"
                     continue
                 return parse(body)
             except (TaskWeaverError, ValueError) as error:
@@ -143,11 +156,12 @@ class Thinker:
                 attempt += 1
                 shown["Parsing Feedback"] = _feedback(error, text)
 
-    def ask_structured(
+    def ask_structured(  # noqa: PLR0913 - a question, its form, and who is asked
         self,
         label: str,
         prompt: Mapping[str, Any],
         schema: Mapping[str, Any],
+        introduction: str = "",
         *,
         hint: str,
         alias: str = "",
@@ -160,9 +174,10 @@ class Thinker:
             ModelError: If the model cannot be asked.
         """
         if self.memory is not None:
-            first = {**prompt, "Reply": _MEMORY_ONLY}
+            first = {**prompt, "Introduction": introduction, "Reply": _MEMORY_ONLY}
             self.ask(f"{label}_memory", first, str, hint=hint, alias=alias)
-        shown = dict(prompt)
+        form = json.dumps(_example(schema), ensure_ascii=False)
+        shown = {**prompt, "Reply": f"Reply with one JSON object and nothing else, like {form}"}
         attempt = 1
         while True:
             name = f"{label}_attempt{attempt}"
@@ -185,11 +200,16 @@ class Thinker:
         self.memory.log.injection(rendered, label=label, task_hint=hint, node_id=self._node_id)
         prompt["Memory"] = rendered.text or "Nothing is remembered yet."
 
-    def _take_memory(self, text: str, name: str, hint: str) -> tuple[str, dict[str, Any]]:
-        """Apply the memory block of a reply; return the rest, and what was read."""
+    def _take_memory(
+        self, text: str, name: str, hint: str, *, is_first: bool
+    ) -> tuple[str, dict[str, Any]]:
+        """Apply the memory block of a reply; return the rest, and what was read.
+
+        A block that is missing is asked for once; after that its lack costs no answer.
+        """
         if self.memory is None:
             return read_reply(text).body, {}
-        reply: Reply = read_reply(text, "required")
+        reply: Reply = read_reply(text, "required" if is_first else "optional")
         updates = reply.updates or {}
         try:
             checked = check_updates(updates)
@@ -235,23 +255,62 @@ def _limited(results: Mapping[str, Any]) -> str:
     return text if len(text) <= _RESULT_CHARS else f"{text[:_RESULT_CHARS]}\n... (cut)"
 
 
+def _example(schema: Mapping[str, Any]) -> Any:
+    """Return what an answer of a schema looks like."""
+    match schema.get("type"):
+        case "object":
+            return {name: _example(part) for name, part in schema["properties"].items()}
+        case "array":
+            return [_example(schema["items"])]
+        case "boolean":
+            return True
+        case "number" | "integer":
+            return 0
+    return "..."
+
+
 def required_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON object in a reply; it must have what a schema requires, of the right type.
+
+    Of several objects it is the first that has the required fields; memory blocks are passed over.
 
     Raises:
         ValueError: If there is none, or a field is missing or of another type.
     """
-    found = read_object(text)
-    if found.problem is not None:
+    found = read_object(_without_memory(text))
+    wanted = list(schema.get("required", ()))
+    value = found.value
+    if any(name not in value for name in wanted):
+        value = next((other for other in _objects(text) if all(n in other for n in wanted)), value)
+    elif found.problem is not None:
         raise ValueError(found.problem)
-    types: Mapping[str, tuple[type, ...]] = {
-        "string": (str,), "boolean": (bool,), "array": (list,), "object": (dict,),
-        "number": (int, float), "integer": (int,),
-    }  # fmt: skip
-    for name in schema.get("required", ()):
-        if name not in found.value:
-            raise ValueError(f"`{name}` is missing")
-        wanted = schema["properties"][name].get("type", "")
-        if wanted in types and not isinstance(found.value[name], types[wanted]):
-            raise ValueError(f"`{name}` must be of type {wanted}")
-    return found.value
+    missing = [name for name in wanted if name not in value]
+    if missing:
+        has = f"; it has {', '.join(f'`{name}`' for name in value)}" if value else ""
+        raise ValueError(f"{', '.join(f'`{name}`' for name in missing)} missing{has}")
+    for name in wanted:
+        kind = schema["properties"][name].get("type", "")
+        if kind in _TYPES and not isinstance(value[name], _TYPES[kind]):
+            raise ValueError(f"`{name}` must be of type {kind}")
+    if not wanted and found.problem is not None:
+        raise ValueError(found.problem)
+    return value
+
+
+def _without_memory(text: str) -> str:
+    try:
+        return read_reply(text).body
+    except BranchedMemoryError:
+        return text  # a block that cannot be read; the answer may still be there
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in a text, the outer ones."""
+    decoder, at = json.JSONDecoder(strict=False), 0
+    while (start := text.find("{", at)) >= 0:
+        try:
+            value, at = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            at = start + 1
+        else:
+            yield value

@@ -27,8 +27,9 @@ from taskweaver.treesearch.installing import install
 from taskweaver.treesearch.job import PHASES, Job, JobResult
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
+from taskweaver.treesearch.phase0 import save_plan
 from taskweaver.treesearch.plotting import Plotter
-from taskweaver.treesearch.proposing import Proposer, Question, save_plan
+from taskweaver.treesearch.proposing import Proposer, Question
 from taskweaver.treesearch.reviewing import Reviewer, measured
 from taskweaver.treesearch.scripts import Script, ScriptRunner
 from taskweaver.treesearch.stages import StageState
@@ -179,6 +180,7 @@ class NodeWork:
             result = self._run_script(node, self._tools.scripts)
         else:
             result = self._run_phases(node, proposer)
+        result = self._without_host_paths(result)
         for outcome in result.phases:
             self._events.phase(node, outcome)
         node = replace(
@@ -189,6 +191,22 @@ class NodeWork:
             exec_seconds=result.exec_seconds,
         )
         return node, result
+
+    def _without_host_paths(self, result: JobResult) -> JobResult:
+        """Name the workspace as prompts do; where it is on this machine is nobody's concern."""
+        here = str(self._places.workspace)
+
+        def told(text: str) -> str:
+            return text.replace(here, "/workspace")
+
+        error = result.error
+        phases = (replace(phase, message=told(phase.message)) for phase in result.phases)
+        return replace(
+            result,
+            phases=tuple(phases),
+            error=error and replace(error, message=told(error.message)),
+            output=told(result.output),
+        )
 
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
@@ -265,7 +283,7 @@ class NodeWork:
     def _judge(self, node: Node, result: JobResult, thinker: Thinker) -> Node:
         """Measure, review, draw and sum up."""
         tools, journal = self._tools, self._journal
-        reviewer = Reviewer(tools.prompts, thinker, has_memory=tools.store is not None)
+        reviewer = Reviewer(tools.prompts, thinker, tools.idea.text)
         asks = not tools.is_embedded and node.kind is not NodeKind.SEED
         if node.error is None:
             node = self._measure(node, result, reviewer, asks=asks)

@@ -82,6 +82,11 @@ def remembering(prompt: Mapping[str, str], body: str, updates: Mapping[str, Any]
     return f"<memory_update>\n{json.dumps(dict(updates))}\n</memory_update>\n{body}"
 
 
+def is_memory_asked(prompt: Mapping[str, str]) -> bool:
+    """Return whether it is the first of two questions, for the memory block alone."""
+    return "first of two questions" in prompt.get("Reply", "")
+
+
 class Climber:
     """A model that knows nothing but its prompt: it tries one number more at a time.
 
@@ -101,7 +106,7 @@ class Climber:
         wrong = self._fault(prompt) if self._fault else None
         if wrong is not None:
             return wrong
-        if "Reply" in prompt:
+        if is_memory_asked(prompt):
             return remembering(prompt, "")
         if request.schema is not None:
             return json.dumps(filled(request.schema))
