@@ -238,6 +238,10 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
         "Result": f"{journal.objective.text(parent.value)} ({parent.status})",
         "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
     }
+    others = [node for node in journal.seeds_of(parent.id) if node.is_good]
+    if others:
+        told = ", ".join(journal.objective.text(node.value) for node in others)
+        sections["With other seeds"] = f"{told}: differences within this spread are noise."
     if parent.error:
         sections["Error"] = f"{parent.error.kind}: {parent.error.message}"
     if parent.analysis:

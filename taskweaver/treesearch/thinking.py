@@ -217,7 +217,7 @@ class Thinker:
                 self.memory.branch, updates, self._node_id, hint, attempt=name
             )
         except BranchedMemoryError as error:
-            raise PhasePlanError("memory_update", str(error).rstrip(".")) from error
+            raise PhasePlanError("", str(error).rstrip(".")) from error
         self.memory.log.operations(updates, results, label=name, node_id=self._node_id)
         return reply.body, results if has_reads(checked) else {}
 
