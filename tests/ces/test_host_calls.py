@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -75,7 +75,9 @@ def offer(client: Client, functions: Functions) -> None:
 
 
 def is_cancelled(call: Future[Any]) -> bool:
-    wait([call], timeout=20)
+    ended = threading.Event()
+    call.add_done_callback(lambda _: ended.set())  # `wait` takes no notice of a cancelled one
+    ended.wait(20)
     return call.cancelled()
 
 
