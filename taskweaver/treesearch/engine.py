@@ -226,7 +226,19 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - no node may take the others with it
             return self._broken(error, node)
         self._broken_in_a_row = 0
-        return finished
+        return self._compared(finished)
+
+    def _compared(self, finished: Node) -> Node:
+        """Return a node, failed if what it measured is not what the run compares.
+
+        Its own look at the journal may have been too early: two first attempts at one time.
+        """
+        if finished.metric is None or not finished.is_good:
+            return finished
+        _, problem = self.journal.comparable(finished.metric)
+        if not problem:
+            return finished
+        return replace(finished, status=NodeStatus.BUGGY, error=NodeError("MetricError", problem))
 
     def _broken(self, error: Exception, node: Node) -> Node:
         """Return a node whose attempt could not be carried out, as it is to be kept.

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.metric import Measurement, Objective
 from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
 from taskweaver.treesearch.sources import own_files
+
+_UNNAMED = {"", "all"}
+"""Names of the data set of a figure that names none."""
 
 VERSION = 3
 """Of the exported form; 2 is the original's."""
@@ -150,6 +153,29 @@ class Journal:
         if not candidates:
             return None
         return max(candidates, key=lambda node: (self._ranks[node.id], -node.step))
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets every attempt is compared on: those of the first that worked."""
+        good = [node for node in self.nodes if node.is_good and node.metric]
+        first = min(good, key=lambda node: node.finished_at or 0.0, default=None)
+        return tuple(first.metric.values) if first and first.metric else ()
+
+    def comparable(self, metric: Measurement) -> tuple[Measurement, str]:
+        """Return what counts of a measurement, and why it cannot be compared; empty if it can.
+
+        A mean over other data sets than those of the run is no better and no worse: leaving the
+        hard one out would win.
+        """
+        datasets = self.datasets
+        if len(datasets) == len(metric.values) == 1 and _UNNAMED & {*datasets, *metric.values}:
+            (value,) = metric.values.values()
+            metric = Measurement({datasets[0]: value}, metric.details)
+        missing = [name or "one figure for all" for name in datasets if name not in metric.values]
+        if not missing:
+            return (metric.over(datasets) if datasets else metric), ""
+        measured = ", ".join(name or "one figure for all" for name in metric.values)
+        return metric, f"the run compares {', '.join(missing)} too, and only measured: {measured}"
 
     def seeds_of(self, node_id: str) -> list[Node]:
         """Return the seed evaluations of a node."""

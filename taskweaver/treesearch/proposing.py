@@ -270,7 +270,9 @@ def metric_text(journal: Journal) -> str:
     """Return what is optimised, in words."""
     objective = journal.objective
     unit = f" in {objective.unit}" if objective.unit else ""
-    return f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+    text = f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+    names = [name for name in journal.datasets if name]
+    return f"{text}; the mean over {', '.join(names)}, each of which is measured" if names else text
 
 
 def sibling_digest(journal: Journal, node: Node) -> list[str]:
