@@ -20,6 +20,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import resume_search, session_on_node, start_search
 from taskweaver.llm.types import ModelRequest
 from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.results import results_of, write_results
@@ -218,6 +219,37 @@ def test_candidates_are_as_near_as_the_seeds_of_the_best_are_apart(
     assert best(made) == chosen
     names = [entry["candidates"] for entry in judged(made)]
     assert names == ([["n0002", "n0003"]] if chosen == "n0003" else [])
+
+
+def test_a_run_that_is_spent_is_judged_and_with_more_nodes_anew(tmp_path: Path) -> None:
+    with desk(naming("n0001")) as model:
+        project = lab(tmp_path, **model.config)
+        made = searched(project, DRAFTS | {"search.steps": 2})
+        assert made.state.is_spent
+        assert best(made) == made.state.passed[-1].best == "n0001"
+        with (
+            TaskWeaverApp(project) as app,
+            resume_search(app, "run", {"search.steps": 3}) as again,
+        ):
+            again.run(lambda _: None)
+    assert [entry["candidates"] for entry in judged(again)] == [
+        ["n0002", "n0001"],
+        ["n0003", "n0001"],  # what was passed over stays so
+    ]
+
+
+def test_a_log_whose_judgement_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    with desk(naming("n0003")) as model:
+        project = lab(tmp_path, **model.config)
+        made = searched(project, DRAFTS)
+        text = made.places.log.read_text()
+        for wrong in ("n0009", "n0001x"):
+            made.places.log.write_text(text.replace('"chosen":"n0003"', f'"chosen":"{wrong}"'))
+            with (
+                TaskWeaverApp(project) as app,
+                pytest.raises(SearchError, match="an entry that cannot be read"),
+            ):
+                resume_search(app, "run")
 
 
 def test_nobody_is_asked_who_was_not_wanted(tmp_path: Path) -> None:
