@@ -17,7 +17,6 @@ from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.proposing import code_of, metric_text
-from taskweaver.treesearch.sources import all_files
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.thinking import MemorySeat, ReplyUnusable, Thinker
 from taskweaver.treesearch.toolbox import Toolbox
@@ -105,7 +104,7 @@ class Judge:
         objective = self._journal.objective
         metric = node.metric.to_dict() if node.metric else {}
         again = findings.seeds(self._journal, node.id)
-        code = code_of(node.artifacts or {}, all_files(self._journal, node))
+        code = code_of(node.artifacts or {}, self._journal.files(node.id))
         said = {
             "Metric": f"{objective.text(node.value)}\n{shorten(str(metric), 1000)}",
             "With other seeds": again.text(objective) if again else "",
