@@ -105,7 +105,7 @@ def _fetching(source: Source, items: Sequence[Item]) -> str:
     fetch = _clone(source, place) if source.kind == "github" else _snapshot(source, place)
     there, partial = shlex.quote(f"./{place}"), shlex.quote(f"./{place}.partial")
     steps = [f"rm -rf {partial}", *fetch]
-    for item in items:
+    for item in (one for one in items if one.path.parts):
         problem = shlex.quote(f"The resource {item.name} is missing: {source.name}/{item.path}.")
         wanted = shlex.quote(f"./{place}.partial/{item.path}")
         steps.append(f"{{ test -e {wanted} || {{ echo {problem} >&2; false; }}; }}")

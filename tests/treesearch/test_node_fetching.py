@@ -24,7 +24,7 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution import run_job
 from taskweaver.treesearch.job import Job, JobResult, PhaseLimits
 from taskweaver.treesearch.materials import read_materials
-from taskweaver.treesearch.resources import check_places
+from taskweaver.treesearch.resources import stage_resources
 from taskweaver.utils.files import write_yaml
 
 GIT = ["git", "-c", "user.name=n", "-c", "user.email=e@x.org"]
@@ -202,6 +202,17 @@ def test_a_full_disk(origin: Path, fetch: Fetch, tmp_path: Path, small_disk: Pat
     assert not (small_disk / "lib").exists()
 
 
+def test_a_template_that_does_not_fit(tmp_path: Path, small_disk: Path) -> None:
+    host = tmp_path / "host"
+    host.mkdir()
+    (host / "big").write_bytes(os.urandom(2 << 20))
+    source = {"host_path": str(host), "mount_path": "/workspace/host"}
+    for path in ("big", "."):
+        items = read_resource_file(resource_file(tmp_path / "r.yaml", "local", source, path=path))
+        with pytest.raises(SearchError, match="No space left on device"):
+            stage_resources(items, small_disk)
+
+
 @needs_git
 def test_two_nodes_fetch_the_same_at_once(origin: Path, fetch: Fetch, tmp_path: Path) -> None:
     source = {"repo": f"file://{origin}", "dest": "/workspace/lib"}
@@ -228,8 +239,6 @@ def test_places_that_runs_empty_are_refused(tmp_path: Path) -> None:
         file = resource_file(tmp_path / "r.yaml", "github", source)
         with pytest.raises(SearchError, match=said):
             read_materials(file)
-    file = resource_file(tmp_path / "r.yaml", "github", {"repo": "o/r", "dest": "/workspace/a"})
-    check_places(read_resource_file(file))
 
 
 @pytest.fixture
