@@ -7,6 +7,7 @@ from typing import Any
 
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.sources import own_files
 
 VERSION = 3
 """Of the exported form; 2 is the original's."""
@@ -26,6 +27,7 @@ class Journal:
         # Asked for once per node and decision: kept, so that a decision costs one look at each.
         self._ranks: dict[str, float] = {}
         self._roots: dict[str, str] = {}
+        self._files: dict[str, Mapping[str, str]] = {}
         for node in nodes:
             self.put(node)
 
@@ -33,6 +35,7 @@ class Journal:
         """Forget a node that did not finish; its number is free again."""
         node = self._nodes.pop(node_id)
         del self._ranks[node_id], self._roots[node_id]
+        self._files.pop(node_id, None)
         if node.parent is not None:
             self._children[node.parent].remove(node_id)
 
@@ -104,6 +107,20 @@ class Journal:
             path.append(self._nodes[next_])
             next_ = path[-1].parent
         return path[::-1]
+
+    def files(self, node_id: str) -> Mapping[str, str]:
+        """Return the text of a node's files by path, those it took over from its parent too."""
+        unknown: list[Node] = []
+        next_: str | None = node_id
+        while next_ in self._nodes and next_ not in self._files:
+            unknown.append(self._nodes[next_])
+            next_ = unknown[-1].parent
+        files = self._files.get(next_ or "", {})
+        for node in reversed(unknown):
+            files = {**files, **own_files(node.artifacts)}
+            if node.finished_at is not None:  # what has ended does not change
+                self._files[node.id] = files
+        return files
 
     def debug_depth(self, node: Node) -> int:
         """Return how many attempts at mending end with this node."""

@@ -138,14 +138,13 @@ class _Details:
         self._places = places
         self._store = store
         self._chars = chars
-        self._trees = sources.all_trees(journal)
         self._plot_bytes = _ALL_PLOT_BYTES
 
     def of(self, node: Node) -> dict[str, Any]:
         """Return it as plain data."""
         objective = self._journal.objective
-        before = self._trees.get(node.parent or "", {})
-        own = self._trees[node.id]
+        before = self._journal.files(node.parent or "")
+        own = self._journal.files(node.id)
         code = "\n\n".join(f"--- {path}\n{text}" for path, text in own.items())
         return {
             "id": node.id,

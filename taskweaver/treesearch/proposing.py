@@ -17,7 +17,6 @@ from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.phase0 import read_plan
 from taskweaver.treesearch.plan import PhasePlan
 from taskweaver.treesearch.prompting import PromptFiles
-from taskweaver.treesearch.sources import all_files
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.thinking import Thinker, required_object
 from taskweaver.utils.text import fenced, shorten
@@ -234,7 +233,7 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     """Return what a prompt shows of the attempt that is built on."""
     sections = {
         "Made from": parent.id,
-        "Code": code_of(parent.artifacts or {}, all_files(journal, parent)),
+        "Code": code_of(parent.artifacts or {}, journal.files(parent.id)),
         "Result": f"{journal.objective.text(parent.value)} ({parent.status})",
         "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
     }

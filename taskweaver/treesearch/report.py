@@ -203,13 +203,13 @@ def _detail(journal: Journal, path: Sequence[Node], at: int, better: str) -> str
         parts.append(block(node.plan.strip(), PLAN_CHARS))
     if node.error is not None:
         parts.append(f"It failed: {inline(node.error.kind)}: {inline(node.error.message, 400)}")
-    before = sources.all_files(journal, path[at - 1]) if at else {}
-    changed = sources.changes(before, sources.all_files(journal, node), DIFF_CHARS)
+    before = journal.files(path[at - 1].id) if at else {}
+    changed = sources.changes(before, journal.files(node.id), DIFF_CHARS)
     if changed and at:
         parts.append(block(changed, DIFF_CHARS * 2, "diff"))
     elif changed:
         names = ", ".join(f"{path} ({text.count(chr(10)):,} lines)" for path, text in
-                          sources.all_files(journal, node).items())  # fmt: skip
+                          journal.files(node.id).items())  # fmt: skip
         parts.append(f"Files: {inline(names, 600)}")
     return "\n\n".join(parts)
 
