@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import replace
@@ -28,6 +28,7 @@ from taskweaver.treesearch.job import PHASES, Job, JobResult
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.phase0 import save_plan
+from taskweaver.treesearch.plan_values import CommandText
 from taskweaver.treesearch.plotting import Plotter
 from taskweaver.treesearch.proposing import Proposer, Question
 from taskweaver.treesearch.reviewing import Reviewer, measured
@@ -226,31 +227,44 @@ class NodeWork:
         return result
 
     def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
+        is_installed = self._is_installed(node)
+        wanted = [] if is_installed else _installs(node)
+        is_asked = self._tools.config.is_iterative and not self._tools.is_embedded and bool(wanted)
         try:
-            job = self._tools.materials.prepared(self._job(node))
+            job = self._tools.materials.prepared(self._job(node), [] if is_asked else wanted)
         except SearchError as error:
             return JobResult(error=NodeError("DownloadError", str(error)))
-        phases: Sequence[str] = PHASES
-        result = JobResult()
-        if self._has_installer(job, node):
-            self._tools.on_phase(node.id, "download")
-            ask = partial(proposer.install_step, self._question, self._planned, job.artifacts)
-            run = partial(self._submit, run_download_command, job)
-            result = self._ended(install(job, ask, run, self._tools.config.install_steps))
-            phases = PHASES[1:]
-        for phase in phases:
+        result = self._ended(self._download(node, job, proposer, is_asked=is_asked))
+        if any(phase.status == "ok" for phase in result.phases):
+            workspace = self._places.workspace
+            self._tools.materials.note_fetched(self._tools.store, workspace, node.branch)
+        for phase in PHASES[1:]:
             if result.error is not None:
                 break
             self._tools.on_phase(node.id, phase)
             part = replace(job, phases=(phase,), before=result.before)
             result = result.then(self._ended(self._submit(run_job, part)))
-        return result
+        return _explained(result) if is_installed else result
 
-    def _has_installer(self, job: Job, node: Node) -> bool:
-        """Return whether the model installs step by step: where there is something to install."""
-        is_asked = self._tools.config.is_iterative and not self._tools.is_embedded
-        wanted = (job.artifacts.get("download") or {}).get("commands")
-        return is_asked and bool(wanted) and node.kind is not NodeKind.SEED
+    def _download(self, node: Node, job: Job, proposer: Proposer, *, is_asked: bool) -> JobResult:
+        """Fetch what the resource file lists, and install; step by step where a model is asked."""
+        self._tools.on_phase(node.id, "download")
+        if not is_asked or job.artifacts["download"]["commands"]:
+            fetched = self._submit(run_job, replace(job, phases=PHASES[:1]))
+            if fetched.error is not None or not is_asked:
+                return fetched
+        ask = partial(proposer.install_step, self._question, self._planned, node.artifacts or {})
+        run = partial(self._submit, run_download_command, job)
+        needs = self._planned.get("dependencies", {})
+        return install(job, ask, run, self._tools.config.install_steps, needs)
+
+    def _is_installed(self, node: Node) -> bool:
+        """Return whether its parent installed the same, in the folder that is taken over."""
+        parent = self._question.parent
+        if parent is None or self._parent_workspace() is None:
+            return False
+        has_worked = any(one.name == "download" and not one.has_failed for one in parent.phases)
+        return has_worked and bool(_installs(node)) and _installs(parent) == _installs(node)
 
     def _job(self, node: Node) -> Job:
         return Job(
@@ -363,6 +377,20 @@ class NodeWork:
         if self._tools.is_embedded:
             return Cost(used.calls)
         return Cost(used.calls, used.prompt_tokens, used.completion_tokens, used.cost)
+
+
+def _installs(node: Node) -> list[CommandText]:
+    """Return the commands an attempt wants its download phase to run."""
+    return list(((node.artifacts or {}).get("download") or {}).get("commands") or [])
+
+
+def _explained(result: JobResult) -> JobResult:
+    """Say why nothing was installed."""
+    phases = (
+        replace(one, message="Its parent installed the same.") if one.name == "download" else one
+        for one in result.phases
+    )
+    return replace(result, phases=tuple(phases))
 
 
 def _failed(node: Node, error: NodeError) -> Node:
