@@ -27,6 +27,7 @@ STEPS = {
     "goals": "agent/manager/goal_prompt",
     "stage summary": "agent/manager/stage_summary",
 }
+_FREE = {"attempt", "plotting"}
 SEEING = "sees-images"
 DRAWN = png(8, 8)
 DRAW = f"from pathlib import Path\nPath('working/{{}}').write_bytes({DRAWN!r})\n"
@@ -52,8 +53,8 @@ class Asked:
     model: str
 
 
-Answer = Callable[[Asked], "str | int"]
-"""Returns a reply, or the status the endpoint refuses with."""
+Answer = Callable[[Asked], "str | int | None"]
+"""Returns a reply, or the status the endpoint refuses with; None for the usual reply."""
 
 
 def plot_program(*names: str) -> str:
@@ -70,7 +71,7 @@ class Desk:
     """
 
     def __init__(self, answers: Mapping[str, Answer] = {}, climber: Climber | None = None) -> None:
-        self._answers = {"plotting": lambda asked: plot_program("height.png"), **answers}
+        self._answers = {"plotting": lambda _: plot_program("height.png"), **answers}
         self._climber = climber or Climber()
         self.asked: list[Asked] = []
 
@@ -91,7 +92,7 @@ class Desk:
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         images = tuple(p["image_url"]["url"] for p in parts if p["type"] == "image_url")
         text = "".join(part["text"] for part in parts if part["type"] == "text")
-        prompt = sections_of(text)
+        prompt = sections_of(f"# Before\n{text}")  # what the memory asks has no headings
         step = prompt.get("Introduction", "other").splitlines()[0].removeprefix("Step: ")
         step = "attempt" if "Kind of attempt" in prompt else step
         asked = Asked(step, is_memory_asked(prompt), prompt, images, call.body["model"])
@@ -104,15 +105,15 @@ class Desk:
 
     def _reply(self, asked: Asked, body: Mapping[str, Any]) -> str | int:
         prompt = asked.prompt
-        answer = self._answers.get(asked.step)
-        if asked.is_memory and f"{asked.step} memory" in self._answers:
-            return self._answers[f"{asked.step} memory"](asked)
+        answer = self._answers.get(f"{asked.step} memory" if asked.is_memory else asked.step)
+        told = answer(asked) if answer is not None else None
+        if isinstance(told, int):
+            return told
         if asked.is_memory:
-            return remembering(prompt, "", {"core": {f"kept by {asked.step}": "yes"}})
-        if answer is not None:
-            reply = answer(asked)
-            free = asked.step in {"attempt", "plotting"} and isinstance(reply, str)
-            return remembering(prompt, reply) if free and "<mem" not in reply else reply
+            kept = {"core": {f"kept by {asked.step}": "yes"}}
+            return told or remembering(prompt, "", kept)
+        if told is not None:
+            return remembering(prompt, told) if asked.step in _FREE else told
         if asked.step == "attempt":
             return remembering(prompt, json.dumps(self._climber.attempt(prompt)))
         form = body.get("response_format", {}).get("json_schema")
