@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.events import NodeEvents, storable
 from taskweaver.treesearch.execution import run_download_command, run_job
@@ -35,11 +36,10 @@ from taskweaver.treesearch.reviewing import Reviewer, measured
 from taskweaver.treesearch.scripts import ScriptRunner, script_of
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.talk import NodeTalk
-from taskweaver.treesearch.thinking import MemorySeat, ReplyUnusable, Thinker
+from taskweaver.treesearch.thinking import FATAL, MemorySeat, ReplyUnusable, Thinker
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json
 
-_FATAL = frozenset({"auth", "quota", "configuration", "not_found", "cancelled"})
 _OUTPUT_CHARS = 20_000
 _GRACE_S = 60.0
 _LOSS = (
@@ -131,7 +131,7 @@ class NodeWork:
         except ModelError as error:
             if self._is_cancelled.is_set():
                 raise WorkCancelled("It was stopped.") from error
-            if error.kind in _FATAL:
+            if error.kind in FATAL:
                 raise
             node = _failed(node, NodeError("ModelError", str(error)))
         node = replace(node, finished_at=time.time(), cost=self._cost())
@@ -334,28 +334,27 @@ class NodeWork:
             node = replace(node, status=NodeStatus.OK, time_feedback=self._time_feedback(node))
             if asks and tools.config.has_plots:
                 tools.on_phase(node.id, "plots")
-                submit = partial(self._submit, run_job)
-                plotter = Plotter(
-                    self._places,
-                    self._events,
-                    reviewer,
-                    self._job(node),
-                    submit,
-                    tools.config.vlm_alias,
-                )
-                node = plotter.draw(node, journal, result)
+                node = self._plotter(node, reviewer).draw(node, journal, result)
         if asks and tools.config.has_summaries:
             tools.on_phase(node.id, "summary")
-            with suppress(ReplyUnusable):  # an attempt that ran is not worse for want of words
+            # An attempt that ran is not worse for want of words.
+            with suppress(ReplyUnusable, BudgetSpent):
                 node = replace(node, summary=reviewer.summary(node, journal))
                 self._events.summary(node)
         return node
+
+    def _plotter(self, node: Node, reviewer: Reviewer) -> Plotter:
+        def submit(job: Job) -> JobResult:
+            return self._without_host_paths(self._submit(run_job, job))
+
+        job, alias = self._job(node), self._tools.config.vlm_alias
+        return Plotter(self._places, self._events, reviewer, job, submit, alias)
 
     def _reviewed(self, node: Node, reviewer: Reviewer) -> Node:
         """Have an attempt judged; where nobody can, its figures stand."""
         try:
             review = reviewer.review(node, self._journal)
-        except ReplyUnusable as error:
+        except (ReplyUnusable, BudgetSpent) as error:
             return replace(node, analysis=f"It was not reviewed: {error}")
         node = replace(node, analysis=review.summary)
         if review.is_bug and node.error is None:
