@@ -20,6 +20,7 @@ from taskweaver.treesearch.errors import SearchError, WorkerLost
 from taskweaver.treesearch.events import RunEvents
 from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.judging import Judge
+from taskweaver.treesearch.managing import Manager
 from taskweaver.treesearch.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.policy import Action, Policy, StageView, policy_named
 from taskweaver.treesearch.runlog import RunLog
@@ -58,8 +59,9 @@ class Engine:
         self._changed = changed
         self._events = RunEvents(tools.store)
         self._policy: Policy = policy_named(self._config.policy, self._config.rules)
-        self._substages = Substages(tools, state.journal)
-        self._judge = Judge(tools, state.journal)
+        self._manager = Manager(tools)
+        self._substages = Substages(tools, state.journal, self._manager)
+        self._judge = Judge(tools, state.journal, self._manager)
         self._working: dict[Future[Node], tuple[Node, NodeWork]] = {}
         self._queue: list[Action] = []
         self._branches = {branch.id for branch in tools.store.branches()} if tools.store else set()
@@ -75,7 +77,7 @@ class Engine:
     def stop(self) -> None:
         """Stop soon, from any thread: what is worked on is given up, and made again on resuming."""
         self._is_stopping = True
-        self._substages.give_up()
+        self._manager.give_up()
         for _, work in list(self._working.values()):
             work.cancel()
 
