@@ -38,9 +38,9 @@ sections of their own; what came of an attempt is in the event of its round, and
 of its summary."""
 
 
-def said_elsewhere(node: Node) -> frozenset[str]:
-    """Return what a node's prompts leave out of its memory, since they say it already."""
-    ids = [id_ for id_ in (node.id, node.parent) if id_]
+def said_elsewhere(node: Node | None = None) -> frozenset[str]:
+    """Return what prompts, of a node or of the run, leave out of the memory, having said it."""
+    ids = [id_ for id_ in (node.id, node.parent) if id_] if node else []
     return _SAID_ELSEWHERE.union(*({f"node:{id_}", f"node_uid:{id_}"} for id_ in ids))
 
 
@@ -163,6 +163,11 @@ class RunEvents:
         if number in names:
             tags = ["STAGE_COMPLETE", f"stage:{number}", names[number]]
             self._note(f"stage{number}_complete", state.stage.label, tested or reason, tags)
+
+    def judged(self, state: StageState, after: int, said: str) -> None:
+        """Note that another node is carried on than the one the metric puts first."""
+        tags = ["BEST_NODE", f"stage:{state.stage.number}"]
+        self._note("best_node_judged", f"{state.label}:{after}", said, tags)
 
     def goal_generated(self, state: StageState) -> None:
         """Note the goals of a substage."""

@@ -17,7 +17,6 @@ from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.phase0 import read_plan
 from taskweaver.treesearch.plan import PhasePlan
 from taskweaver.treesearch.prompting import PromptFiles, plan_lines
-from taskweaver.treesearch.sources import all_files
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.thinking import Thinker, required_object
 from taskweaver.utils.text import fenced, shorten
@@ -258,7 +257,7 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     sections = {
         "Made from": parent.id,
         "Its plan": " ".join(filter(None, (f"{parent.kind}", parent.name))) + f". {parent.plan}",
-        "Code": code_of(parent.artifacts or {}, all_files(journal, parent)),
+        "Code": code_of(parent.artifacts or {}, journal.files(parent.id)),
         "Result": f"{reached(journal, parent)} ({parent.status})",
         "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
     }
@@ -300,7 +299,9 @@ def metric_text(journal: Journal) -> str:
     """Return what is optimised, in words."""
     objective = journal.objective
     unit = f" in {objective.unit}" if objective.unit else ""
-    return f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+    text = f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+    names = [name for name in journal.datasets if name]
+    return f"{text}; the mean over {', '.join(names)}, each of which is measured" if names else text
 
 
 def reached(journal: Journal, node: Node) -> str:

@@ -19,7 +19,7 @@ from taskweaver.treesearch.metric import Measurement
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.prompting import PromptFiles
 from taskweaver.treesearch.proposing import code_of, metric_text
-from taskweaver.treesearch.sources import all_files, own_files
+from taskweaver.treesearch.sources import own_files
 from taskweaver.treesearch.thinking import Thinker, required_object
 from taskweaver.utils.text import fenced, shorten
 
@@ -102,7 +102,7 @@ class Reviewer:
 
     def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
         introduction = self._prompts.text(name)
-        files = {**all_files(journal, node), **own_files(node.artifacts)}
+        files = {**journal.files(node.id), **own_files(node.artifacts)}
         sections = {
             "Introduction": introduction,
             "Research idea": fenced(self._idea, "markdown"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import replace
@@ -178,12 +178,9 @@ class NodeWork:
 
     def _execute(self, node: Node, proposer: Proposer) -> tuple[Node, JobResult]:
         if self._tools.scripts is not None:
-            result = self._run_script(node, self._tools.scripts)
+            result = self._ended(self._run_script(node, self._tools.scripts))
         else:
             result = self._run_phases(node, proposer)
-        result = self._without_host_paths(result)
-        for outcome in result.phases:
-            self._events.phase(node, outcome)
         node = replace(
             node,
             phases=result.phases,
@@ -192,6 +189,13 @@ class NodeWork:
             exec_seconds=result.exec_seconds,
         )
         return node, result
+
+    def _ended(self, result: JobResult) -> JobResult:
+        """Note how phases ended, and name the workspace in their results as prompts do."""
+        result = self._without_host_paths(result)
+        for outcome in result.phases:
+            self._events.phase(self._node, outcome)
+        return result
 
     def _without_host_paths(self, result: JobResult) -> JobResult:
         """Name the workspace as prompts do; where it is on this machine is nobody's concern."""
@@ -227,18 +231,21 @@ class NodeWork:
             job = self._tools.materials.prepared(self._job(node))
         except SearchError as error:
             return JobResult(error=NodeError("DownloadError", str(error)))
-        if not self._has_installer(job, node):
-            self._tools.on_phase(node.id, "phases")
-            return self._submit(run_job, job)
-        self._tools.on_phase(node.id, "download")
-        ask = partial(proposer.install_step, self._question, self._planned, job.artifacts)
-        run = partial(self._submit, run_download_command, job)
-        first = install(job, ask, run, self._tools.config.install_steps)
-        if first.error is not None:
-            return first
-        self._tools.on_phase(node.id, "phases")
-        rest = self._submit(run_job, replace(job, phases=PHASES[1:], parent_workspace=None))
-        return replace(rest, phases=first.phases + rest.phases)
+        phases: Sequence[str] = PHASES
+        result = JobResult()
+        if self._has_installer(job, node):
+            self._tools.on_phase(node.id, "download")
+            ask = partial(proposer.install_step, self._question, self._planned, job.artifacts)
+            run = partial(self._submit, run_download_command, job)
+            result = self._ended(install(job, ask, run, self._tools.config.install_steps))
+            phases = PHASES[1:]
+        for phase in phases:
+            if result.error is not None:
+                break
+            self._tools.on_phase(node.id, phase)
+            part = replace(job, phases=(phase,), before=result.before)
+            result = result.then(self._ended(self._submit(run_job, part)))
+        return result
 
     def _has_installer(self, job: Job, node: Node) -> bool:
         """Return whether the model installs step by step: where there is something to install."""
@@ -335,6 +342,8 @@ class NodeWork:
             problem = "the run measured nothing: working/result.json holds no metric"
         elif metric.value is None:
             problem = f"the metric is no finite number: {dict(metric.values)}"
+        else:
+            metric, problem = self._journal.comparable(metric)
         names = tuple(name for name in metric.values if name) if metric else ()
         node = replace(node, metric=metric, datasets=names)
         self._events.metrics(node, problem)
