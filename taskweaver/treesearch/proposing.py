@@ -171,7 +171,7 @@ class Proposer:
         }
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
-            "Task": self._task(question),
+            "Research idea": fenced(question.idea.text, "markdown"),
             "Phase plan": plan_lines(wanted),
             "Environment": environment_lines(question.environment),
             **_resources(question),
