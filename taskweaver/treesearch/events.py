@@ -20,6 +20,30 @@ _TEXT_CHARS = 500
 _PHASE_NAMES = {"download": "phase1"}
 
 
+_SAID_ELSEWHERE = frozenset(
+    {
+        "idea_md_summary", "phase0_summary", "last_vlm_analysis", "hardware_cpu", "hardware_gpu",
+        "hardware_os", "hardware_compiler", "hardware_tools",
+        "IDEA_MD", "ENVIRONMENT", "PHASE0_INTERNAL", "METRICS", "STAGE_PROGRESSION",
+        "STAGE_COMPLETE", "FINDINGS", "GOAL", "goal_generated",
+        "node_created", "phase1_complete", "phase1_failed", "coding_complete", "coding_failed",
+        "compile_complete", "compile_failed", "run_complete", "run_failed", "metrics_extracted",
+        "metrics_failed", "vlm_analysis_complete", "node_summary", "node_result",
+        "substage_complete", "substage_incomplete", "stage2_complete", "stage4_complete",
+        "stage_progression",
+    }
+)  # fmt: skip
+"""Core keys, tags of records and kinds of events: prompts have idea, machine, plan and goals in
+sections of their own; what came of an attempt is in the event of its round, and of a stage in that
+of its summary."""
+
+
+def said_elsewhere(node: Node | None = None) -> frozenset[str]:
+    """Return what prompts, of a node or of the run, leave out of the memory, having said it."""
+    ids = [id_ for id_ in (node.id, node.parent) if id_] if node else []
+    return _SAID_ELSEWHERE.union(*({f"node:{id_}", f"node_uid:{id_}"} for id_ in ids))
+
+
 class NodeEvents:
     """Writes what happens to one node to its branch."""
 

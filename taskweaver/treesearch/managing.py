@@ -7,6 +7,7 @@ from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.treesearch.events import said_elsewhere
 from taskweaver.treesearch.prompting import KEEPING
 from taskweaver.treesearch.thinking import MemorySeat, Thinker, as_unusable
 from taskweaver.treesearch.toolbox import Toolbox
@@ -47,7 +48,9 @@ class Manager:
         folder = tools.places.folder / "logs" / "0-run" / "prompt_logs" / "manager"
         store = tools.store if name in KEEPING else None
         root = store.root_branch_id if store else None
-        seat = MemorySeat(store, root, PromptLog(folder)) if store and root else None
+        seat = None
+        if store and root:
+            seat = MemorySeat(store, root, PromptLog(folder), said_elsewhere())
         system, limits = tools.prompts.text("core/system"), tools.config.asking
         thinker = Thinker(self._api, "root", folder, system, seat, limits, tools.before_call)
         prompt = {"Introduction": tools.prompts.text(name), **sections}

@@ -22,7 +22,7 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.events import NodeEvents, storable
+from taskweaver.treesearch.events import NodeEvents, said_elsewhere, storable
 from taskweaver.treesearch.execution import run_download_command, run_job
 from taskweaver.treesearch.installing import install
 from taskweaver.treesearch.job import PHASES, Job, JobResult
@@ -142,7 +142,8 @@ class NodeWork:
     def _thinker(self) -> Thinker:
         store = self._tools.store
         folder = self._places.prompt_logs
-        seat = MemorySeat(store, self._node.branch, PromptLog(folder)) if store else None
+        log, hidden = PromptLog(folder), said_elsewhere(self._node)
+        seat = MemorySeat(store, self._node.branch, log, hidden) if store else None
         return Thinker(
             self._api,
             self._node.id,
