@@ -24,6 +24,7 @@ from taskweaver.app.searching import (
 )
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import counted, safe
+from taskweaver.treesearch import findings
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node
@@ -43,12 +44,14 @@ class Wish:
         resume: Name of the one to go on with.
         name: Name of a new one; empty makes one.
         index: Which idea of a JSON list.
+        memory_db: File of the memory of a new one; None keeps it in the run's folder.
     """
 
     idea: Path | None
     resume: str | None
     name: str = ""
     index: int = 0
+    memory_db: Path | None = None
 
 
 def search_and_show(
@@ -69,7 +72,14 @@ def search_and_show(
             search = resume_search(app, wish.resume, settings)
         else:
             assert wish.idea is not None
-            search = start_search(app, wish.idea, settings, name=wish.name, index=wish.index)
+            search = start_search(
+                app,
+                wish.idea,
+                settings,
+                name=wish.name,
+                index=wish.index,
+                memory_db=wish.memory_db,
+            )
         with search:
             _introduce(app, search)
             with _stopping(search), _shown(search, plain=is_plain) as changed:
@@ -193,6 +203,8 @@ def show_run(project: Path | None, run: str) -> None:
         depth, node = waiting.pop()
         click.echo(f"{'  ' * min(depth, 20)}{_line(node, journal)}")
         waiting += [(depth + 1, child) for child in reversed(journal.children(node.id))]
+    for said in findings.overruled(journal):
+        _say(said)
     for passed in state.passed:
         _say(f"{passed.state.label}: {passed.reason}")
 
