@@ -24,12 +24,16 @@ from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.events import NodeEvents, said_elsewhere, storable
 from taskweaver.treesearch.execution import run_download_command, run_job
-from taskweaver.treesearch.installing import install
+from taskweaver.treesearch.installing import (
+    has_installed,
+    install,
+    installs,
+    without_installing,
+)
 from taskweaver.treesearch.job import PHASES, Job, JobResult
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.phase0 import save_plan
-from taskweaver.treesearch.plan_values import CommandText
 from taskweaver.treesearch.plotting import Plotter
 from taskweaver.treesearch.proposing import Proposer, Question
 from taskweaver.treesearch.reviewing import Reviewer, measured
@@ -241,8 +245,9 @@ class NodeWork:
         return result
 
     def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
-        is_installed = self._is_installed(node)
-        wanted = [] if is_installed else _installs(node)
+        parent = self._question.parent if self._parent_workspace is not None else None
+        is_there = parent is not None and has_installed(parent, node)
+        wanted = [] if is_there else installs(node)
         is_asked = self._tools.config.is_iterative and not self._tools.is_embedded and bool(wanted)
         try:
             job = self._tools.materials.prepared(self._job(node), [] if is_asked else wanted)
@@ -258,7 +263,7 @@ class NodeWork:
             self._tools.on_phase(node.id, phase)
             part = replace(job, phases=(phase,), before=result.before)
             result = result.then(self._ended(self._submit(run_job, part)))
-        return _explained(result) if is_installed else result
+        return without_installing(result) if is_there else result
 
     def _download(self, node: Node, job: Job, proposer: Proposer, *, is_asked: bool) -> JobResult:
         """Fetch what the resource file lists, and install; step by step where a model is asked."""
@@ -271,14 +276,6 @@ class NodeWork:
         run = partial(self._submit, run_download_command, job)
         needs = self._planned.get("dependencies", {})
         return install(job, ask, run, self._tools.config.install_steps, needs)
-
-    def _is_installed(self, node: Node) -> bool:
-        """Return whether its parent installed the same, in the folder that is taken over."""
-        parent = self._question.parent
-        if parent is None or self._parent_workspace is None:
-            return False
-        has_worked = any(one.name == "download" and not one.has_failed for one in parent.phases)
-        return has_worked and bool(_installs(node)) and _installs(parent) == _installs(node)
 
     def _job(self, node: Node) -> Job:
         return Job(
@@ -394,20 +391,6 @@ class NodeWork:
         if self._tools.is_embedded:
             return Cost(used.calls)
         return Cost(used.calls, used.prompt_tokens, used.completion_tokens, used.cost)
-
-
-def _installs(node: Node) -> list[CommandText]:
-    """Return the commands an attempt wants its download phase to run."""
-    return list(((node.artifacts or {}).get("download") or {}).get("commands") or [])
-
-
-def _explained(result: JobResult) -> JobResult:
-    """Say why nothing was installed."""
-    phases = (
-        replace(one, message="Its parent installed the same.") if one.name == "download" else one
-        for one in result.phases
-    )
-    return replace(result, phases=tuple(phases))
 
 
 def _failed(node: Node, error: NodeError) -> Node:
