@@ -57,7 +57,7 @@ class Engine:
         self._log = log
         self._budget = budget
         self._changed = changed
-        self._events = RunEvents(tools.store)
+        self._events = RunEvents(tools.store, state.journal)
         self._policy: Policy = policy_named(self._config.policy, self._config.rules)
         self._manager = Manager(tools)
         self._substages = Substages(tools, state.journal, self._manager)
@@ -111,7 +111,8 @@ class Engine:
             if spent:
                 if not self._working:
                     self._judged(self._state.stage)
-                    self._close(self._state.stage, spent, self.journal.best(), spent)
+                    best = self.journal.best()
+                    self._close(self._state.stage, spent, best, spent, is_spent=True)
                     self._end(spent, is_spent=True)
                     return
             else:
@@ -342,20 +343,31 @@ class Engine:
         """Return whether the end of a stage was noted, by a process that went no further."""
         return bool(self._state.passed) and self._state.passed[-1].state == stage
 
-    def _close(self, stage: StageState, reason: str, best: Node | None, told: str) -> None:
+    def _close(
+        self,
+        stage: StageState,
+        reason: str,
+        best: Node | None,
+        told: str,
+        *,
+        is_spent: bool = False,
+    ) -> None:
         """Note that a stage is over, and what it brought; what is noted is not asked for again."""
         passed = self._state.passed
         if not self._is_closed(stage):
             best_id = best.id if best else None
             self._log.add("stage_ended", reason=reason, best=best_id)
             passed.append(StagePassed(stage, reason, best_id))
-        self._events.substage_ended(stage, told, is_complete=best is not None)
+        is_complete = best is not None and not is_spent
+        self._events.substage_ended(stage, told, is_complete=is_complete)
         self._events.stage_ended(stage, reason, self._tested(stage))
         if not passed[-1].summary:
             summary = self._substages.summary(stage)
             self._log.add("stage_summary", summary=summary)
             passed[-1] = replace(passed[-1], summary=summary)
         self._events.stage_summary(stage, passed[-1].summary)
+        if best is not None:
+            self._events.lesson(best)
 
     def _following(self, stage: StageState, best: Node | None) -> StageState | None:
         if best is None:
@@ -367,10 +379,15 @@ class Engine:
 
     def _tested(self, stage: StageState) -> str:
         nodes = self.journal.of_stage(stage.stage.number)
-        names = dict.fromkeys(node.name for node in nodes if node.name)
-        return ", ".join(names)
+        names = ", ".join(dict.fromkeys(node.name for node in nodes if node.name))
+        if stage.stage.number != 2:
+            return names
+        tried = {name for node in nodes if node.is_good for name in node.datasets}
+        datasets = ", ".join(sorted(tried)) or "one, without a name"
+        return f"Data sets: {datasets}. Tuned: {names or 'nothing'}."
 
     def _end(self, reason: str, *, is_spent: bool = False) -> None:
+        self._events.journal_summary()
         self._log.add("ended", reason=reason, spent=is_spent)
         self._state.is_over, self._state.reason, self._state.stage = True, reason, None
         self._state.is_spent = is_spent
