@@ -63,7 +63,6 @@ class Job:
         limits: What they may use.
         sandbox: What they may reach; None runs them without a sandbox. The network it grants is
             for the download alone.
-        gpu: Number of the GPU that is theirs; empty for none.
     """
 
     run_dir: Path
@@ -77,7 +76,6 @@ class Job:
     seed: int = 0
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
-    gpu: str = ""
 
 
 @dataclass(frozen=True, slots=True)
