@@ -67,7 +67,6 @@ class Job:
         limits: What they may use.
         sandbox: What they may reach; None runs them without a sandbox. The network it grants is
             for the download alone.
-        gpu: Number of the GPU that is theirs; empty for none.
         before: What its expected outputs were before its first phase, as an earlier job of the
             same node found them; None for the first job.
     """
@@ -83,7 +82,6 @@ class Job:
     seed: int = 0
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
-    gpu: str = ""
     before: FileStates | None = None
 
 

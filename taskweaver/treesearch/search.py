@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -25,6 +26,7 @@ from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.embedded.choice import model_for
 from taskweaver.treesearch.engine import Changed, Engine
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.gpus import VARIABLE, devices_of, gpus
 from taskweaver.treesearch.history import earlier_runs
 from taskweaver.treesearch.idea import Idea, parse_idea
 from taskweaver.treesearch.materials import read_materials
@@ -36,7 +38,7 @@ from taskweaver.treesearch.runlog import RunLog
 from taskweaver.treesearch.scripts import ScriptRunner
 from taskweaver.treesearch.state import RunState, fold, reopen
 from taskweaver.treesearch.toolbox import Claims, Toolbox
-from taskweaver.treesearch.workers import Workers, gpus
+from taskweaver.treesearch.workers import Workers
 from taskweaver.utils.files import read_json, read_text, write_json, write_text
 
 ROOT = "root"
@@ -280,7 +282,10 @@ class Search:
         folder.mkdir(exist_ok=True)
         config = self._config
         longest_s = config.limits.run_s
-        runner = ScriptRunner(self._machine.manager, folder, config.is_forking, longest_s)
+        visible = os.environ.get(VARIABLE, ",".join(gpus()))
+        runner = ScriptRunner(
+            self._machine.manager, folder, config.is_forking, longest_s, devices_of(visible)
+        )
         self._stack.callback(runner.close)
         runner.start()
         return runner

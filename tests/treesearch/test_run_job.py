@@ -182,9 +182,10 @@ def test_a_command_sets_its_own_number_of_threads(plain: Make) -> None:
     assert run_job(plain(artifacts(run=run))).output == "3\n"
 
 
-def test_a_gpu_is_named(plain: Make) -> None:
+def test_a_gpu_is_named(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-2")
     run = {"commands": ["echo $CUDA_VISIBLE_DEVICES"]}
-    assert run_job(plain(artifacts(run=run), gpu="2")).output == "2\n"
+    assert run_job(make(artifacts(run=run))).output == "GPU-2\n"
 
 
 @pytest.mark.parametrize("tier", TIERS)
