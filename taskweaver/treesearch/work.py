@@ -40,7 +40,7 @@ from taskweaver.utils.files import write_json
 
 _FATAL = frozenset({"auth", "quota", "configuration", "not_found", "cancelled"})
 _OUTPUT_CHARS = 20_000
-_GRACE_S = 60.0
+_GRACE_S = 300.0  # for what is no command: taking files over, reading the result
 T = TypeVar("T")
 
 
@@ -69,6 +69,7 @@ class NodeWork:
         self._api = LLMApi(tools.services)
         self._future: Future[Any] | None = None
         self._is_cancelled = threading.Event()
+        self._is_cut_off = threading.Event()
         self._planned: Mapping[str, Any] = {}
         parent = journal[node.parent] if node.parent else None
         self._question = Question(
@@ -90,6 +91,11 @@ class NodeWork:
     def cancel(self) -> None:
         """Give the work up, from any thread."""
         self._is_cancelled.set()
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """End the call or command it waits for, since the time of the run is over; any thread."""
+        self._is_cut_off.set()
         self._api.cancel()
         if self._future is not None:
             self._future.cancel()
@@ -101,6 +107,7 @@ class NodeWork:
 
         Raises:
             WorkCancelled: If it was given up.
+            BudgetSpent: If it cannot be finished within what the run may spend.
             WorkerLost: If its worker died; the node may be tried again.
             ModelError: If no call to the model can succeed, now or later.
             SearchError: If the run cannot go on.
@@ -146,6 +153,10 @@ class NodeWork:
         if self._is_cancelled.is_set():
             raise WorkCancelled("It was stopped.")
         self._tools.before_call()
+
+    def _end_if_cut_off(self) -> None:
+        if self._is_cut_off.is_set():
+            self._before_call()
 
     def _propose(self, node: Node, proposer: Proposer) -> Node:
         """Plan, and write the attempt; a seed evaluation takes its parent's over."""
@@ -217,8 +228,8 @@ class NodeWork:
         log = self._places.phase_logs / "run.log"
         script = Script(node.id, origin, code, self._places.workspace, log, node.seed)
         result = scripts.run(script)
-        if self._is_cancelled.is_set():
-            raise WorkCancelled("It was stopped.")
+        if result.error is not None:
+            self._end_if_cut_off()
         return result
 
     def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
@@ -265,19 +276,19 @@ class NodeWork:
         workspace = self._tools.places.node(parent.id).workspace
         return workspace if workspace.is_dir() else None
 
-    def _submit(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Have a worker do something, and wait for it."""
-        limits = self._tools.config.limits
-        deadline_s = 4 * (limits.download_s + limits.compile_s + limits.run_s) + _GRACE_S
-        if self._is_cancelled.is_set():
-            raise WorkCancelled("It was stopped.")
-        future = self._tools.workers.submit_within(deadline_s, function, *arguments)
+    def _submit(self, function: Callable[..., T], job: Job, *more: Any) -> T:
+        """Have a worker do something for a job, and wait for it."""
+        is_command = function is run_download_command
+        longest_s = job.limits.download_s if is_command else job.longest_s
+        self._end_if_cut_off()
+        future = self._tools.workers.submit_within(longest_s + _GRACE_S, function, job, *more)
         self._future = future
-        if self._is_cancelled.is_set():  # it came too late for `cancel` to see it
+        if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
             future.cancel()
         try:
             return future.result()
         except CancelledError as error:
+            self._end_if_cut_off()
             raise WorkCancelled("It was stopped.") from error
 
     def _judge(self, node: Node, result: JobResult, thinker: Thinker) -> Node:
