@@ -88,7 +88,7 @@ class Engine:
             SearchError: If it cannot go on.
             ModelError: If the model cannot be asked.
         """
-        self._budget.begin(self.journal)
+        self._budget.begin()
         try:
             with ThreadPoolExecutor(self._config.workers, "search-node") as threads:
                 try:
@@ -115,6 +115,8 @@ class Engine:
                     self._close(self._state.stage, spent, best, spent, is_spent=True)
                     self._end(spent, is_spent=True)
                     return
+                if self._budget.is_late:
+                    self._cut_off()
             else:
                 self._fill(threads, self._state.stage)
             if self._working:
@@ -122,6 +124,11 @@ class Engine:
             elif not spent:
                 self._advance(self._state.stage)
         self._drain()
+
+    def _cut_off(self) -> None:
+        """End what goes on when the time is over; what is not kept is made again on resuming."""
+        for _, work in self._working.values():
+            work.cut_off()
 
     def _steps(self) -> int:
         return sum(node.kind is not NodeKind.SEED for node in self.journal.nodes)
@@ -216,7 +223,6 @@ class Engine:
                 self.journal.drop(node.id)
                 continue
             self.journal.put(finished)
-            self._budget.add(finished)
             # With the time so far: a process that is killed does not say that it pauses.
             self._log.add("node", node=finished.to_dict(), elapsed=self._budget.elapsed_s)
         self._changed(self._state)

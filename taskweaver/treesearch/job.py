@@ -84,6 +84,17 @@ class Job:
     sandbox: SandboxPolicy | None = None
     before: FileStates | None = None
 
+    @property
+    def longest_s(self) -> float:
+        """Longest time its commands may take, one after the other."""
+        limits = self.limits
+        each = {"download": limits.download_s, "compile": limits.compile_s, "run": limits.run_s}
+        return sum(
+            limit * len((self.artifacts.get(phase) or {}).get("commands") or ())
+            for phase, limit in each.items()
+            if phase in self.phases
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class JobResult:

@@ -103,7 +103,7 @@ class NodeError:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the model calls of a node consumed.
+    """What model calls consumed.
 
     Attributes:
         calls: Number of calls.
@@ -116,6 +116,23 @@ class Cost:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     money: float | None = None
+
+    def __add__(self, other: Cost) -> Cost:
+        known = [money for money in (self.money, other.money) if money is not None]
+        return Cost(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(known) if known else None,
+        )
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(
+            self.calls - other.calls,
+            self.prompt_tokens - other.prompt_tokens,
+            self.completion_tokens - other.completion_tokens,
+            None if self.money is None else self.money - (other.money or 0.0),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,13 +283,16 @@ def _ablations(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) ->
 
 
 def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
-    account = costs(journal)
+    account = costs(journal, facts.beside)
     header = ("stage", "kind", "nodes:", "calls:", "tokens in:", "tokens out:", "money:", "time:")
     rows = [
         _cost_row(str(stage), kind, entry)
         for stage, of_stage in account["by_stage"].items()
         for kind, entry in of_stage["by_kind"].items()
     ]
+    if facts.beside.calls:
+        none = {"nodes": 0, "seconds": 0.0}
+        rows.append(_cost_row("beside nodes", "", account["beside_nodes"] | none))
     rows.append(_cost_row("**all**", "", account["total"]))
     used = ", ".join(_uses(facts))
     said = f"Used of the budget: {used}.\n\n" if used else ""

@@ -45,7 +45,7 @@ from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json
 
 _OUTPUT_CHARS = 20_000
-_GRACE_S = 60.0
+_GRACE_S = 300.0  # for what is no command: taking files over, reading the result
 _LOSS = (
     "There is no folder of the parent to take over. The files that it and those before it proposed"
     " are written anew; what was downloaded, built or computed there is not."
@@ -78,6 +78,7 @@ class NodeWork:
         self._api = LLMApi(tools.services)
         self._future: Future[Any] | None = None
         self._is_cancelled = threading.Event()
+        self._is_cut_off = threading.Event()
         self._planned: Mapping[str, Any] = {}
         parent = journal[node.parent] if node.parent else None
         # The same program with another seed starts where it did the first time.
@@ -105,6 +106,11 @@ class NodeWork:
     def cancel(self) -> None:
         """Give the work up, from any thread."""
         self._is_cancelled.set()
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """End the call or command it waits for, since the time of the run is over; any thread."""
+        self._is_cut_off.set()
         self._api.cancel()
         if self._future is not None:
             self._future.cancel()
@@ -116,6 +122,7 @@ class NodeWork:
 
         Raises:
             WorkCancelled: If it was given up.
+            BudgetSpent: If it cannot be finished within what the run may spend.
             WorkerLost: If its worker died; the node may be tried again.
             ModelError: If no call to the model can succeed, now or later.
             SearchError: If the run cannot go on.
@@ -162,6 +169,10 @@ class NodeWork:
         if self._is_cancelled.is_set():
             raise WorkCancelled("It was stopped.")
         self._tools.before_call()
+
+    def _end_if_cut_off(self) -> None:
+        if self._is_cut_off.is_set():
+            self._before_call()
 
     def _propose(self, node: Node, proposer: Proposer) -> Node:
         """Plan, and write the attempt; a seed evaluation takes its parent's over."""
@@ -240,8 +251,8 @@ class NodeWork:
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
         result = scripts.run(script_of(node, self._tools.places, self._before))
-        if self._is_cancelled.is_set():
-            raise WorkCancelled("It was stopped.")
+        if result.error is not None:
+            self._end_if_cut_off()
         return result
 
     def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
@@ -301,19 +312,19 @@ class NodeWork:
         path = self._journal.path(parent.id)
         return None, tuple(node.artifacts for node in path if node.artifacts)
 
-    def _submit(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Have a worker do something, and wait for it."""
-        limits = self._tools.config.limits
-        deadline_s = 4 * (limits.download_s + limits.compile_s + limits.run_s) + _GRACE_S
-        if self._is_cancelled.is_set():
-            raise WorkCancelled("It was stopped.")
-        future = self._tools.workers.submit_within(deadline_s, function, *arguments)
+    def _submit(self, function: Callable[..., T], job: Job, *more: Any) -> T:
+        """Have a worker do something for a job, and wait for it."""
+        is_command = function is run_download_command
+        longest_s = job.limits.download_s if is_command else job.longest_s
+        self._end_if_cut_off()
+        future = self._tools.workers.submit_within(longest_s + _GRACE_S, function, job, *more)
         self._future = future
-        if self._is_cancelled.is_set():  # it came too late for `cancel` to see it
+        if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
             future.cancel()
         try:
             return future.result()
         except CancelledError as error:
+            self._end_if_cut_off()
             raise WorkCancelled("It was stopped.") from error
 
     def _judge(self, node: Node, result: JobResult, thinker: Thinker) -> Node:
