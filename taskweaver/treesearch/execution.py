@@ -12,7 +12,7 @@ from typing import Any
 from taskweaver.ces.command import Command, CommandLimits, CommandResult
 from taskweaver.treesearch.commands import failure, run_commands_with_logging
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.job import PHASES, Job, JobResult
+from taskweaver.treesearch.job import PACKAGES, PHASES, Job, JobResult, run_variables
 from taskweaver.treesearch.node import NodeError, PhaseOutcome
 from taskweaver.treesearch.plan import PhasePlan
 from taskweaver.treesearch.plan_values import CommandText
@@ -26,8 +26,6 @@ _KINDS = {
     "compile": "CompilationError",
     "run": "RuntimeError",
 }
-_PYDEPS = ".pydeps"
-_HASH_SEEDS = 1 << 32
 _MOST_NAMED = 10
 
 
@@ -243,13 +241,7 @@ def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
     sandbox = job.sandbox
     if sandbox is not None and phase != "download":
         sandbox = replace(sandbox, has_network=False, allowed_hosts=())
-    variables = {
-        "OMP_NUM_THREADS": "1",  # processes share the cores; a command may set its own number
-        "PYTHONPATH": str(job.workspace / _PYDEPS),
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONHASHSEED": str(job.seed % _HASH_SEEDS),
-        "TASKWEAVER_SEED": str(job.seed),
-    }
+    variables = run_variables(job.seed, str(job.workspace / PACKAGES))
     if job.gpu:
         variables["CUDA_VISIBLE_DEVICES"] = job.gpu
     return Command(

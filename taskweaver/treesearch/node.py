@@ -107,6 +107,7 @@ class Node:
         substage: Number of the substage, from 1.
         branch: Its branch of memory; empty without memory.
         parent: Id of the node it was made from; None for a draft.
+        line: Nodes whose programs run before its own in its kernel, the first one first.
         name: What is tuned or taken away, of ``hyperparam`` and ``ablation`` nodes.
         seed: Seed of everything random in it.
         attempt: Number of the attempt, from 1; a lost worker costs one.
@@ -136,6 +137,7 @@ class Node:
     branch: str = ""
     parent: str | None = None
     substage: int = 1
+    line: tuple[str, ...] = ()
     name: str = ""
     seed: int = 0
     attempt: int = 1
@@ -190,6 +192,7 @@ class Node:
         values["kind"] = NodeKind(values["kind"])
         values["status"] = NodeStatus(values["status"])
         values["phases"] = tuple(PhaseOutcome(**phase) for phase in values.get("phases", ()))
+        values["line"] = tuple(values.get("line", ()))
         values["plots"] = tuple(values.get("plots", ()))
         values["datasets"] = tuple(values.get("datasets", ()))
         values["cost"] = Cost(**values.get("cost", {}))
