@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def run_download_command(job: Job, command: str) -> CommandResult:
 def prepare_workspace(job: Job) -> None:
     """Make a node's folder, with its parent's files; one that is there stays as it is.
 
+    Files of a parent whose folder is gone are written anew, as far as they were proposed.
+
     Raises:
         SearchError: If it cannot be made.
     """
@@ -78,6 +81,9 @@ def prepare_workspace(job: Job) -> None:
         job.workspace.mkdir(parents=True)
     except OSError as error:
         raise SearchError(f"{job.workspace} cannot be made: {error}.") from error
+    for artifacts in job.inherited:
+        with suppress(PhasePlanError):  # it could not be written the first time either
+            apply_workspace_plan(job.workspace, PhasePlan.from_dict(artifacts).workspace)
 
 
 class _Failed(Exception):

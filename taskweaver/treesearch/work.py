@@ -31,7 +31,7 @@ from taskweaver.treesearch.phase0 import save_plan
 from taskweaver.treesearch.plotting import Plotter
 from taskweaver.treesearch.proposing import Proposer, Question
 from taskweaver.treesearch.reviewing import Reviewer, measured
-from taskweaver.treesearch.scripts import Script, ScriptRunner
+from taskweaver.treesearch.scripts import ScriptRunner, script_of
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.talk import NodeTalk
 from taskweaver.treesearch.thinking import MemorySeat, ReplyUnusable, Thinker
@@ -41,6 +41,10 @@ from taskweaver.utils.files import write_json
 _FATAL = frozenset({"auth", "quota", "configuration", "not_found", "cancelled"})
 _OUTPUT_CHARS = 20_000
 _GRACE_S = 60.0
+_LOSS = (
+    "There is no folder of the parent to take over. The files that it and those before it proposed"
+    " are written anew; what was downloaded, built or computed there is not."
+)
 T = TypeVar("T")
 
 
@@ -71,6 +75,11 @@ class NodeWork:
         self._is_cancelled = threading.Event()
         self._planned: Mapping[str, Any] = {}
         parent = journal[node.parent] if node.parent else None
+        # The same program with another seed starts where it did the first time.
+        origin = parent.parent if parent and node.kind is NodeKind.SEED else node.parent
+        scripts = tools.scripts
+        self._before = scripts.before(journal, tools.places, origin) if scripts and origin else ()
+        self._parent_workspace, self._inherited = self._takes_over(parent)
         self._question = Question(
             node=node,
             parent=parent,
@@ -84,7 +93,8 @@ class NodeWork:
             run_seconds=tools.config.limits.run_s,
             has_memory=tools.store is not None,
             is_script=tools.scripts is not None,
-            is_forked=tools.scripts is not None and tools.scripts.can_fork(node.parent),
+            is_forked=bool(self._before),
+            loss=_LOSS if self._inherited else "",
         )
 
     def cancel(self) -> None:
@@ -106,7 +116,7 @@ class NodeWork:
             SearchError: If the run cannot go on.
         """
         node = self._node
-        self._events.created(node, self._state.label)
+        self._events.created(node, self._state.label, self._question.loss)
         talk = NodeTalk(self._tools.store, node, self._tools.idea.title)
         thinker = self._thinker()
         try:
@@ -180,7 +190,7 @@ class NodeWork:
             result = self._run_script(node, self._tools.scripts)
         else:
             result = self._run_phases(node, proposer)
-        result = self._without_host_paths(result)
+        result = self._with_loss(self._without_host_paths(result))
         for outcome in result.phases:
             self._events.phase(node, outcome)
         node = replace(
@@ -208,15 +218,17 @@ class NodeWork:
             output=told(result.output),
         )
 
+    def _with_loss(self, result: JobResult) -> JobResult:
+        """Keep with the phases what was not there when they began."""
+        if not self._question.loss or not result.phases:
+            return result
+        first, *others = result.phases
+        told = replace(first, message=f"{self._question.loss} {first.message}")
+        return replace(result, phases=(told, *others))
+
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
-        # The same program with another seed starts where it did the first time.
-        evaluated = self._question.parent if node.kind is NodeKind.SEED else None
-        origin = evaluated.parent if evaluated else node.parent
-        code = str((node.artifacts or {}).get("code", ""))
-        log = self._places.phase_logs / "run.log"
-        script = Script(node.id, origin, code, self._places.workspace, log, node.seed)
-        result = scripts.run(script)
+        result = scripts.run(script_of(node, self._tools.places, self._before))
         if self._is_cancelled.is_set():
             raise WorkCancelled("It was stopped.")
         return result
@@ -252,18 +264,22 @@ class NodeWork:
             workspace=self._places.workspace,
             log_dir=self._places.phase_logs,
             artifacts=node.artifacts or {},
-            parent_workspace=self._parent_workspace(),
+            parent_workspace=self._parent_workspace,
+            inherited=self._inherited,
             seed=node.seed,
             limits=self._tools.config.limits,
             sandbox=self._tools.sandbox,
         )
 
-    def _parent_workspace(self) -> Path | None:
-        parent = self._question.parent
-        if parent is None:
-            return None
+    def _takes_over(self, parent: Node | None) -> tuple[Path | None, tuple[Mapping[str, Any], ...]]:
+        """Return the folder whose files the node takes over, or else the plans that had them."""
+        if parent is None or self._tools.scripts is not None:
+            return None, ()
         workspace = self._tools.places.node(parent.id).workspace
-        return workspace if workspace.is_dir() else None
+        if workspace.is_dir():
+            return workspace, ()
+        path = self._journal.path(parent.id)
+        return None, tuple(node.artifacts for node in path if node.artifacts)
 
     def _submit(self, function: Callable[..., T], *arguments: Any) -> T:
         """Have a worker do something, and wait for it."""
