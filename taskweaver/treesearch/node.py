@@ -147,6 +147,7 @@ class Node:
         substage: Number of the substage, from 1.
         branch: Its branch of memory; empty without memory.
         parent: Id of the node it was made from; None for a draft.
+        line: Nodes whose programs run before its own in its kernel, the first one first.
         name: What is tuned or taken away, of ``hyperparam`` and ``ablation`` nodes.
         seed: Seed of everything random in it.
         attempt: Number of the attempt, from 1; a lost worker costs one.
@@ -176,6 +177,7 @@ class Node:
     branch: str = ""
     parent: str | None = None
     substage: int = 1
+    line: tuple[str, ...] = ()
     name: str = ""
     seed: int = 0
     attempt: int = 1
@@ -230,6 +232,7 @@ class Node:
         values["kind"] = NodeKind(values["kind"])
         values["status"] = NodeStatus(values["status"])
         values["phases"] = tuple(map(PhaseOutcome.from_dict, values.get("phases", ())))
+        values["line"] = tuple(values.get("line", ()))
         values["plots"] = tuple(values.get("plots", ()))
         values["datasets"] = tuple(values.get("datasets", ()))
         values["cost"] = Cost(**values.get("cost", {}))

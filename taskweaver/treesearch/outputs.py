@@ -20,6 +20,7 @@ from taskweaver.treesearch.facts import RunFacts, StageFacts
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeKind
 from taskweaver.treesearch.places import NodePlaces
+from taskweaver.treesearch.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.treesearch.stages import STAGES
 from taskweaver.utils.files import write_json, write_text
 
@@ -159,7 +160,7 @@ def _account(nodes: list[Node]) -> dict[str, Any]:
 
 
 def write_best(journal: Journal, run_dir: Path) -> Path | None:
-    """Write ``best/``: the files of the best node's workspace, and ``node.json``.
+    """Write ``best/``: the best node's workspace, what runs it again, and ``node.json``.
 
     Links that lead out of the workspace, special files and files over `LARGEST_FILE_BYTES` are
     left out, and named in ``node.json``. Where the workspace is gone, the files are those that
@@ -182,6 +183,9 @@ def write_best(journal: Journal, run_dir: Path) -> Path | None:
         left_out = _copy(workspace, draft / "workspace") if has_files else []
         if not has_files:
             _write_proposed(journal.files(node.id), draft / "workspace")
+        for name, text in reproduction(journal, node).items():
+            write_text(draft / name, text)
+        (draft / SHELL_SCRIPT).chmod(0o755)
         write_json(draft / "node.json", {**node.to_dict(), "left_out": left_out})
         _replace(draft, target)
     finally:
