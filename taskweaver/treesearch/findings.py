@@ -95,9 +95,9 @@ def gain_text(objective: Objective, value: float | None, before: Node | None = N
     """Return a gain with its sign, and in per cent of what it was."""
     if value is None:
         return "-"
-    text = f"{value:+.4g} {objective.unit}".strip()
+    text = f"{value:+z.4g} {objective.unit}".strip()
     reached = before.value if before else None
-    return f"{text} ({value / abs(reached):+.1%})" if reached else text
+    return f"{text} ({value / abs(reached):+z.1%})" if reached else text
 
 
 def first_draft(journal: Journal) -> Node | None:

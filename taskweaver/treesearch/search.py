@@ -28,7 +28,6 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.history import earlier_runs
 from taskweaver.treesearch.idea import Idea, parse_idea
 from taskweaver.treesearch.materials import read_materials
-from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.places import WORKSPACES, RunPlaces
 from taskweaver.treesearch.prompting import PromptFiles
@@ -197,9 +196,7 @@ class Search:
         )
 
     def _budget(self) -> Budget:
-        config = self._config
-        limits = (config.steps, config.time_limit_s, config.token_limit, config.cost_limit)
-        return Budget(*limits, self.state.seconds)
+        return Budget(*self._config.allowance, self.state.seconds)
 
     def _reopen_if_there_is_more(self) -> None:
         """Go on with a run that had used up what it might, where it may use more now."""
@@ -212,13 +209,8 @@ class Search:
             reopen(self.state)
 
     def _begin(self) -> RunState:
-        objective = self.idea.objective()
-        if objective is None:
-            objective = Objective()
-            self.notes.append(
-                "The idea names no metric: the run optimises `score`, higher is better. Write a"
-                " line such as `Metric: accuracy (maximize)` to change that."
-            )
+        objective, note = self.idea.objective()
+        self.notes += [note] if note else []
         self._log.add(
             "run",
             objective={
