@@ -14,13 +14,13 @@ from taskweaver.cli.folder import require_folder
 
 _EXAMPLES = """\b
 Examples:
-  taskweaver -p lab search ideas/stencil.md               until the stages are through
+  taskweaver -p lab search ideas/stencil.md         until the stages are through
   taskweaver -p lab search idea.md --time 8h --budget 5usd --workers 4
-  taskweaver -p lab search --resume latest                go on after a stop or a crash
+  taskweaver -p lab search --resume latest          go on after a stop or a crash
   taskweaver -p lab search list
   taskweaver -p lab search show latest
-  taskweaver -p lab search open latest                    the page, in your browser
-  taskweaver -p lab chat --node latest/n0007              ask a node about itself"""
+  taskweaver -p lab search open latest              the page, in your browser
+  taskweaver -p lab chat --node latest/best         ask a node about itself"""
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.I)
 _MONEY = re.compile(r"(\d+(?:\.\d+)?)\s*(?:usd|eur|\$|€)?", re.I)
 
