@@ -26,6 +26,7 @@ from taskweaver.app.searching import (
 from taskweaver.cli.wish import Wish
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import counted, safe
+from taskweaver.treesearch import findings
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node
@@ -223,6 +224,8 @@ def show_run(project: Path | None, run: str) -> None:
         branch = f"  (memory branch {node.branch})" if node.branch not in {"", node.id} else ""
         click.echo(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
         waiting += [(depth + 1, child) for child in reversed(journal.children(node.id))]
+    for said in findings.overruled(journal):
+        _say(said)
     for passed in state.passed:
         _say(f"{passed.state.label}: {passed.reason}")
     _say(_ending(project, places, state))

@@ -10,14 +10,16 @@ import errno
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import asdict, replace
 from random import Random
 
 from taskweaver.llm.errors import ModelError
+from taskweaver.treesearch import findings
 from taskweaver.treesearch.budget import Budget, BudgetSpent
 from taskweaver.treesearch.errors import SearchError, WorkerLost
 from taskweaver.treesearch.events import RunEvents
-from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.journal import Journal, Judgement
+from taskweaver.treesearch.judging import Judge
 from taskweaver.treesearch.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.policy import Action, Policy, StageView, policy_named
 from taskweaver.treesearch.runlog import RunLog
@@ -57,6 +59,7 @@ class Engine:
         self._events = RunEvents(tools.store)
         self._policy: Policy = policy_named(self._config.policy, self._config.rules)
         self._substages = Substages(tools, state.journal)
+        self._judge = Judge(tools, state.journal)
         self._working: dict[Future[Node], tuple[Node, NodeWork]] = {}
         self._queue: list[Action] = []
         self._branches = {branch.id for branch in tools.store.branches()} if tools.store else set()
@@ -100,6 +103,7 @@ class Engine:
             spent = self._budget.why_spent(self._steps())
             if spent:
                 if not self._working:
+                    self._judged(self._state.stage)
                     self._close(self._state.stage, spent, self.journal.best())
                     self._end(spent, is_spent=True)
                     return
@@ -226,7 +230,19 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - no node may take the others with it
             return self._broken(error, node)
         self._broken_in_a_row = 0
-        return finished
+        return self._compared(finished)
+
+    def _compared(self, finished: Node) -> Node:
+        """Return a node, failed if what it measured is not what the run compares.
+
+        Its own look at the journal may have been too early: two first attempts at one time.
+        """
+        if finished.metric is None or not finished.is_good:
+            return finished
+        _, problem = self.journal.comparable(finished.metric)
+        if not problem:
+            return finished
+        return replace(finished, status=NodeStatus.BUGGY, error=NodeError("MetricError", problem))
 
     def _broken(self, error: Exception, node: Node) -> Node:
         """Return a node whose attempt could not be carried out, as it is to be kept.
@@ -266,13 +282,33 @@ class Engine:
         best = self.journal.best()
         if best is not None and self._wants_seeds(best):
             return
-        goals = self._substages.next_goals(stage)
+        is_judged = self._is_judged()  # then it is being left: the chosen one had its seeds
+        goals = "" if is_judged else self._substages.next_goals(stage)
         if goals:
             self._events.substage_ended(stage, reason, is_complete=False)
             first = len(self.journal)
             self._enter(replace(stage, substage=stage.substage + 1, goals=goals, first=first))
             return
+        if self._judged(stage) and self.journal.best() is not best:
+            return  # the next round looks whether that one has had its seeds
         self._leave(stage, reason, best)
+
+    def _is_judged(self) -> bool:
+        done = self.journal.judgements
+        return bool(done) and done[-1].after == self._steps()
+
+    def _judged(self, stage: StageState) -> bool:
+        """Have it judged which node is carried on, once; return whether it was judged now."""
+        if self._is_judged():
+            return False
+        judgement = self._judge.judgement(stage, self._steps())
+        if judgement is None:
+            return False
+        self._log.add("judged", **asdict(judgement))
+        self.journal.judge(Judgement.from_dict(self._log.entries[-1]))  # as a resumed run reads it
+        if judgement.passed_over:
+            self._events.judged(stage, judgement.after, findings.overruled(self.journal)[-1])
+        return True
 
     def _wants_seeds(self, best: Node) -> bool:
         """Queue the seed evaluations a stage's best node has not had yet."""

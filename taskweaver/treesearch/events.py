@@ -45,9 +45,9 @@ class NodeEvents:
             core_updates=core,
         )
 
-    def created(self, node: Node, label: str) -> None:
-        """Note that a node was made."""
-        text = f"stage={label} node_id={node.id} kind={node.kind}"
+    def created(self, node: Node, label: str, loss: str) -> None:
+        """Note that a node was made, and what of its parent is lost."""
+        text = f"stage={label} node_id={node.id} kind={node.kind}\n{loss}".strip()
         self._note(node, "node_created", f"{text}\n{node.plan[:_PLAN_CHARS]}".strip())
 
     def phase(self, node: Node, outcome: PhaseOutcome) -> None:
@@ -139,6 +139,11 @@ class RunEvents:
         if number in names:
             tags = ["STAGE_COMPLETE", f"stage:{number}", names[number]]
             self._note(f"stage{number}_complete", state.stage.label, tested or reason, tags)
+
+    def judged(self, state: StageState, after: int, said: str) -> None:
+        """Note that another node is carried on than the one the metric puts first."""
+        tags = ["BEST_NODE", f"stage:{state.stage.number}"]
+        self._note("best_node_judged", f"{state.label}:{after}", said, tags)
 
     def goal_generated(self, state: StageState) -> None:
         """Note the goals of a substage."""

@@ -6,7 +6,7 @@ A job names files by paths below the run's folder; what it made comes back as da
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,10 @@ RESULT_FILE = "working/result.json"
 
 A file is this run's own: the folder ``working`` is emptied before each run.
 """
+
+
+FileStates = Mapping[str, tuple[int, ...] | None]
+"""What tells whether a file was written since, by path; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Job:
         node_id: The node.
         workspace: Its folder to work in, made when it is not there.
         parent_workspace: Folder its files are taken over from; None for none.
+        inherited: Where there should be such a folder and is not: the ``phase_artifacts`` whose
+            files it had, the oldest first.
         log_dir: Folder of the logs ``download.log``, ``coding.log``, ``compile.log``, ``run.log``.
         artifacts: The ``phase_artifacts``, as `plan.PhasePlan.to_dict` gives them.
         phases: Which of `PHASES` to run, in order.
@@ -62,6 +68,8 @@ class Job:
         sandbox: What they may reach; None runs them without a sandbox. The network it grants is
             for the download alone.
         gpu: Number of the GPU that is theirs; empty for none.
+        before: What its expected outputs were before its first phase, as an earlier job of the
+            same node found them; None for the first job.
     """
 
     run_dir: Path
@@ -71,10 +79,12 @@ class Job:
     artifacts: Mapping[str, Any]
     phases: tuple[str, ...] = PHASES
     parent_workspace: Path | None = None
+    inherited: tuple[Mapping[str, Any], ...] = ()
     seed: int = 0
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
     gpu: str = ""
+    before: FileStates | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,7 @@ class JobResult:
         result: What the run wrote to `RESULT_FILE`; None without one.
         files: Files below ``working`` afterwards, relative to the workspace.
         exec_seconds: How long the run phase took.
+        before: What the expected outputs were before its first phase.
     """
 
     phases: tuple[PhaseOutcome, ...] = ()
@@ -96,3 +107,8 @@ class JobResult:
     result: Mapping[str, Any] | None = None
     files: tuple[str, ...] = ()
     exec_seconds: float = 0.0
+    before: FileStates | None = None
+
+    def then(self, later: JobResult) -> JobResult:
+        """Return what came of this job and of a later one of the same node."""
+        return replace(later, phases=self.phases + later.phases)

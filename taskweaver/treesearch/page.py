@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch import sources
+from taskweaver.treesearch import findings, sources
 from taskweaver.treesearch.facts import RunFacts
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node
@@ -75,6 +75,7 @@ def _data(
         "reason": facts.reason or "not over yet",
         "best": best.id if best else None,
         "path": [node.id for node in journal.path(best.id)] if best else [],
+        "judged": findings.overruled(journal),
         "used": {
             "nodes": len(journal),
             "seconds": round(budgets.seconds.used),

@@ -100,7 +100,8 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
     rows = [*_gains(journal, best), *rows]
     pictures = _pictures(figures, "best", "values")
     head = f"## What came out\n\n**{reached}**, by node {inline(best.id)}."
-    return f"{head}\n\n{table(('', ''), rows)}{pictures}{_stages(journal, facts)}"
+    judged = "".join(f"\n\n{inline(said, 800)}" for said in findings.overruled(journal))
+    return f"{head}{judged}\n\n{table(('', ''), rows)}{pictures}{_stages(journal, facts)}"
 
 
 def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
