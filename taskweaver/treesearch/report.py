@@ -97,6 +97,8 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
         said = "No node measured anything, so there is no best one."
         return f"## What came out\n\n{said}\n\n{table(('', ''), rows)}{_stages(journal, facts)}"
     reached = inline(journal.objective.text(best.value))
+    if best.branch not in {"", best.id}:
+        rows.append(("branch of its memory", inline(best.branch)))
     rows = [*_gains(journal, best), *rows]
     pictures = _pictures(figures, "best", "values")
     head = f"## What came out\n\n**{reached}**, by node {inline(best.id)}."
