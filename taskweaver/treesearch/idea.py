@@ -67,8 +67,11 @@ class Idea:
         is_down, is_up = bool(_DOWN.search(text)), bool(_UP.search(text))
         is_told = is_down != is_up
         maximize = is_up if is_told else not _NAMES_DOWN.search(name)
-        note = "" if is_told else f"The idea does not say which {name} is better. {_WRITE}"
-        return Objective(name, maximize, (unit["unit"] or unit["bracket"]) if unit else ""), note
+        objective = Objective(name, maximize, (unit["unit"] or unit["bracket"]) if unit else "")
+        if is_told:
+            return objective, ""
+        note = f"The idea does not say whether a higher or a lower {name} is better."
+        return objective, f"{note} {_WRITE}"
 
 
 def read_idea(path: Path, index: int = 0) -> Idea:

@@ -80,6 +80,10 @@ def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
         raise SearchError(f"{chosen!r} is no name of a run: give one without folders.")
     places = RunPlaces(config.folder / chosen)
     try:
+        number = 1
+        while not name and places.folder.exists():  # another began in the same second
+            number += 1
+            places = RunPlaces(config.folder / f"{chosen}-{number}")
         places.folder.mkdir(parents=True)
         write_text(places.idea, idea.text)
     except FileExistsError as error:
