@@ -173,6 +173,7 @@ class _Details:
                 [phase.name, phase.status, round(phase.seconds, 2)] for phase in node.phases
             ],
             "seed": node.seed,
+            "branch": node.branch if node.branch != node.id else "",
             "seconds": round((node.finished_at or node.started_at) - node.started_at, 2),
             "cost": [node.cost.calls, node.cost.prompt_tokens + node.cost.completion_tokens],
         }

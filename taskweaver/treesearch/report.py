@@ -96,6 +96,8 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
         said = "No node measured anything, so there is no best one."
         return f"## What came out\n\n{said}\n\n{table(('', ''), rows)}{_stages(journal, facts)}"
     reached = inline(journal.objective.text(best.value))
+    if best.branch not in {"", best.id}:
+        rows.append(("branch of its memory", inline(best.branch)))
     rows = [*_gains(journal, best), *rows]
     pictures = _pictures(figures, "best", "values")
     head = f"## What came out\n\n**{reached}**, by node {inline(best.id)}."
@@ -106,10 +108,11 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
 def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
     objective = journal.objective
     rows = []
-    for name, base in (
-        ("gain over the first draft", findings.first_draft(journal)),
-        ("gain over the baseline", findings.baseline(journal)),
-    ):
+    first, baseline = findings.first_draft(journal), findings.baseline(journal)
+    bases = [("gain over the first draft", first)]
+    if baseline is not first:
+        bases.append(("gain over the baseline", baseline))
+    for name, base in bases:
         if base is not None and base.id != best.id:
             better = inline(gain_text(objective, findings.gain(objective, best, base), base))
             was = inline(f"from {objective.text(base.value)}, node {base.id}")

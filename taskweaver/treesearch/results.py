@@ -7,6 +7,7 @@ from pathlib import Path
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch import findings
 from taskweaver.treesearch.budget import Budget
+from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.facts import Budgets, RunFacts, StageFacts, Use
 from taskweaver.treesearch.node import NodeKind
@@ -46,8 +47,12 @@ def write_results(
     return report
 
 
-def results_of(places: RunPlaces) -> Path:
+def results_of(places: RunPlaces, config: SearchConfig) -> Path:
     """Write the results of a run that nobody works on; return the report.
+
+    Args:
+        places: Where the run is.
+        config: Its configuration, which says what it may use.
 
     Raises:
         SearchError: If there is no such run.
@@ -55,7 +60,7 @@ def results_of(places: RunPlaces) -> Path:
     state = fold(read_log(places.log))
     if state is None:
         raise SearchError(f"The run {places.folder.name} has not begun.")
-    budget = Budget(before_s=state.seconds, spent=state.spent)
+    budget = Budget(*config.allowance, before_s=state.seconds, spent=state.spent, clock=float)
     if not places.memory.exists():
         return write_results(places, state, budget, None)
     with MemoryManager(places.memory) as store:

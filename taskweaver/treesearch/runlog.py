@@ -127,6 +127,16 @@ class RunLog:
         self.close()
 
 
+def is_worked_on(path: Path) -> bool:
+    """Return whether a process has the log of a run open for writing."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until it is closed
+    except OSError:
+        return True
+    return False
+
+
 def read_log(path: Path) -> list[dict[str, Any]]:
     """Return the entries of a log, also while a process works on it.
 

@@ -31,7 +31,6 @@ from taskweaver.treesearch.history import earlier_runs
 from taskweaver.treesearch.idea import Idea, parse_idea
 from taskweaver.treesearch.materials import read_materials
 from taskweaver.treesearch.metering import RunMeter, check_prices
-from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.places import WORKSPACES, RunPlaces
 from taskweaver.treesearch.prompting import PromptFiles
@@ -84,6 +83,10 @@ def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
         raise SearchError(f"{chosen!r} is no name of a run: give one without folders.")
     places = RunPlaces(config.folder / chosen)
     try:
+        number = 1
+        while not name and places.folder.exists():  # another began in the same second
+            number += 1
+            places = RunPlaces(config.folder / f"{chosen}-{number}")
         places.folder.mkdir(parents=True)
         write_text(places.idea, idea.text)
     except FileExistsError as error:
@@ -202,9 +205,7 @@ class Search:
         )
 
     def _budget(self) -> Budget:
-        config = self._config
-        limits = (config.steps, config.time_limit_s, config.token_limit, config.cost_limit)
-        return Budget(*limits, self.state.seconds, self.state.spent)
+        return Budget(*self._config.allowance, self.state.seconds, self.state.spent)
 
     def _reopen_if_there_is_more(self) -> None:
         """Go on with a run that had used up what it might, where it may use more now."""
@@ -216,13 +217,8 @@ class Search:
             reopen(self.state)
 
     def _begin(self) -> RunState:
-        objective = self.idea.objective()
-        if objective is None:
-            objective = Objective()
-            self.notes.append(
-                "The idea names no metric: the run optimises `score`, higher is better. Write a"
-                " line such as `Metric: accuracy (maximize)` to change that."
-            )
+        objective, note = self.idea.objective()
+        self.notes += [note] if note else []
         self._log.add(
             "run",
             objective={
