@@ -5,17 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import shlex
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from desk import DRAWN, SEEING, Asked, Desk, at_desk
-from search_lab import FAST, proposal, remembering, search
+from search_lab import proposal, remembering, search
 
-from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import start_search
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.search import Search
@@ -148,30 +145,12 @@ def test_calls_that_fail_after_a_run_leave_it_as_it_was(tmp_path: Path) -> None:
 
 
 def test_what_ran_is_kept_when_the_budget_is_spent(tmp_path: Path) -> None:
-    opened: list[Search] = []
-    asked_by: list[str] = []
-
-    def first_waits(asked: Asked) -> str:
-        is_first = not asked_by
-        asked_by.append(asked.step)
-        while is_first and not opened[0].budget.tokens_used:
-            threading.Event().wait(0.01)  # until the other node has used the tokens up
-        return remembering(asked.prompt, "")
-
-    settings = ONE | {"stage1_nodes": 2, "num_drafts": 2, "workers": 2, "token_limit": 1}
-    settings |= {"review": True}
-    values = FAST | {f"search.{name}": value for name, value in settings.items()}
-    with (
-        at_desk(tmp_path, Desk({"review memory": first_waits})) as (project, _),
-        TaskWeaverApp(project) as app,
-        start_search(app, project / "idea.md", values) as made,
-    ):
-        opened.append(made)
-        made.run(lambda _: None)
-    assert [node.value for node in made.state.journal.nodes] == [0.0, 0.0]
-    said = sorted(node.analysis for node in made.state.journal.nodes)
-    assert said[0].startswith("It was not reviewed: The search stops: it has used")
-    assert said[1] == "well"
+    desk = Desk()
+    made = searched(tmp_path, desk, token_limit=1, **ALL)
+    (node,) = made.state.journal.nodes
+    assert (node.is_good, node.value, node.plots, node.summary) == (True, 0.0, (), {})
+    assert node.analysis.startswith("It was not reviewed: The search stops: it has used")
+    assert [asked.step for asked in desk.asked] == ["attempt"]
 
 
 def test_programs_that_draw_nothing_are_told_why(tmp_path: Path) -> None:

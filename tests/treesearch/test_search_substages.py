@@ -48,7 +48,7 @@ def root_events(made: Search) -> list[tuple[str, str]]:
         return [
             (event.kind, str(event.data["mark"]))
             for event in reversed(store.events("root"))
-            if "mark" in event.data
+            if event.kind in {kind for kind, _ in ALL_EVENTS}
         ]
 
 
