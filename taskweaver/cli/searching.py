@@ -153,6 +153,9 @@ def _conclude(project: Path | None, search: Search) -> int:
         _say("no node measured anything; the report says why", "yellow")
     else:
         _say(f"best: {_line(best, state.journal)}", "green")
+        again = findings.reached(state.journal, best)
+        if again != state.journal.objective.text(best.value):
+            _say(f"      {again}", "green")
     _say(f"report: {places.folder / 'report.md'}")
     _say(f"page:   {places.folder / 'tree.html'}")
     return 0 if best is not None else 1
@@ -186,7 +189,7 @@ def _row(places: RunPlaces) -> tuple[str, ...]:
     if state is None:
         return ()
     best = state.journal.best()
-    value = safe(state.journal.objective.text(best.value)) if best else "nothing measured"
+    value = safe(findings.reached(state.journal, best)) if best else "nothing measured"
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.started_at))
     nodes = counted(len(state.journal), "node")
     return safe(places.folder.name), began, nodes, value, _status(places, state)

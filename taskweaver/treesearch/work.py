@@ -26,7 +26,7 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.phase0 import save_plan
 from taskweaver.treesearch.plotting import Plotter
-from taskweaver.treesearch.proposing import Proposer, Question
+from taskweaver.treesearch.proposing import Proposer, Question, attempt_lines
 from taskweaver.treesearch.reviewing import Reviewer, measured
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.talk import NodeTalk
@@ -35,6 +35,7 @@ from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json
 
 _OUTPUT_CHARS = 20_000
+_MOST_TOLD = 100
 
 
 class NodeWork:
@@ -122,7 +123,8 @@ class NodeWork:
     def _thinker(self) -> Thinker:
         store = self._tools.store
         folder = self._places.prompt_logs
-        log, hidden = PromptLog(folder), said_elsewhere(self._node)
+        log = PromptLog(folder, stage=self._state.label)
+        hidden = said_elsewhere(self._node)
         seat = MemorySeat(store, self._node.branch, log, hidden) if store else None
         return Thinker(
             self._api,
@@ -158,11 +160,13 @@ class NodeWork:
             plan, raw = proposer.plan(self._question)
         except ReplyUnusable:
             return {}
-        save_plan(self._places.plans, plan, raw, self._tools.history[0])
+        others = attempt_lines(self._journal, self._journal.finished[-_MOST_TOLD:])
+        history = {**self._tools.history[0], "attempts": others}
+        save_plan(self._places.plans, plan, raw, history)
         for file in self._places.prompt_logs.glob("phase0_attempt*_round0.*"):
             self._places.prompts.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, self._places.prompts / f"phase0_prompt{file.suffix}")
-        if self._tools.store is not None and plan.get("internal"):
+        if self._tools.store is not None:
             known = storable(plan)
             self._tools.store.ingest_phase0_internal_info(known, branch_id=self._node.branch)
         return plan
