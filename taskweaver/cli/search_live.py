@@ -65,7 +65,7 @@ def _snapshot(search: Search, state: RunState) -> SearchSnapshot:
     return SearchSnapshot.of(
         state.journal,
         name=facts.name,
-        stage=state.stage.label if state.stage else "over",
+        stage=state.stage.title if state.stage else "over",
         budgets=facts.budgets,
         now=now,
         running=phases,

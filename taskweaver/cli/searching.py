@@ -230,7 +230,7 @@ def show_run(project: Path | None, run: str) -> None:
     for said in findings.overruled(journal):
         _say(said)
     for passed in state.passed:
-        _say(f"{passed.state.label}: {passed.reason}")
+        _say(f"{passed.state.title}: {passed.reason}")
     _say(_ending(project, places, state))
 
 
