@@ -29,6 +29,7 @@ class SearchConfig(ModuleConfig):
         self.folder = Path(self._get_path("folder"))
         self.prompt_dir = Path(self._get_path("prompt_dir"))
         self.workers = self._get_int("workers")
+        self.model_calls = self._get_int("model_calls")
         self.steps = self._get_int("steps")
         self.stage_nodes = [self._get_int(f"stage{n}_nodes") for n in range(1, STAGES + 1)]
         self.rules = SearchRules(

@@ -186,14 +186,7 @@ def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float |
 
 def total_cost(nodes: Iterable[Node]) -> Cost:
     """Return what nodes consumed together; money is known when any of it is."""
-    costs = [node.cost for node in nodes]
-    money = [cost.money for cost in costs if cost.money is not None]
-    return Cost(
-        sum(cost.calls for cost in costs),
-        sum(cost.prompt_tokens for cost in costs),
-        sum(cost.completion_tokens for cost in costs),
-        sum(money) if money else None,
-    )
+    return sum((node.cost for node in nodes), Cost())
 
 
 def seconds(node: Node) -> float:

@@ -102,6 +102,11 @@ class Journal:
         return self._nodes[node_id]
 
     @property
+    def attempts(self) -> int:
+        """Number of nodes, seed evaluations not counted."""
+        return sum(node.kind is not NodeKind.SEED for node in self._nodes.values())
+
+    @property
     def nodes(self) -> list[Node]:
         """All nodes, in order."""
         return list(self._nodes.values())

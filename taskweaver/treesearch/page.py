@@ -186,11 +186,8 @@ class _Details:
         return f"{text[:half]}\n... {len(text) - most:,} characters left out ...\n{text[-half:]}"
 
     def _commands(self, artifacts: Mapping[str, Any]) -> dict[str, list[str]]:
-        found = {
-            phase: [self._cut(command) for command in sources.commands(artifacts, phase)]
-            for phase in ("download", "compile", "run")
-        }
-        return {phase: listed for phase, listed in found.items() if listed}
+        found = sources.commands(artifacts)
+        return {phase: [*map(self._cut, listed)] for phase, listed in found.items() if listed}
 
     def _logs(self, node: Node) -> Iterator[tuple[str, str]]:
         folder = self._places.node(node.id).phase_logs

@@ -20,7 +20,7 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeError, PhaseOutcome
 from taskweaver.treesearch.places import RunPlaces
 from taskweaver.treesearch.result_file import BadResult, read_result
-from taskweaver.treesearch.takeover import remove
+from taskweaver.treesearch.takeover import WORKING, list_files, remove
 from taskweaver.utils.files import write_text
 from taskweaver.utils.text import shorten
 
@@ -62,6 +62,7 @@ class ScriptRunner:
         folder: Folder below which all workspaces are.
         is_forking: Whether a script starts from its parent's state.
         longest_s: Longest time of a script.
+        devices: Devices of the GPUs that all of them may use.
         most_states: States that are kept; the one that was not wanted for longest goes first.
     """
 
@@ -69,6 +70,7 @@ class ScriptRunner:
     folder: Path
     is_forking: bool
     longest_s: float
+    devices: tuple[Path, ...] = ()
     most_states: int = 8
     _states: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,7 +81,7 @@ class ScriptRunner:
 
     def start(self) -> None:
         """Start a kernel that only sleeps: the sandbox, and the states in it, live as long."""
-        self._anchor = self.manager.get_session_client("search", session_dir=self.folder)
+        self._anchor = self._new("search", None)
         self._anchor.start()
 
     def before(self, journal: Journal, places: RunPlaces, origin: str) -> tuple[Script, ...]:
@@ -164,8 +166,12 @@ class ScriptRunner:
                 except ForkRefused as error:
                     reason = str(error)
             note += f" in place of that of {origin} ({reason})"
-        client = self.manager.get_session_client(id_, session_dir=folder, cwd=cwd)
-        return client, note, bool(script.before)
+        return self._new(id_, cwd), note, bool(script.before)
+
+    def _new(self, id_: str, cwd: Path | None) -> Client:
+        return self.manager.get_session_client(
+            id_, session_dir=self.folder, cwd=cwd, devices=self.devices
+        )
 
     def _replay(self, script: Script, client: Client) -> str:
         """Run in a new kernel what was run before in the one that is gone; say what came of it."""
@@ -212,7 +218,8 @@ class ScriptRunner:
         except BadResult as error:
             problem = error.error
         phase = PhaseOutcome("run", "ok", done.duration_s, 0, note)
-        return JobResult((phase,), problem, output, result, exec_seconds=done.duration_s)
+        files = tuple(list_files(script.workspace, WORKING))
+        return JobResult((phase,), problem, output, result, files, done.duration_s)
 
     def close(self) -> None:
         """Give all states up."""

@@ -179,7 +179,7 @@ def test_a_run_keeps_to_its_steps_and_tokens(tmp_path: Path, *, asks: bool) -> N
     poor = search(project, Climber(), name="tokens", token_limit=3000, summaries=asks)
     assert poor.state.is_over
     assert "of 3,000 tokens" in poor.state.reason
-    assert 0 < len(poor.state.journal) < 5
+    assert len(poor.state.journal) < 5
     assert poor.budget.tokens_used >= 3000
 
 
