@@ -9,12 +9,17 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import psutil
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Made once for all tests, also for those that give a command a home folder of its own.
 os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-cache")
+
+# How long an example takes is the machine's affair; speed is measured in bench/.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 _LOOPBACK = ("127.", "::1", "localhost")
 

@@ -24,6 +24,7 @@ from taskweaver.app.searching import (
 )
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import counted, safe
+from taskweaver.treesearch import findings
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node
@@ -202,6 +203,8 @@ def show_run(project: Path | None, run: str) -> None:
         depth, node = waiting.pop()
         click.echo(f"{'  ' * min(depth, 20)}{_line(node, journal)}")
         waiting += [(depth + 1, child) for child in reversed(journal.children(node.id))]
+    for said in findings.overruled(journal):
+        _say(said)
     for passed in state.passed:
         _say(f"{passed.state.label}: {passed.reason}")
 

@@ -70,5 +70,6 @@ SEARCH_KEYS: tuple[Key, ...] = (
     ),
     Key("search.goals", "bool", False, "Whether a model sets goals of further substages."),
     Key("search.max_substages", "int", 3, "Most substages of a stage.", minimum=1),
+    Key("search.judge", "bool", False, "Whether a model chooses the best of the best attempts."),
     Key("search.resources", "path", "", "A file of resources: data, code and models to use."),
 )

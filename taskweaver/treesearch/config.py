@@ -60,6 +60,7 @@ class SearchConfig(ModuleConfig):
         self.has_plots = self._get_bool("plots")
         self.vlm_alias = self._get_str("vlm_alias")
         self.has_goals = self._get_bool("goals")
+        self.has_judge = self._get_bool("judge")
         self.max_substages = self._get_int("max_substages")
         self.has_memory = self.src.get_bool("memory.enabled")
         resources = self._get_path("resources")

@@ -140,6 +140,11 @@ class RunEvents:
             tags = ["STAGE_COMPLETE", f"stage:{number}", names[number]]
             self._note(f"stage{number}_complete", state.stage.label, tested or reason, tags)
 
+    def judged(self, state: StageState, after: int, said: str) -> None:
+        """Note that another node is carried on than the one the metric puts first."""
+        tags = ["BEST_NODE", f"stage:{state.stage.number}"]
+        self._note("best_node_judged", f"{state.label}:{after}", said, tags)
+
     def goal_generated(self, state: StageState) -> None:
         """Note the goals of a substage."""
         tags = ["GOAL", f"substage:{state.substage}"]

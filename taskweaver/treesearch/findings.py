@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from taskweaver.treesearch.facts import RunFacts
-from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Cost, Node, NodeKind
 
@@ -136,6 +136,22 @@ def seeds(journal: Journal, node_id: str) -> Spread | None:
         return None
     values = tuple(node.value for node in nodes if node.is_good and node.value is not None)
     return Spread(values, sum(node.has_failed for node in nodes))
+
+
+def overruled(journal: Journal) -> list[str]:
+    """Return a sentence for each judgement that chose another node than the metric."""
+    return [_told(journal, judgement) for judgement in journal.judgements if judgement.passed_over]
+
+
+def _told(journal: Journal, judgement: Judgement) -> str:
+    chosen, first = (
+        f"{node_id} ({journal.objective.text(journal[node_id].value)})"
+        for node_id in (judgement.chosen, judgement.candidates[0])
+    )
+    return (
+        f"After stage {judgement.stage}, {chosen} was chosen by judgement; the metric alone would"
+        f" have chosen {first}. {judgement.reasoning}"
+    )
 
 
 def failures(journal: Journal) -> list[Failure]:

@@ -3,13 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from heapq import nlargest
+from typing import Any, Self
 
-from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.metric import Measurement, Objective
 from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.sources import own_files
+
+_UNNAMED = {"", "all"}
+"""Names of the data set of a figure that names none."""
 
 VERSION = 3
 """Of the exported form; 2 is the original's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Which of the best nodes was carried on: asked for once, and kept.
+
+    Attributes:
+        stage: Number of the stage that was over.
+        after: Nodes there were, seed evaluations not counted.
+        candidates: Ids of the nodes to choose from, the best by metric first.
+        chosen: Id of the node that was chosen.
+        reasoning: Why.
+    """
+
+    stage: int
+    after: int
+    candidates: tuple[str, ...]
+    chosen: str
+    reasoning: str
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """Ids of the nodes the metric puts before the chosen one."""
+        return self.candidates[: self.candidates.index(self.chosen)]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `asdict` gave."""
+        chosen = data["chosen"], data["reasoning"]
+        return cls(data["stage"], data["after"], tuple(data["candidates"]), *chosen)
 
 
 class Journal:
@@ -17,15 +53,19 @@ class Journal:
 
     Attributes:
         objective: What the run optimises.
+        judgements: What was judged, in order.
     """
 
     def __init__(self, objective: Objective, nodes: Iterable[Node] = ()) -> None:
         self.objective = objective
+        self.judgements: list[Judgement] = []
+        self._passed_over: set[str] = set()
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[str]] = {}
         # Asked for once per node and decision: kept, so that a decision costs one look at each.
         self._ranks: dict[str, float] = {}
         self._roots: dict[str, str] = {}
+        self._files: dict[str, Mapping[str, str]] = {}
         for node in nodes:
             self.put(node)
 
@@ -33,6 +73,7 @@ class Journal:
         """Forget a node that did not finish; its number is free again."""
         node = self._nodes.pop(node_id)
         del self._ranks[node_id], self._roots[node_id]
+        self._files.pop(node_id, None)
         if node.parent is not None:
             self._children[node.parent].remove(node_id)
 
@@ -105,6 +146,20 @@ class Journal:
             next_ = path[-1].parent
         return path[::-1]
 
+    def files(self, node_id: str) -> Mapping[str, str]:
+        """Return the text of a node's files by path, those it took over from its parent too."""
+        unknown: list[Node] = []
+        next_: str | None = node_id
+        while next_ in self._nodes and next_ not in self._files:
+            unknown.append(self._nodes[next_])
+            next_ = unknown[-1].parent
+        files = self._files.get(next_ or "", {})
+        for node in reversed(unknown):
+            files = {**files, **own_files(node.artifacts)}
+            if node.finished_at is not None:  # what has ended does not change
+                self._files[node.id] = files
+        return files
+
     def debug_depth(self, node: Node) -> int:
         """Return how many attempts at mending end with this node."""
         depth = 0
@@ -123,16 +178,57 @@ class Journal:
         return self._ranks[node_id]
 
     def best(self, among: Sequence[Node] | None = None) -> Node | None:
-        """Return the best node; of equals the earliest. None when none measured anything.
+        """Return the best node, the first of `leaders`. None when none measured anything.
 
         Args:
             among: The candidates; None takes all but seed evaluations.
         """
+        return next(iter(self.leaders(1, among)), None)
+
+    def leaders(self, count: int, among: Sequence[Node] | None = None) -> list[Node]:
+        """Return the best nodes, the best first: by metric, of equals the earliest.
+
+        Those that a judgement passed over are left out, unless there are no others.
+        """
         nodes = self.nodes if among is None else among
-        candidates = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
-        if not candidates:
-            return None
-        return max(candidates, key=lambda node: (self._ranks[node.id], -node.step))
+        good = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
+        standing = [node for node in good if node.id not in self._passed_over] or good
+        return nlargest(count, standing, key=lambda node: (self._ranks[node.id], -node.step))
+
+    def judge(self, judgement: Judgement) -> None:
+        """Take a judgement: every question for the best node is answered by it from now on.
+
+        Raises:
+            KeyError: If one of its candidates is no node.
+            ValueError: If it chooses something else than a candidate.
+        """
+        for node_id in judgement.candidates:
+            self[node_id]
+        self._passed_over.update(judgement.passed_over)
+        self.judgements.append(judgement)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets every attempt is compared on: those of the first that worked."""
+        good = [node for node in self.nodes if node.is_good and node.metric]
+        first = min(good, key=lambda node: node.finished_at or 0.0, default=None)
+        return tuple(first.metric.values) if first and first.metric else ()
+
+    def comparable(self, metric: Measurement) -> tuple[Measurement, str]:
+        """Return what counts of a measurement, and why it cannot be compared; empty if it can.
+
+        A mean over other data sets than those of the run is no better and no worse: leaving the
+        hard one out would win.
+        """
+        datasets = self.datasets
+        if len(datasets) == len(metric.values) == 1 and _UNNAMED & {*datasets, *metric.values}:
+            (value,) = metric.values.values()
+            metric = Measurement({datasets[0]: value}, metric.details)
+        missing = [name or "one figure for all" for name in datasets if name not in metric.values]
+        if not missing:
+            return (metric.over(datasets) if datasets else metric), ""
+        measured = ", ".join(name or "one figure for all" for name in metric.values)
+        return metric, f"the run compares {', '.join(missing)} too, and only measured: {measured}"
 
     def seeds_of(self, node_id: str) -> list[Node]:
         """Return the seed evaluations of a node."""
@@ -150,6 +246,7 @@ class Journal:
             },
             "nodes": [node.to_dict() for node in self.nodes],
             "node2parent": {node.id: node.parent for node in self.nodes if node.parent is not None},
+            "judgements": [asdict(judgement) for judgement in self.judgements],
         }
 
     @classmethod
@@ -159,4 +256,7 @@ class Journal:
         Raises:
             KeyError, TypeError, ValueError: If it is no journal.
         """
-        return cls(Objective(**data["objective"]), map(Node.from_dict, data["nodes"]))
+        journal = cls(Objective(**data["objective"]), map(Node.from_dict, data["nodes"]))
+        for judgement in data.get("judgements", ()):
+            journal.judge(Judgement.from_dict(judgement))
+        return journal

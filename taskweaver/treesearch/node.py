@@ -37,6 +37,21 @@ FAILED = frozenset({NodeStatus.BUGGY, NodeStatus.TIMEOUT, NodeStatus.LOST})
 
 
 @dataclass(frozen=True, slots=True)
+class CommandRun:
+    """A command that was run.
+
+    Attributes:
+        command: What one would type.
+        exit_code: Its exit status; None when it was stopped, or never started.
+        seconds: How long it took.
+    """
+
+    command: str
+    exit_code: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseOutcome:
     """How a phase ended.
 
@@ -47,6 +62,7 @@ class PhaseOutcome:
         exit_code: Of the last command; None where none ran.
         message: What went wrong, or what was done, in a few lines.
         log: Its log, relative to the run's folder; empty for none.
+        commands: What was run, in order.
     """
 
     name: str
@@ -55,11 +71,18 @@ class PhaseOutcome:
     exit_code: int | None = None
     message: str = ""
     log: str = ""
+    commands: tuple[CommandRun, ...] = ()
 
     @property
     def has_failed(self) -> bool:
         """Whether the node ends here."""
         return self.status not in {"ok", "skipped"}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what a node's `to_dict` gave of it."""
+        commands = tuple(CommandRun(**command) for command in data.get("commands", ()))
+        return cls(**{**data, "commands": commands})
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +212,7 @@ class Node:
         values = {key: value for key, value in data.items() if key in known}
         values["kind"] = NodeKind(values["kind"])
         values["status"] = NodeStatus(values["status"])
-        values["phases"] = tuple(PhaseOutcome(**phase) for phase in values.get("phases", ()))
+        values["phases"] = tuple(map(PhaseOutcome.from_dict, values.get("phases", ())))
         values["plots"] = tuple(values.get("plots", ()))
         values["datasets"] = tuple(values.get("datasets", ()))
         values["cost"] = Cost(**values.get("cost", {}))

@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from taskweaver.treesearch.facts import RunFacts, StageFacts
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.places import NodePlaces
-from taskweaver.treesearch.sources import all_files
 from taskweaver.treesearch.stages import STAGES
 from taskweaver.utils.files import write_json, write_text
 
@@ -176,7 +175,7 @@ def write_best(journal: Journal, run_dir: Path) -> Path | None:
     try:
         left_out = _copy(workspace, draft / "workspace") if has_files else []
         if not has_files:
-            _write_proposed(all_files(journal, node), draft / "workspace")
+            _write_proposed(journal.files(node.id), draft / "workspace")
         write_json(draft / "node.json", {**node.to_dict(), "left_out": left_out})
         _replace(draft, target)
     finally:
@@ -205,7 +204,7 @@ def _is_wanted(path: Path, home: Path) -> bool:
     return is_inside and path.is_file() and path.stat().st_size <= LARGEST_FILE_BYTES
 
 
-def _write_proposed(files: dict[str, str], target: Path) -> None:
+def _write_proposed(files: Mapping[str, str], target: Path) -> None:
     target.mkdir(parents=True)
     home = target.resolve()
     for name, content in files.items():

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch import sources
+from taskweaver.treesearch import findings, sources
 from taskweaver.treesearch.facts import RunFacts
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node
@@ -75,6 +75,7 @@ def _data(
         "reason": facts.reason or "not over yet",
         "best": best.id if best else None,
         "path": [node.id for node in journal.path(best.id)] if best else [],
+        "judged": findings.overruled(journal),
         "used": {
             "nodes": len(journal),
             "seconds": round(budgets.seconds.used),
@@ -138,14 +139,13 @@ class _Details:
         self._places = places
         self._store = store
         self._chars = chars
-        self._trees = sources.all_trees(journal)
         self._plot_bytes = _ALL_PLOT_BYTES
 
     def of(self, node: Node) -> dict[str, Any]:
         """Return it as plain data."""
         objective = self._journal.objective
-        before = self._trees.get(node.parent or "", {})
-        own = self._trees[node.id]
+        before = self._journal.files(node.parent or "")
+        own = self._journal.files(node.id)
         code = "\n\n".join(f"--- {path}\n{text}" for path, text in own.items())
         return {
             "id": node.id,

@@ -31,11 +31,13 @@ class Keeping:
         keys: Core keys it sets.
         tags: Tags of its archival records.
         note: What is worth keeping.
+        is_shared: Whether it is the memory of the whole run, not of one attempt.
     """
 
     keys: tuple[str, ...]
     tags: tuple[str, ...]
     note: str
+    is_shared: bool = False
 
 
 KEEPING: Mapping[str, Keeping] = {
@@ -88,6 +90,9 @@ KEEPING: Mapping[str, Keeping] = {
     "agent/parallel/vlm_analysis": Keeping(
         ("plots_analyzed", "main_finding"), ("VLM_ANALYSIS", "PLOT_INSIGHTS"), "what they show"
     ),
+    "agent/journal/best_node/introduction": Keeping(
+        ("preferred_over",), ("BEST_NODE",), "what makes one attempt better than its equals", True
+    ),
 }
 """By the name of the text: the tasks that have a form with memory."""
 
@@ -137,9 +142,14 @@ def memory_half(keeping: Keeping) -> str:
     """Return what a task is told of its memory."""
     keys = ", ".join(f"`{key}`" for key in keeping.keys)
     tags = ", ".join(f"`{tag}`" for tag in keeping.tags)
+    seen = (
+        "You have the memory of the whole run: all attempts that follow see it."
+        if keeping.is_shared
+        else "You have a memory that outlives this attempt: your children inherit it, other"
+        " attempts do not see it."
+    )
     return (
-        "You have a memory that outlives this attempt: your children inherit it, other attempts do"
-        " not see it. Begin your reply with one <memory_update> block, then give the answer that is"
+        f"{seen} Begin your reply with one <memory_update> block, then give the answer that is"
         f" asked for. Worth keeping here: {keeping.note}. Usual core keys: {keys}; usual tags:"
         f" {tags}.\n\n{instructions(is_required=True)}"
     )

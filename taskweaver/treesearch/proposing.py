@@ -17,7 +17,6 @@ from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.phase0 import read_plan
 from taskweaver.treesearch.plan import PhasePlan
 from taskweaver.treesearch.prompting import PromptFiles
-from taskweaver.treesearch.sources import all_files
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.thinking import Thinker, required_object
 from taskweaver.utils.text import fenced, shorten
@@ -238,7 +237,7 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     """Return what a prompt shows of the attempt that is built on."""
     sections = {
         "Made from": parent.id,
-        "Code": code_of(parent.artifacts or {}, all_files(journal, parent)),
+        "Code": code_of(parent.artifacts or {}, journal.files(parent.id)),
         "Result": f"{journal.objective.text(parent.value)} ({parent.status})",
         "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
     }
@@ -275,7 +274,9 @@ def metric_text(journal: Journal) -> str:
     """Return what is optimised, in words."""
     objective = journal.objective
     unit = f" in {objective.unit}" if objective.unit else ""
-    return f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+    text = f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+    names = [name for name in journal.datasets if name]
+    return f"{text}; the mean over {', '.join(names)}, each of which is measured" if names else text
 
 
 def sibling_digest(journal: Journal, node: Node) -> list[str]:

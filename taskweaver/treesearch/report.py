@@ -100,7 +100,8 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
     rows = [*_gains(journal, best), *rows]
     pictures = _pictures(figures, "best", "values")
     head = f"## What came out\n\n**{reached}**, by node {inline(best.id)}."
-    return f"{head}\n\n{table(('', ''), rows)}{pictures}{_stages(journal, facts)}"
+    judged = "".join(f"\n\n{inline(said, 800)}" for said in findings.overruled(journal))
+    return f"{head}{judged}\n\n{table(('', ''), rows)}{pictures}{_stages(journal, facts)}"
 
 
 def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
@@ -203,13 +204,13 @@ def _detail(journal: Journal, path: Sequence[Node], at: int, better: str) -> str
         parts.append(block(node.plan.strip(), PLAN_CHARS))
     if node.error is not None:
         parts.append(f"It failed: {inline(node.error.kind)}: {inline(node.error.message, 400)}")
-    before = sources.all_files(journal, path[at - 1]) if at else {}
-    changed = sources.changes(before, sources.all_files(journal, node), DIFF_CHARS)
+    before = journal.files(path[at - 1].id) if at else {}
+    changed = sources.changes(before, journal.files(node.id), DIFF_CHARS)
     if changed and at:
         parts.append(block(changed, DIFF_CHARS * 2, "diff"))
     elif changed:
         names = ", ".join(f"{path} ({text.count(chr(10)):,} lines)" for path, text in
-                          sources.all_files(journal, node).items())  # fmt: skip
+                          journal.files(node.id).items())  # fmt: skip
         parts.append(f"Files: {inline(names, 600)}")
     return "\n\n".join(parts)
 

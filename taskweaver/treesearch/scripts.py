@@ -20,7 +20,7 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeError, PhaseOutcome
 from taskweaver.treesearch.places import RunPlaces
 from taskweaver.treesearch.result_file import BadResult, read_result
-from taskweaver.treesearch.takeover import remove
+from taskweaver.treesearch.takeover import WORKING, list_files, remove
 from taskweaver.utils.files import write_text
 from taskweaver.utils.text import shorten
 
@@ -218,7 +218,8 @@ class ScriptRunner:
         except BadResult as error:
             problem = error.error
         phase = PhaseOutcome("run", "ok", done.duration_s, 0, note)
-        return JobResult((phase,), problem, output, result, exec_seconds=done.duration_s)
+        files = tuple(list_files(script.workspace, WORKING))
+        return JobResult((phase,), problem, output, result, files, done.duration_s)
 
     def close(self) -> None:
         """Give all states up."""

@@ -163,6 +163,7 @@ class Search:
         self.state = fold(self._log.entries) or self._begin()
         self.objective = self.state.journal.objective
         self.services, self.is_embedded = self._models(machine)
+        self.services.get(config.vlm_alias)  # a name nobody knows is told now, not after a run
         self.store = self._memory() if config.has_memory else None
         workers = self._stack.enter_context(Workers(config.workers, gpus()))
         scripts = self._scripts() if config.is_script else None

@@ -1,7 +1,4 @@
-"""What nodes proposed, as files and commands, and what changed from one node to its child.
-
-A node takes over its parent's workspace, so a file it does not name is its parent's.
-"""
+"""What nodes proposed, as files and commands, and what changed from one node to its child."""
 
 from __future__ import annotations
 
@@ -9,9 +6,6 @@ import difflib
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.node import Node
 
 SCRIPT = "script"
 """Name of the file of a node that is one script."""
@@ -43,22 +37,6 @@ def commands(artifacts: Mapping[str, Any] | None, phase: str) -> list[str]:
         for command in (listed if isinstance(listed, Sequence) else ())
         if isinstance(command, str | list | tuple)
     ]
-
-
-def all_files(journal: Journal, node: Node) -> dict[str, str]:
-    """Return the files of a node, those it took over among them."""
-    files: dict[str, str] = {}
-    for step in journal.path(node.id):
-        files |= own_files(step.artifacts)
-    return files
-
-
-def all_trees(journal: Journal) -> dict[str, dict[str, str]]:
-    """Return `all_files` of every node by id; files that did not change share their text."""
-    trees: dict[str, dict[str, str]] = {}
-    for node in journal.nodes:
-        trees[node.id] = {**trees.get(node.parent or "", {}), **own_files(node.artifacts)}
-    return trees
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str], limit_chars: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.stages import STAGES, StageState
@@ -88,19 +88,14 @@ def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = entry["t"]
     state.seconds = entry.get("elapsed", state.seconds)
     if kind == "node":
-        node = Node.from_dict(entry["node"])
-        if node.parent is not None and node.parent not in state.journal:
-            raise KeyError(node.parent)
-        # Nodes stand in the order they were begun in, as while the run went on; one that begins
-        # again, after it was given up, begins anew.
-        if node.finished_at is None and node.id in state.journal:
-            state.journal.drop(node.id)
-        state.journal.put(node)
+        _take_node(state.journal, Node.from_dict(entry["node"]))
     elif kind == "stage":
         stage = STAGES[entry["stage"] - 1]
         state.stage = StageState(
             stage, entry["base"], entry["substage"], entry["goals"], entry["first"]
         )
+    elif kind == "judged":
+        state.journal.judge(Judgement.from_dict(entry))
     elif kind == "stage_ended" and state.stage is not None:
         passed = StagePassed(state.stage, entry["reason"], entry["best"])
         if state.passed and state.passed[-1].state == state.stage:
@@ -113,6 +108,16 @@ def _take(state: RunState, entry: Mapping[str, Any]) -> None:
         state.is_spent = bool(entry.get("spent"))
     elif kind == "reopened":
         reopen(state)
+
+
+def _take_node(journal: Journal, node: Node) -> None:
+    if node.parent is not None and node.parent not in journal:
+        raise KeyError(node.parent)
+    # Nodes stand in the order they were begun in, as while the run went on; one that begins
+    # again, after it was given up, begins anew.
+    if node.finished_at is None and node.id in journal:
+        journal.drop(node.id)
+    journal.put(node)
 
 
 def reopen(state: RunState) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
 from taskweaver.llm.json_text import read_object
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.branched.blocks import Reply, read_reply
@@ -23,6 +25,9 @@ from taskweaver.utils.files import write_text
 
 T = TypeVar("T")
 Parse = Callable[[str], T]
+FATAL = frozenset({"auth", "quota", "configuration", "not_found", "cancelled"})
+"""Kinds of a `ModelError` after which no other question can be answered either."""
+_SHOWN_OF_MEMORY = ("Memory", "Memory Read Results")
 _RAW_CHARS = 4000
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -41,6 +46,25 @@ _MEMORY_ONLY = (
 
 class ReplyUnusable(SearchError):
     """A model's replies could not be used, as often as it was asked."""
+
+
+@contextmanager
+def as_unusable(fatal: Collection[str] = FATAL) -> Iterator[None]:
+    """Take a call that failed for a reply that cannot be used: other questions still can be asked.
+
+    Args:
+        fatal: Kinds of failure that are passed on.
+
+    Raises:
+        ReplyUnusable: If the call failed.
+        ModelError: If it failed in a way that is fatal.
+    """
+    try:
+        yield
+    except ModelError as error:
+        if error.kind in fatal:
+            raise
+        raise ReplyUnusable(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +138,6 @@ class Thinker:
         parse: Parse[T],
         *,
         hint: str,
-        alias: str = "",
     ) -> T:
         """Ask for an answer in text, after a memory block where there is a memory.
 
@@ -124,19 +147,29 @@ class Thinker:
             parse: Reads the answer; it raises a `TaskWeaverError` or ValueError that says what is
                 wrong with it.
             hint: What the memory is rendered for.
-            alias: Which model.
 
         Raises:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
-        shown = dict(prompt)
+        return self._converse(label, dict(prompt), parse, hint)
+
+    def _converse(
+        self,
+        label: str,
+        shown: MutableMapping[str, Any],
+        parse: Parse[T],
+        hint: str,
+        alias: str = "",
+        images: Sequence[str] = (),
+    ) -> T:
+        """Ask as `ask` does; what is shown beside the prompt is added to it."""
         self._show_memory(shown, hint, label)
         attempt, reads = 1, 0
         read: dict[str, Any] = {}
         while True:
             name = f"{label}_attempt{attempt}_round{reads}"
-            text = self._call(name, shown, alias=alias)
+            text = self._call(name, shown, alias=alias, images=images)
             try:
                 body, results = self._take_memory(text, name, hint, is_first=attempt == 1)
                 if results and reads < self._limits.read_rounds:
@@ -169,15 +202,25 @@ class Thinker:
     ) -> dict[str, Any]:
         """Ask for an object of a schema; where there is a memory, for the memory block first.
 
+        Both questions show the memory and what was read of it. A block that cannot be had costs no
+        answer.
+
         Raises:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
+        seen: dict[str, Any] = {}
         if self.memory is not None:
             first = {**prompt, "Introduction": introduction, "Reply": _MEMORY_ONLY}
-            self.ask(f"{label}_memory", first, str, hint=hint, alias=alias)
+            with suppress(ReplyUnusable):
+                self._converse(f"{label}_memory", first, str, hint, alias, images)
+            seen = {name: first[name] for name in _SHOWN_OF_MEMORY if name in first}
         form = json.dumps(_example(schema), ensure_ascii=False)
-        shown = {**prompt, "Reply": f"Reply with one JSON object and nothing else, like {form}"}
+        shown = {
+            **prompt,
+            **seen,
+            "Reply": f"Reply with one JSON object and nothing else, like {form}",
+        }
         attempt = 1
         while True:
             name = f"{label}_attempt{attempt}"
@@ -190,7 +233,7 @@ class Thinker:
                 attempt += 1
                 shown["Parsing Feedback"] = _feedback(error, text)
 
-    def _show_memory(self, prompt: dict[str, Any], hint: str, label: str) -> None:
+    def _show_memory(self, prompt: MutableMapping[str, Any], hint: str, label: str) -> None:
         if self.memory is None:
             return
         store, branch = self.memory.store, self.memory.branch

@@ -187,6 +187,11 @@ class Branches:
         whole("at", at)
         return tuple(Segment(number, min(up_to, at)) for number, up_to in path)
 
+    def keeps(self, number: int, tier: Tier, path: Path) -> bool:
+        """Return whether this is the very path that is kept: its branch is committed, and there."""
+        with self._lock:
+            return self._paths.get((number, tier)) is path
+
     def _line(self, connection: sqlite3.Connection, branch: Branch) -> Path:
         return _segments(connection.execute(_PATH, (branch.number,)), keep_live=True)
 

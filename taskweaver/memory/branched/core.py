@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.archival import Archival
@@ -12,7 +15,7 @@ from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.types import Branch, CoreEntry
+from taskweaver.memory.branched.types import FOREVER, Branch, CoreEntry, Path, Segment
 from taskweaver.memory.branched.values import Values
 
 PINNED = 5
@@ -35,8 +38,9 @@ _CONTEXT = {
     "Experiment config": "phase0_summary",
 }
 _CONTEXT_CHARS = 400
+_KEPT_VIEWS = 256
 _NEWEST = """
-SELECT part.key, c.seq, c.branch_id, c.key, c.value, c.importance, c.expires_at, c.created_at
+SELECT c.seq, c.branch_id, c.key, c.value, c.importance, c.expires_at, c.created_at
 FROM json_each(?) AS part CROSS JOIN core_kv AS c
 WHERE c.branch_id = json_extract(part.value, '$[0]') AND c.seq <= json_extract(part.value, '$[1]')
 AND NOT EXISTS (
@@ -44,6 +48,17 @@ AND NOT EXISTS (
     AND later.seq > c.seq AND later.seq <= json_extract(part.value, '$[1]')
 )
 """
+
+
+_Row = tuple[int, int, str, str | None, int, float | None, float]
+
+
+class _Inherited(NamedTuple):
+    """What a branch inherits for good: the newest row by key of the closed parts of its path."""
+
+    path: Path
+    closed: Path
+    rows: tuple[_Row, ...]
 
 
 class Core:
@@ -62,6 +77,8 @@ class Core:
         self._archival = archival
         self._config = config
         self._values = checks
+        self._lock = threading.Lock()
+        self._inherited: OrderedDict[int, _Inherited] = OrderedDict()
 
     def view(
         self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
@@ -73,15 +90,50 @@ class Core:
             branch: The branch.
             at: See the state at this sequence number; None for the present.
         """
-        found: dict[str, CoreEntry | None] = {}
-        now = self._database.clock()
         path = self._branches.path(connection, branch, "core_kv", at)
-        rows = connection.execute(_NEWEST, (json.dumps(path),)).fetchall()
-        for _, *entry in sorted(rows, key=lambda row: row[0]):  # the nearest ancestor first
-            key, value, expires_at = entry[2], entry[3], entry[5]
-            is_gone = value is None or (expires_at is not None and expires_at <= now)
-            found.setdefault(key, None if is_gone else CoreEntry(*entry))
+        if at is None:
+            rows = self._closed(connection, branch, path)
+            rows += _newest(connection, [part for part in path if part.up_to == FOREVER])
+        else:
+            rows = _newest(connection, path)
+        now = self._database.clock()
+        found: dict[str, CoreEntry | None] = {}
+        for row in _nearest_first(rows, path):
+            seq, number, key, value, importance, expires_at, created_at = row
+            if value is None or (expires_at is not None and expires_at <= now):
+                found.setdefault(key, None)
+                continue
+            entry = CoreEntry(seq, number, key, value, importance, expires_at, created_at)
+            found.setdefault(key, entry)
         return {key: entry for key, entry in sorted(found.items()) if entry is not None}
+
+    def _closed(self, connection: sqlite3.Connection, branch: Branch, path: Path) -> list[_Row]:
+        """Return the newest row by key of the segments of a path that take no more rows.
+
+        Those never change, so a branch reads them once, and only what its parent did not inherit.
+        """
+        with self._lock:
+            known = self._inherited.get(branch.number)
+            above = self._inherited.get(branch.parent or 0)
+        if known is not None and known.path is path:
+            return list(known.rows)
+        closed = tuple(part for part in path if part.up_to != FOREVER)
+        fresh, rows = closed, []
+        if above is not None and self._branches.keeps(branch.parent or 0, "core_kv", above.path):
+            count = len(closed) - len(above.closed)
+            if count >= 0 and closed[count:] == above.closed:
+                fresh, rows = closed[:count], list(above.rows)
+        rows += _newest(connection, fresh)
+        newest: dict[str, _Row] = {}
+        for row in _nearest_first(rows, path):
+            newest.setdefault(row[2], row)
+        found = _Inherited(path, closed, tuple(newest.values()))
+        if self._branches.keeps(branch.number, "core_kv", path):
+            with self._lock:
+                self._inherited[branch.number] = found
+                while len(self._inherited) > _KEPT_VIEWS:
+                    self._inherited.popitem(last=False)
+        return list(found.rows)
 
     def context(self, branch_id: str) -> str:
         """Return what a branch's work is about, for a model that shortens its texts."""
@@ -243,6 +295,16 @@ class Core:
             importance=1,
             created_at=writer.now,
         )
+
+
+def _newest(connection: sqlite3.Connection, path: Sequence[Segment]) -> list[_Row]:
+    """Return the newest row by key and segment."""
+    return connection.execute(_NEWEST, (json.dumps(path),)).fetchall() if path else []
+
+
+def _nearest_first(rows: Iterable[_Row], path: Path) -> list[_Row]:
+    place = {segment.branch: number for number, segment in enumerate(path)}
+    return sorted(rows, key=lambda row: place[row[1]])
 
 
 def _evictable(view: Mapping[str, CoreEntry]) -> Iterator[CoreEntry]:

@@ -31,6 +31,7 @@ _COMMON = 400
 """A word in more records than this is not weighed."""
 
 _MOST_STEPS = 1500
+_AT_ONCE = 32
 _RECENCY = 0.3
 _IMPORTANCE = {"LLM_INSIGHT": 0.1, "ERROR": 0.1, "SUCCESS": 0.1, "IDEA_MD": 0.1}
 _RERANKED = 50
@@ -143,11 +144,12 @@ class Search:
             " WHERE archival_fts MATCH ? ORDER BY f.rowid DESC LIMIT ?",
             (_any_of(words), _MOST_STEPS),
         )
-        seen = [seq for seq, number in rows if seq <= ends.get(number, -1)]
-        for start in range(0, len(seen), 64):
-            part = self._load(connection, path, seen[start : start + 64], tags)
+        seen = (seq for seq, number in rows if seq <= ends.get(number, -1))
+        oldest = None
+        while some := list(islice(seen, _AT_ONCE)):
+            oldest = some[-1]
+            part = self._load(connection, path, some, tags)
             yield from sorted(part, key=lambda item: -item.seq)
-        oldest = min(seen, default=None)
         rest = self._archival.visible(connection, branch, tags=tags)
         for item in islice(rest, _MOST_STEPS):
             if (oldest is None or item.seq < oldest) and item.seq <= ends.get(item.branch, -1):
