@@ -20,6 +20,7 @@ from taskweaver.treesearch.errors import SearchError, WorkerLost
 from taskweaver.treesearch.events import RunEvents
 from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.judging import Judge
+from taskweaver.treesearch.managing import Manager
 from taskweaver.treesearch.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.policy import Action, Policy, StageView, policy_named
 from taskweaver.treesearch.runlog import RunLog
@@ -56,10 +57,11 @@ class Engine:
         self._log = log
         self._budget = budget
         self._changed = changed
-        self._events = RunEvents(tools.store)
+        self._events = RunEvents(tools.store, state.journal)
         self._policy: Policy = policy_named(self._config.policy, self._config.rules)
-        self._substages = Substages(tools, state.journal)
-        self._judge = Judge(tools, state.journal)
+        self._manager = Manager(tools)
+        self._substages = Substages(tools, state.journal, self._manager)
+        self._judge = Judge(tools, state.journal, self._manager)
         self._working: dict[Future[Node], tuple[Node, NodeWork]] = {}
         self._queue: list[Action] = []
         self._branches = {branch.id for branch in tools.store.branches()} if tools.store else set()
@@ -75,7 +77,7 @@ class Engine:
     def stop(self) -> None:
         """Stop soon, from any thread: what is worked on is given up, and made again on resuming."""
         self._is_stopping = True
-        self._substages.give_up()
+        self._manager.give_up()
         for _, work in list(self._working.values()):
             work.cancel()
 
@@ -86,7 +88,7 @@ class Engine:
             SearchError: If it cannot go on.
             ModelError: If the model cannot be asked.
         """
-        self._budget.begin(self.journal)
+        self._budget.begin()
         try:
             with ThreadPoolExecutor(self._config.workers, "search-node") as threads:
                 try:
@@ -109,9 +111,12 @@ class Engine:
             if spent:
                 if not self._working:
                     self._judged(self._state.stage)
-                    self._close(self._state.stage, spent, self.journal.best(), spent)
+                    best = self.journal.best()
+                    self._close(self._state.stage, spent, best, spent, is_spent=True)
                     self._end(spent, is_spent=True)
                     return
+                if self._budget.is_late:
+                    self._cut_off()
             else:
                 self._fill(threads, self._state.stage)
             if self._working:
@@ -119,6 +124,11 @@ class Engine:
             elif not spent:
                 self._advance(self._state.stage)
         self._drain()
+
+    def _cut_off(self) -> None:
+        """End what goes on when the time is over; what is not kept is made again on resuming."""
+        for _, work in self._working.values():
+            work.cut_off()
 
     def _steps(self) -> int:
         return sum(node.kind is not NodeKind.SEED for node in self.journal.nodes)
@@ -213,7 +223,6 @@ class Engine:
                 self.journal.drop(node.id)
                 continue
             self.journal.put(finished)
-            self._budget.add(finished)
             # With the time so far: a process that is killed does not say that it pauses.
             self._log.add("node", node=finished.to_dict(), elapsed=self._budget.elapsed_s)
         self._changed(self._state)
@@ -340,20 +349,31 @@ class Engine:
         """Return whether the end of a stage was noted, by a process that went no further."""
         return bool(self._state.passed) and self._state.passed[-1].state == stage
 
-    def _close(self, stage: StageState, reason: str, best: Node | None, told: str) -> None:
+    def _close(
+        self,
+        stage: StageState,
+        reason: str,
+        best: Node | None,
+        told: str,
+        *,
+        is_spent: bool = False,
+    ) -> None:
         """Note that a stage is over, and what it brought; what is noted is not asked for again."""
         passed = self._state.passed
         if not self._is_closed(stage):
             best_id = best.id if best else None
             self._log.add("stage_ended", reason=reason, best=best_id)
             passed.append(StagePassed(stage, reason, best_id))
-        self._events.substage_ended(stage, told, is_complete=best is not None)
+        is_complete = best is not None and not is_spent
+        self._events.substage_ended(stage, told, is_complete=is_complete)
         self._events.stage_ended(stage, reason, self._tested(stage))
         if not passed[-1].summary:
             summary = self._substages.summary(stage)
             self._log.add("stage_summary", summary=summary)
             passed[-1] = replace(passed[-1], summary=summary)
         self._events.stage_summary(stage, passed[-1].summary)
+        if best is not None:
+            self._events.lesson(best)
 
     def _following(self, stage: StageState, best: Node | None) -> StageState | None:
         if best is None:
@@ -365,10 +385,15 @@ class Engine:
 
     def _tested(self, stage: StageState) -> str:
         nodes = self.journal.of_stage(stage.stage.number)
-        names = dict.fromkeys(node.name for node in nodes if node.name)
-        return ", ".join(names)
+        names = ", ".join(dict.fromkeys(node.name for node in nodes if node.name))
+        if stage.stage.number != 2:
+            return names
+        tried = {name for node in nodes if node.is_good for name in node.datasets}
+        datasets = ", ".join(sorted(tried)) or "one, without a name"
+        return f"Data sets: {datasets}. Tuned: {names or 'nothing'}."
 
     def _end(self, reason: str, *, is_spent: bool = False) -> None:
+        self._events.journal_summary()
         self._log.add("ended", reason=reason, spent=is_spent)
         self._state.is_over, self._state.reason, self._state.stage = True, reason, None
         self._state.is_spent = is_spent

@@ -95,9 +95,9 @@ def gain_text(objective: Objective, value: float | None, before: Node | None = N
     """Return a gain with its sign, and in per cent of what it was."""
     if value is None:
         return "-"
-    text = f"{value:+.4g} {objective.unit}".strip()
+    text = f"{value:+z.4g} {objective.unit}".strip()
     reached = before.value if before else None
-    return f"{text} ({value / abs(reached):+.1%})" if reached else text
+    return f"{text} ({value / abs(reached):+z.1%})" if reached else text
 
 
 def first_draft(journal: Journal) -> Node | None:
@@ -186,14 +186,7 @@ def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float |
 
 def total_cost(nodes: Iterable[Node]) -> Cost:
     """Return what nodes consumed together; money is known when any of it is."""
-    costs = [node.cost for node in nodes]
-    money = [cost.money for cost in costs if cost.money is not None]
-    return Cost(
-        sum(cost.calls for cost in costs),
-        sum(cost.prompt_tokens for cost in costs),
-        sum(cost.completion_tokens for cost in costs),
-        sum(money) if money else None,
-    )
+    return sum((node.cost for node in nodes), Cost())
 
 
 def seconds(node: Node) -> float:

@@ -27,7 +27,7 @@ class Objective:
         """Return a value as people read it."""
         if value is None:
             return "none"
-        return f"{value:.5g} {self.unit}".strip()
+        return f"{value:z.5g} {self.unit}".strip()
 
     def is_better(self, one: Measurement | None, other: Measurement | None) -> bool:
         """Return whether `one` is truly better than `other`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +18,17 @@ from taskweaver.memory.branched.blocks import Reply, read_reply
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.memory.branched.protocol import check_updates, has_reads
+from taskweaver.memory.branched.protocol import check_updates, has_reads, instructions
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.prompting import save_prompt, to_markdown
 from taskweaver.utils.files import write_text
+from taskweaver.utils.text import shorten
 
 T = TypeVar("T")
 Parse = Callable[[str], T]
 FATAL = frozenset({"auth", "quota", "configuration", "not_found", "cancelled"})
 """Kinds of a `ModelError` after which no other question can be answered either."""
-_SHOWN_OF_MEMORY = ("Memory", "Memory Read Results")
-_RAW_CHARS = 4000
+_RAW_CHARS = 20_000
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "boolean": (bool,),
@@ -38,6 +38,14 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "integer": (int,),
 }
 _RESULT_CHARS = 8000
+_OPERATIONS = "Memory operations"
+_FORMS = ("Instructions", "Reply")
+"""Sections that say what the reply is like; they come last."""
+_READ = "This is what your reads found. Now give your whole reply."
+_KEPT = (
+    "Its memory block was applied: do not write the same again; <memory_update>{}</memory_update>"
+    " is enough."
+)
 _MEMORY_ONLY = (
     "This is the first of two questions. Reply with the <memory_update> block alone; the answer"
     " itself is asked for next."
@@ -88,11 +96,13 @@ class MemorySeat:
         store: The memory of the run.
         branch: The node's branch.
         log: What was shown, and what came of the replies.
+        left_out: What is not shown of it, since the prompts say it already.
     """
 
     store: MemoryManager
     branch: str
     log: PromptLog
+    left_out: Collection[str] = ()
 
 
 class Thinker:
@@ -152,33 +162,33 @@ class Thinker:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
-        return self._converse(label, dict(prompt), parse, hint)
+        return self._converse(label, self._with_memory(prompt, hint, label), parse, hint)
 
     def _converse(
         self,
         label: str,
-        shown: MutableMapping[str, Any],
+        shown: dict[str, Any],
         parse: Parse[T],
         hint: str,
         alias: str = "",
         images: Sequence[str] = (),
     ) -> T:
-        """Ask as `ask` does; what is shown beside the prompt is added to it."""
-        self._show_memory(shown, hint, label)
+        """Ask with the memory that is shown; what is read and what is wrong is added to it."""
         attempt, reads = 1, 0
         read: dict[str, Any] = {}
         while True:
+            if self.memory is not None:
+                shown[_OPERATIONS] = self._operations(reads)
             name = f"{label}_attempt{attempt}_round{reads}"
             text = self._call(name, shown, alias=alias, images=images)
+            is_kept = False
             try:
                 body, results = self._take_memory(text, name, hint, is_first=attempt == 1)
+                is_kept = self.memory is not None
                 if results and reads < self._limits.read_rounds:
                     reads += 1
                     read |= results
-                    last = (
-                        " No more reads: answer now." if reads == self._limits.read_rounds else ""
-                    )
-                    shown["Memory Read Results"] = f"{_limited(read)}{last}"
+                    shown["Memory Read Results"] = f"{_limited(read)}\n\n{_READ}"
                     continue
                 return parse(body)
             except (TaskWeaverError, ValueError) as error:
@@ -187,7 +197,7 @@ class Thinker:
                         f"No reply to {label} could be used, {attempt} were asked for: {error}"
                     ) from error
                 attempt += 1
-                shown["Parsing Feedback"] = _feedback(error, text)
+                shown["Parsing Feedback"] = _feedback(error, text, is_kept=is_kept)
 
     def ask_structured(  # noqa: PLR0913 - a question, its form, and who is asked
         self,
@@ -209,18 +219,17 @@ class Thinker:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
-        seen: dict[str, Any] = {}
+        form = json.dumps(_example(schema), ensure_ascii=False)
+        reply = f"Reply with one JSON object and nothing else, like {form}"
+        shown = {**prompt, "Reply": reply}
         if self.memory is not None:
             first = {**prompt, "Introduction": introduction, "Reply": _MEMORY_ONLY}
+            shown = self._with_memory(first, hint, f"{label}_memory")
             with suppress(ReplyUnusable):
-                self._converse(f"{label}_memory", first, str, hint, alias, images)
-            seen = {name: first[name] for name in _SHOWN_OF_MEMORY if name in first}
-        form = json.dumps(_example(schema), ensure_ascii=False)
-        shown = {
-            **prompt,
-            **seen,
-            "Reply": f"Reply with one JSON object and nothing else, like {form}",
-        }
+                self._converse(f"{label}_memory", shown, str, hint, alias, images)
+            shown |= {"Introduction": prompt["Introduction"], "Reply": reply}
+            del shown[_OPERATIONS]
+            shown.pop("Parsing Feedback", None)
         attempt = 1
         while True:
             name = f"{label}_attempt{attempt}"
@@ -233,15 +242,22 @@ class Thinker:
                 attempt += 1
                 shown["Parsing Feedback"] = _feedback(error, text)
 
-    def _show_memory(self, prompt: MutableMapping[str, Any], hint: str, label: str) -> None:
+    def _with_memory(self, prompt: Mapping[str, Any], hint: str, label: str) -> dict[str, Any]:
+        """Return a prompt with the memory in it; the form of the reply stays the end of it."""
+        shown = dict(prompt)
         if self.memory is None:
-            return
+            return shown
         store, branch = self.memory.store, self.memory.branch
         store.consolidate_if_needed(branch, hint)
-        rendered = store.render_for_prompt_with_log(branch, hint)
+        rendered = store.render_for_prompt_with_log(branch, hint, leave_out=self.memory.left_out)
         store.note_injection(branch, rendered, hint)
         self.memory.log.injection(rendered, label=label, task_hint=hint, node_id=self._node_id)
-        prompt["Memory"] = rendered.text or "Nothing is remembered yet."
+        form = {title: shown.pop(title) for title in _FORMS if title in shown}
+        memory = {"Memory": rendered.text or "Nothing is remembered yet."}
+        return {**shown, **memory, _OPERATIONS: self._operations(0), **form}
+
+    def _operations(self, reads: int) -> str:
+        return instructions(is_required=True, reads=self._limits.read_rounds - reads)
 
     def _take_memory(
         self, text: str, name: str, hint: str, *, is_first: bool
@@ -285,11 +301,12 @@ class Thinker:
         return text
 
 
-def _feedback(error: Exception, raw: str) -> str:
-    shown = raw if len(raw) <= _RAW_CHARS else f"{raw[:_RAW_CHARS]}\n... ({len(raw)} characters)"
+def _feedback(error: Exception, raw: str, *, is_kept: bool = False) -> str:
+    kept = f"{_KEPT}\n" if is_kept else ""
     return (
-        f"Your last reply could not be used: {error}\nReply again, whole, in the form that is asked"
-        f" for.\n<<<RAW_RESPONSE_START>>>\n{shown}\n<<<RAW_RESPONSE_END>>>"
+        f"Your last reply, below, could not be used: {error}\nMend that, and send the whole reply"
+        f" again, in the form that is asked for.\n{kept}<<<RAW_RESPONSE_START>>>\n"
+        f"{shorten(raw, _RAW_CHARS)}\n<<<RAW_RESPONSE_END>>>"
     )
 
 
@@ -328,6 +345,8 @@ def required_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     elif found.problem is not None:
         raise ValueError(found.problem)
     missing = [name for name in wanted if name not in value]
+    if missing and found.problem is not None:
+        raise ValueError(found.problem)
     if missing:
         has = f"; it has {', '.join(f'`{name}`' for name in value)}" if value else ""
         raise ValueError(f"{', '.join(f'`{name}`' for name in missing)} missing{has}")

@@ -22,14 +22,18 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.events import NodeEvents, storable
+from taskweaver.treesearch.events import NodeEvents, said_elsewhere, storable
 from taskweaver.treesearch.execution import run_download_command, run_job
-from taskweaver.treesearch.installing import install
+from taskweaver.treesearch.installing import (
+    has_installed,
+    install,
+    installs,
+    without_installing,
+)
 from taskweaver.treesearch.job import PHASES, Job, JobResult
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.phase0 import save_plan
-from taskweaver.treesearch.plan_values import CommandText
 from taskweaver.treesearch.plotting import Plotter
 from taskweaver.treesearch.proposing import Proposer, Question
 from taskweaver.treesearch.reviewing import Reviewer, measured
@@ -41,7 +45,7 @@ from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json
 
 _OUTPUT_CHARS = 20_000
-_GRACE_S = 60.0
+_GRACE_S = 300.0  # for what is no command: taking files over, reading the result
 _LOSS = (
     "There is no folder of the parent to take over. The files that it and those before it proposed"
     " are written anew; what was downloaded, built or computed there is not."
@@ -74,6 +78,7 @@ class NodeWork:
         self._api = LLMApi(tools.services)
         self._future: Future[Any] | None = None
         self._is_cancelled = threading.Event()
+        self._is_cut_off = threading.Event()
         self._planned: Mapping[str, Any] = {}
         parent = journal[node.parent] if node.parent else None
         # The same program with another seed starts where it did the first time.
@@ -101,6 +106,11 @@ class NodeWork:
     def cancel(self) -> None:
         """Give the work up, from any thread."""
         self._is_cancelled.set()
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """End the call or command it waits for, since the time of the run is over; any thread."""
+        self._is_cut_off.set()
         self._api.cancel()
         if self._future is not None:
             self._future.cancel()
@@ -112,6 +122,7 @@ class NodeWork:
 
         Raises:
             WorkCancelled: If it was given up.
+            BudgetSpent: If it cannot be finished within what the run may spend.
             WorkerLost: If its worker died; the node may be tried again.
             ModelError: If no call to the model can succeed, now or later.
             SearchError: If the run cannot go on.
@@ -142,7 +153,8 @@ class NodeWork:
     def _thinker(self) -> Thinker:
         store = self._tools.store
         folder = self._places.prompt_logs
-        seat = MemorySeat(store, self._node.branch, PromptLog(folder)) if store else None
+        log, hidden = PromptLog(folder), said_elsewhere(self._node)
+        seat = MemorySeat(store, self._node.branch, log, hidden) if store else None
         return Thinker(
             self._api,
             self._node.id,
@@ -157,6 +169,10 @@ class NodeWork:
         if self._is_cancelled.is_set():
             raise WorkCancelled("It was stopped.")
         self._tools.before_call()
+
+    def _end_if_cut_off(self) -> None:
+        if self._is_cut_off.is_set():
+            self._before_call()
 
     def _propose(self, node: Node, proposer: Proposer) -> Node:
         """Plan, and write the attempt; a seed evaluation takes its parent's over."""
@@ -235,13 +251,14 @@ class NodeWork:
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
         result = scripts.run(script_of(node, self._tools.places, self._before))
-        if self._is_cancelled.is_set():
-            raise WorkCancelled("It was stopped.")
+        if result.error is not None:
+            self._end_if_cut_off()
         return result
 
     def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
-        is_installed = self._is_installed(node)
-        wanted = [] if is_installed else _installs(node)
+        parent = self._question.parent if self._parent_workspace is not None else None
+        is_there = parent is not None and has_installed(parent, node)
+        wanted = [] if is_there else installs(node)
         is_asked = self._tools.config.is_iterative and not self._tools.is_embedded and bool(wanted)
         try:
             job = self._tools.materials.prepared(self._job(node), [] if is_asked else wanted)
@@ -257,7 +274,7 @@ class NodeWork:
             self._tools.on_phase(node.id, phase)
             part = replace(job, phases=(phase,), before=result.before)
             result = result.then(self._ended(self._submit(run_job, part)))
-        return _explained(result) if is_installed else result
+        return without_installing(result) if is_there else result
 
     def _download(self, node: Node, job: Job, proposer: Proposer, *, is_asked: bool) -> JobResult:
         """Fetch what the resource file lists, and install; step by step where a model is asked."""
@@ -270,14 +287,6 @@ class NodeWork:
         run = partial(self._submit, run_download_command, job)
         needs = self._planned.get("dependencies", {})
         return install(job, ask, run, self._tools.config.install_steps, needs)
-
-    def _is_installed(self, node: Node) -> bool:
-        """Return whether its parent installed the same, in the folder that is taken over."""
-        parent = self._question.parent
-        if parent is None or self._parent_workspace is None:
-            return False
-        has_worked = any(one.name == "download" and not one.has_failed for one in parent.phases)
-        return has_worked and bool(_installs(node)) and _installs(parent) == _installs(node)
 
     def _job(self, node: Node) -> Job:
         return Job(
@@ -303,19 +312,19 @@ class NodeWork:
         path = self._journal.path(parent.id)
         return None, tuple(node.artifacts for node in path if node.artifacts)
 
-    def _submit(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Have a worker do something, and wait for it."""
-        limits = self._tools.config.limits
-        deadline_s = 4 * (limits.download_s + limits.compile_s + limits.run_s) + _GRACE_S
-        if self._is_cancelled.is_set():
-            raise WorkCancelled("It was stopped.")
-        future = self._tools.workers.submit_within(deadline_s, function, *arguments)
+    def _submit(self, function: Callable[..., T], job: Job, *more: Any) -> T:
+        """Have a worker do something for a job, and wait for it."""
+        is_command = function is run_download_command
+        longest_s = job.limits.download_s if is_command else job.longest_s
+        self._end_if_cut_off()
+        future = self._tools.workers.submit_within(longest_s + _GRACE_S, function, job, *more)
         self._future = future
-        if self._is_cancelled.is_set():  # it came too late for `cancel` to see it
+        if self._is_cut_off.is_set():  # it came too late for `cut_off` to see it
             future.cancel()
         try:
             return future.result()
         except CancelledError as error:
+            self._end_if_cut_off()
             raise WorkCancelled("It was stopped.") from error
 
     def _judge(self, node: Node, result: JobResult, thinker: Thinker) -> Node:
@@ -393,20 +402,6 @@ class NodeWork:
         if self._tools.is_embedded:
             return Cost(used.calls)
         return Cost(used.calls, used.prompt_tokens, used.completion_tokens, used.cost)
-
-
-def _installs(node: Node) -> list[CommandText]:
-    """Return the commands an attempt wants its download phase to run."""
-    return list(((node.artifacts or {}).get("download") or {}).get("commands") or [])
-
-
-def _explained(result: JobResult) -> JobResult:
-    """Say why nothing was installed."""
-    phases = (
-        replace(one, message="Its parent installed the same.") if one.name == "download" else one
-        for one in result.phases
-    )
-    return replace(result, phases=tuple(phases))
 
 
 def _failed(node: Node, error: NodeError) -> Node:

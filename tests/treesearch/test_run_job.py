@@ -72,6 +72,14 @@ def written(text: str) -> dict[str, Any]:
     return with_code(f"open('working/result.json', 'w').write({text!r})")
 
 
+def test_a_job_may_take_as_long_as_its_commands(plain: Make) -> None:
+    limits = PhaseLimits(download_s=600, compile_s=300, run_s=3600)
+    data = {"download": {"commands": ["a", "b"]}, "run": {"commands": ["c"]}}
+    job = plain(data, limits=limits)
+    assert job.longest_s == 2 * 600 + 3600
+    assert replace(job, phases=("coding", "compile", "run")).longest_s == 3600
+
+
 def test_python_runs(make: Make) -> None:
     code = (
         "import json, os, numpy\n"
