@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +23,15 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.places import RunPlaces
 from taskweaver.treesearch.runlog import read_log
-from taskweaver.treesearch.search import Machine, Search, load_config, new_run, save_config
+from taskweaver.treesearch.search import (
+    Machine,
+    Search,
+    discard_run,
+    load_config,
+    new_run,
+    place_memory,
+    save_config,
+)
 from taskweaver.treesearch.state import fold
 from taskweaver.utils.ids import create_id
 
@@ -38,6 +45,7 @@ def start_search(
     *,
     name: str = "",
     index: int = 0,
+    memory_db: Path | None = None,
 ) -> Search:
     """Begin a run; it is worked on by `Search.run`. Close it.
 
@@ -47,21 +55,27 @@ def start_search(
         settings: Configuration keys of this run, before the project's.
         name: Name of the run; empty makes one.
         index: Which idea of a JSON list.
+        memory_db: File of its memory, which is made; None keeps it in the run's folder.
 
     Raises:
-        SearchError: If the idea cannot be read, or no model can work on it.
+        SearchError: If the idea cannot be read, no model can work on it, or `memory_db` is there
+            already or cannot be made.
         ConfigError: If a setting is of the wrong type.
         ModelError: If the model cannot be reached as configured.
     """
     values = dict(settings or {})
     src = _settled(app.config, values)
     config = SearchConfig(src)
+    if memory_db is not None and not config.has_memory:
+        raise SearchError("A run without memory has none to keep.", "Leave --memory_db out.")
     places = new_run(config, read_idea(idea, index), name)
     try:
+        if memory_db is not None:
+            place_memory(places, memory_db)
         save_config(places, values)
         return Search(_machine(app, src), places, config)
     except BaseException:
-        shutil.rmtree(places.folder, ignore_errors=True)  # it never began
+        discard_run(places)
         raise
 
 
@@ -157,6 +171,8 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
         raise SearchError(f"The run {places.folder.name} has no node {wanted!r}; it has {names}.")
     if not journal[found].branch:
         raise SearchError(f"{found} was made without a memory: there is no conversation to go on.")
+    if not places.memory.exists():
+        raise SearchError(f"The memory of the run is gone: {places.memory.resolve()}.")
     id_ = create_id()
     folder = Path(app.app_injector.get(FoldersConfig).workspace) / "sessions" / id_
     folder.mkdir(mode=0o700, parents=True)

@@ -99,6 +99,12 @@ _KEYS = {
 @click.option("--config", "bfts", type=click.Path(path_type=Path), help="A bfts_config.yaml.")
 @click.option("--resources", type=click.Path(path_type=Path), help="A file of resources.")
 @click.option("--memory/--no-memory", "with_memory", default=None, help="Whether nodes remember.")
+@click.option(
+    "--memory_db",
+    "--memory-db",
+    type=click.Path(path_type=Path),
+    help="File of a new run's memory; by default it is in the run's folder.",
+)
 @click.option("--enable_memgpt", "--enable-memgpt", is_flag=True, hidden=True)
 @click.option("--memory_core_max_chars", type=int, hidden=True)
 @click.option("--memory_recall_max_events", type=int, hidden=True)
@@ -117,7 +123,10 @@ def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **opt
     chosen = options.pop("load_ideas") or idea
     if (chosen is None) == (resume is None):
         raise click.UsageError("Give an idea, or --resume RUN. For example: search idea.md")
-    wish = Wish(chosen, resume, options.pop("name"), options.pop("idea_idx"))
+    memory_db = options.pop("memory_db")
+    if resume is not None and memory_db is not None:
+        raise click.UsageError("A run keeps its memory where it was begun: leave --memory_db out.")
+    wish = Wish(chosen, resume, options.pop("name"), options.pop("idea_idx"), memory_db)
     is_plain = options.pop("plain")
     sys.exit(search_and_show(project, wish, _settings(options), is_plain=is_plain))
 

@@ -44,12 +44,14 @@ class Wish:
         resume: Name of the one to go on with.
         name: Name of a new one; empty makes one.
         index: Which idea of a JSON list.
+        memory_db: File of the memory of a new one; None keeps it in the run's folder.
     """
 
     idea: Path | None
     resume: str | None
     name: str = ""
     index: int = 0
+    memory_db: Path | None = None
 
 
 def search_and_show(
@@ -70,7 +72,14 @@ def search_and_show(
             search = resume_search(app, wish.resume, settings)
         else:
             assert wish.idea is not None
-            search = start_search(app, wish.idea, settings, name=wish.name, index=wish.index)
+            search = start_search(
+                app,
+                wish.idea,
+                settings,
+                name=wish.name,
+                index=wish.index,
+                memory_db=wish.memory_db,
+            )
         with search:
             _introduce(app, search)
             with _stopping(search), _shown(search, plain=is_plain) as changed:

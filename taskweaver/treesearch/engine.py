@@ -25,7 +25,7 @@ from taskweaver.treesearch.policy import Action, Policy, StageView, policy_named
 from taskweaver.treesearch.runlog import RunLog
 from taskweaver.treesearch.stages import STAGES, StageState, why_over
 from taskweaver.treesearch.state import RunState, StagePassed, stage_entry
-from taskweaver.treesearch.substages import Substages
+from taskweaver.treesearch.substages import Substages, Verdict
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.treesearch.work import NodeWork, WorkCancelled
 
@@ -75,6 +75,7 @@ class Engine:
     def stop(self) -> None:
         """Stop soon, from any thread: what is worked on is given up, and made again on resuming."""
         self._is_stopping = True
+        self._substages.give_up()
         for _, work in list(self._working.values()):
             work.cancel()
 
@@ -90,7 +91,9 @@ class Engine:
             with ThreadPoolExecutor(self._config.workers, "search-node") as threads:
                 try:
                     self._loop(threads)
-                except BaseException:
+                except BaseException as error:
+                    if self._is_stopping and _is_cancelled(error):
+                        return
                     self.stop()
                     raise
         finally:
@@ -99,12 +102,14 @@ class Engine:
     def _loop(self, threads: ThreadPoolExecutor) -> None:
         if self._state.stage is None and not self._state.is_over:
             self._enter(StageState(STAGES[0], goals=STAGES[0].goals))
+        elif self._state.stage is not None:
+            self._begun(self._state.stage)  # the process may have ended before it was noted
         while self._state.stage is not None and not self._is_stopping:
             spent = self._budget.why_spent(self._steps())
             if spent:
                 if not self._working:
                     self._judged(self._state.stage)
-                    self._close(self._state.stage, spent, self.journal.best())
+                    self._close(self._state.stage, spent, self.journal.best(), spent)
                     self._end(spent, is_spent=True)
                     return
             else:
@@ -269,6 +274,9 @@ class Engine:
     def _enter(self, stage: StageState) -> None:
         self._state.stage = stage
         self._log.add("stage", **stage_entry(stage))
+        self._begun(stage)
+
+    def _begun(self, stage: StageState) -> None:
         if stage.substage > 1:
             self._events.goal_generated(stage)
 
@@ -282,15 +290,16 @@ class Engine:
         best = self.journal.best()
         if best is not None and self._wants_seeds(best):
             return
-        is_judged = self._is_judged()  # then it is being left: the chosen one had its seeds
-        goals = "" if is_judged else self._substages.next_goals(stage)
-        if goals:
-            self._events.substage_ended(stage, reason, is_complete=False)
-            first = len(self.journal)
-            self._enter(replace(stage, substage=stage.substage + 1, goals=goals, first=first))
+        is_decided = self._is_judged() or self._is_closed(stage)
+        verdict = Verdict() if is_decided else self._substages.verdict(stage)
+        if verdict.goals:
+            self._events.substage_ended(stage, _told(reason, verdict), is_complete=False)
+            first, number = len(self.journal), stage.substage + 1
+            self._enter(replace(stage, substage=number, goals=verdict.goals, first=first))
             return
         if self._judged(stage) and self.journal.best() is not best:
             return  # the next round looks whether that one has had its seeds
+        self._close(stage, reason, best, _told(reason, verdict))
         self._leave(stage, reason, best)
 
     def _is_judged(self) -> bool:
@@ -320,7 +329,6 @@ class Engine:
         return bool(self._queue)
 
     def _leave(self, stage: StageState, reason: str, best: Node | None) -> None:
-        self._close(stage, reason, best)
         following = self._following(stage, best)
         self._events.progressed(stage, following, reason)
         if following is None:
@@ -328,16 +336,24 @@ class Engine:
         else:
             self._enter(following)
 
-    def _close(self, stage: StageState, reason: str, best: Node | None) -> None:
-        """Note that a stage is over, and what it brought."""
-        best_id = best.id if best else None
-        self._log.add("stage_ended", reason=reason, best=best_id)
-        self._events.substage_ended(stage, reason, is_complete=best is not None)
+    def _is_closed(self, stage: StageState) -> bool:
+        """Return whether the end of a stage was noted, by a process that went no further."""
+        return bool(self._state.passed) and self._state.passed[-1].state == stage
+
+    def _close(self, stage: StageState, reason: str, best: Node | None, told: str) -> None:
+        """Note that a stage is over, and what it brought; what is noted is not asked for again."""
+        passed = self._state.passed
+        if not self._is_closed(stage):
+            best_id = best.id if best else None
+            self._log.add("stage_ended", reason=reason, best=best_id)
+            passed.append(StagePassed(stage, reason, best_id))
+        self._events.substage_ended(stage, told, is_complete=best is not None)
         self._events.stage_ended(stage, reason, self._tested(stage))
-        summary = self._substages.summary(stage)
-        self._events.stage_summary(stage, summary)
-        self._log.add("stage_summary", summary=summary)
-        self._state.passed.append(StagePassed(stage, reason, best_id, summary))
+        if not passed[-1].summary:
+            summary = self._substages.summary(stage)
+            self._log.add("stage_summary", summary=summary)
+            passed[-1] = replace(passed[-1], summary=summary)
+        self._events.stage_summary(stage, passed[-1].summary)
 
     def _following(self, stage: StageState, best: Node | None) -> StageState | None:
         if best is None:
@@ -357,3 +373,11 @@ class Engine:
         self._state.is_over, self._state.reason, self._state.stage = True, reason, None
         self._state.is_spent = is_spent
         self._changed(self._state)
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    return isinstance(error, ModelError) and error.kind == "cancelled"
+
+
+def _told(reason: str, verdict: Verdict) -> str:
+    return f"{reason}. {verdict.reason}" if verdict.reason else reason

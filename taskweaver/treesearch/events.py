@@ -69,9 +69,9 @@ class NodeEvents:
             core_updates=core,
         )
 
-    def created(self, node: Node, label: str) -> None:
-        """Note that a node was made."""
-        text = f"stage={label} node_id={node.id} kind={node.kind}"
+    def created(self, node: Node, label: str, loss: str) -> None:
+        """Note that a node was made, and what of its parent is lost."""
+        text = f"stage={label} node_id={node.id} kind={node.kind}\n{loss}".strip()
         self._note(node, "node_created", f"{text}\n{node.plan[:_PLAN_CHARS]}".strip())
 
     def phase(self, node: Node, outcome: PhaseOutcome) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ _KINDS = {
     "run": "RuntimeError",
 }
 _PYDEPS = ".pydeps"
+_MIRRORS = ("HF_ENDPOINT",)
 _HASH_SEEDS = 1 << 32
 _MOST_NAMED = 10
 _COMMAND_CHARS = 2000
@@ -50,12 +52,12 @@ def run_job(job: Job) -> JobResult:
     return run.result()
 
 
-def run_download_command(job: Job, command: str) -> CommandResult:
+def run_download_command(job: Job, command: CommandText) -> CommandResult:
     """Run one command of the download phase, for an installer that decides step by step.
 
     Args:
         job: The node; its artifacts are not looked at.
-        command: A text for bash.
+        command: What to run.
 
     Raises:
         SearchError: If there is no workspace, and none can be made.
@@ -69,6 +71,8 @@ def run_download_command(job: Job, command: str) -> CommandResult:
 def prepare_workspace(job: Job) -> None:
     """Make a node's folder, with its parent's files; one that is there stays as it is.
 
+    Files of a parent whose folder is gone are written anew, as far as they were proposed.
+
     Raises:
         SearchError: If it cannot be made.
     """
@@ -81,6 +85,9 @@ def prepare_workspace(job: Job) -> None:
         job.workspace.mkdir(parents=True)
     except OSError as error:
         raise SearchError(f"{job.workspace} cannot be made: {error}.") from error
+    for artifacts in job.inherited:
+        with suppress(PhasePlanError):  # it could not be written the first time either
+            apply_workspace_plan(job.workspace, PhasePlan.from_dict(artifacts).workspace)
 
 
 class _Failed(Exception):
@@ -261,15 +268,20 @@ def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
     sandbox = job.sandbox
     if sandbox is not None and phase != "download":
         sandbox = replace(sandbox, has_network=False, allowed_hosts=())
+    packages = str(job.workspace.resolve() / _PYDEPS)
     variables = {
         "OMP_NUM_THREADS": "1",  # processes share the cores; a command may set its own number
-        "PYTHONPATH": str(job.workspace / _PYDEPS),
+        "PYTHONPATH": packages,
         "PYTHONNOUSERSITE": "1",
         "PYTHONHASHSEED": str(job.seed % _HASH_SEEDS),
         "TASKWEAVER_SEED": str(job.seed),
     }
     if job.gpu:
         variables["CUDA_VISIBLE_DEVICES"] = job.gpu
+    if phase == "download":
+        # `pip install` means this folder, and replaces what the parent left there.
+        variables |= {"PIP_TARGET": packages, "PIP_UPGRADE": "1"}
+        variables |= {name: os.environ[name] for name in _MIRRORS if name in os.environ}
     return Command(
         run,
         job.workspace,

@@ -58,6 +58,8 @@ class Job:
         node_id: The node.
         workspace: Its folder to work in, made when it is not there.
         parent_workspace: Folder its files are taken over from; None for none.
+        inherited: Where there should be such a folder and is not: the ``phase_artifacts`` whose
+            files it had, the oldest first.
         log_dir: Folder of the logs ``download.log``, ``coding.log``, ``compile.log``, ``run.log``.
         artifacts: The ``phase_artifacts``, as `plan.PhasePlan.to_dict` gives them.
         phases: Which of `PHASES` to run, in order.
@@ -77,6 +79,7 @@ class Job:
     artifacts: Mapping[str, Any]
     phases: tuple[str, ...] = PHASES
     parent_workspace: Path | None = None
+    inherited: tuple[Mapping[str, Any], ...] = ()
     seed: int = 0
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None

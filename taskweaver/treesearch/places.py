@@ -91,7 +91,7 @@ class RunPlaces:
 
     @property
     def memory(self) -> Path:
-        """The memory."""
+        """The memory; a link, where the run keeps it elsewhere."""
         return self.folder / "memory" / "memory.sqlite"
 
     def node(self, node_id: str) -> NodePlaces:

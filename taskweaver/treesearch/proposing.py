@@ -60,6 +60,7 @@ class Question:
         has_memory: Whether the node has a memory.
         is_script: Whether the attempt is one script in a kernel, and not phases.
         is_forked: Whether that kernel has the parent's variables.
+        loss: What is not there of what the parent had, in words; empty for nothing.
     """
 
     node: Node
@@ -75,6 +76,7 @@ class Question:
     has_memory: bool
     is_script: bool
     is_forked: bool
+    loss: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,8 @@ def attempt_prompt(
     }
     if parent is not None:
         prompt |= parent_sections(parent, question.journal)
+    if question.loss:
+        prompt["Lost"] = question.loss
     digest = sibling_digest(question.journal, node)
     if digest:
         prompt["Other attempts"] = digest

@@ -92,6 +92,37 @@ def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
     return places
 
 
+def place_memory(places: RunPlaces, file: Path) -> None:
+    """Have a new run keep its memory in a file elsewhere; a link in the run's folder leads to it.
+
+    Raises:
+        SearchError: If there is such a file already, or it cannot be made.
+    """
+    file, link = file.resolve(), places.memory
+    try:
+        link.parent.mkdir()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists():
+            raise SearchError(
+                f"{file} is there already, and each run has a memory of its own.",
+                "Name a file that is not there yet, or go on with its run: search --resume.",
+            )
+        file.open("xb").close()  # of two runs that begin at once, one has it
+        if file != link.resolve():
+            link.symlink_to(file)
+    except OSError as error:
+        raise SearchError(f"{file} cannot be made: {error.strerror}.") from error
+
+
+def discard_run(places: RunPlaces) -> None:
+    """Remove a run that never began, with its memory wherever that is."""
+    if places.memory.is_symlink():
+        file = places.memory.resolve()
+        for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+            path.unlink(missing_ok=True)
+    shutil.rmtree(places.folder, ignore_errors=True)
+
+
 class Search:
     """A run that is open. Use it as a context manager, or call `close`.
 
@@ -130,6 +161,7 @@ class Search:
         self.state = fold(self._log.entries) or self._begin()
         self.objective = self.state.journal.objective
         self.services, self.is_embedded = self._models(machine)
+        self.services.get(config.vlm_alias)  # a name nobody knows is told now, not after a run
         self.store = self._memory() if config.has_memory else None
         workers = self._stack.enter_context(Workers(config.workers, gpus()))
         scripts = self._scripts() if config.is_script else None
@@ -237,7 +269,7 @@ class Search:
         lost = [n.id for n in self.state.journal.nodes if n.branch and n.branch not in kept]
         if lost:
             raise SearchError(
-                f"{self.places.memory} does not know {', '.join(lost[:5])} of the run.",
+                f"{self.places.memory.resolve()} does not know {', '.join(lost[:5])} of the run.",
                 "Restore the file, or go on with --no-memory.",
             )
         store.ingest_idea_md(self.places.idea, branch_id=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.llm.api import LLMApi
@@ -10,8 +11,9 @@ from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.proposing import attempt_lines, metric_text
 from taskweaver.treesearch.stages import StageState
-from taskweaver.treesearch.thinking import ReplyUnusable, Thinker
+from taskweaver.treesearch.thinking import ReplyUnusable, Thinker, as_unusable
 from taskweaver.treesearch.toolbox import Toolbox
+from taskweaver.utils.text import fenced
 
 _TEXT = {"type": "string"}
 
@@ -30,6 +32,19 @@ _GOALS = _object(goals=_TEXT)
 _SUMMARY = _object(summary=_TEXT)
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of the goals of a substage.
+
+    Attributes:
+        reason: Why they are reached, or not; empty where nobody was asked.
+        goals: The next ones; empty when the stage is over.
+    """
+
+    reason: str = ""
+    goals: str = ""
+
+
 class Substages:
     """Asks a model about stages; without one, the figures alone decide and speak."""
 
@@ -38,28 +53,39 @@ class Substages:
         self._journal = journal
         self._api = LLMApi(tools.services)
 
-    def next_goals(self, stage: StageState) -> str:
-        """Return the goals of a further substage, or an empty text for none."""
+    def give_up(self) -> None:
+        """Give up what is asked now or later, from any thread: it is then a cancelled call."""
+        self._api.close()
+
+    def verdict(self, stage: StageState) -> Verdict:
+        """Return whether a stage goes on, and with what.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
         config = self._tools.config
         is_wanted = config.has_goals and not self._tools.is_embedded and stage.stage.number > 1
         if not is_wanted or stage.substage >= config.max_substages:
-            return ""
-        is_full = (
-            len(self._journal.of_stage(stage.stage.number))
-            >= (config.stage_nodes[stage.stage.number - 1])
-        )
-        if is_full:
-            return ""
+            return Verdict()
+        most = config.stage_nodes[stage.stage.number - 1]
+        if len(self._journal.of_stage(stage.stage.number)) >= most:
+            return Verdict()
+        reason = ""
         try:
-            verdict = self._ask("completion_eval", stage, _COMPLETE)
-            if verdict["is_complete"]:
-                return ""
-            return str(self._ask("goal_prompt", stage, _GOALS)["goals"])
+            said = self._ask("completion_eval", stage, _COMPLETE)
+            reason = str(said["reasoning"])
+            if said["is_complete"]:
+                return Verdict(reason)
+            return Verdict(reason, str(self._ask("goal_prompt", stage, _GOALS)["goals"]).strip())
         except (ReplyUnusable, BudgetSpent):
-            return ""
+            return Verdict(reason)
 
     def summary(self, stage: StageState) -> str:
-        """Return what a stage brought."""
+        """Return what a stage brought.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
         figures = self._figures(stage)
         if self._tools.is_embedded or not self._tools.config.has_summaries:
             return figures
@@ -84,12 +110,14 @@ class Substages:
         nodes = self._journal.of_stage(stage.stage.number)
         prompt = {
             "Introduction": prompts.text(f"agent/manager/{name}"),
+            "Research idea": fenced(self._tools.idea.text, "markdown"),
             "Evaluation metric": metric_text(self._journal),
             "Goals": stage.goals,
             "Figures": self._figures(stage),
             "Attempts": attempt_lines(self._journal, nodes),
         }
-        return thinker.ask_structured(f"{stage.label}_{name}", prompt, schema, hint=name)
+        with as_unusable():
+            return thinker.ask_structured(f"{stage.label}_{name}", prompt, schema, hint=name)
 
     def _figures(self, stage: StageState) -> str:
         journal = self._journal

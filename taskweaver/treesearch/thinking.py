@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
 from taskweaver.llm.json_text import read_object
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.branched.blocks import Reply, read_reply
@@ -24,6 +26,8 @@ from taskweaver.utils.text import shorten
 
 T = TypeVar("T")
 Parse = Callable[[str], T]
+FATAL = frozenset({"auth", "quota", "configuration", "not_found", "cancelled"})
+"""Kinds of a `ModelError` after which no other question can be answered either."""
 _RAW_CHARS = 20_000
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -50,6 +54,25 @@ _MEMORY_ONLY = (
 
 class ReplyUnusable(SearchError):
     """A model's replies could not be used, as often as it was asked."""
+
+
+@contextmanager
+def as_unusable(fatal: Collection[str] = FATAL) -> Iterator[None]:
+    """Take a call that failed for a reply that cannot be used: other questions still can be asked.
+
+    Args:
+        fatal: Kinds of failure that are passed on.
+
+    Raises:
+        ReplyUnusable: If the call failed.
+        ModelError: If it failed in a way that is fatal.
+    """
+    try:
+        yield
+    except ModelError as error:
+        if error.kind in fatal:
+            raise
+        raise ReplyUnusable(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +148,6 @@ class Thinker:
         parse: Parse[T],
         *,
         hint: str,
-        alias: str = "",
     ) -> T:
         """Ask for an answer in text, after a memory block where there is a memory.
 
@@ -135,15 +157,23 @@ class Thinker:
             parse: Reads the answer; it raises a `TaskWeaverError` or ValueError that says what is
                 wrong with it.
             hint: What the memory is rendered for.
-            alias: Which model.
 
         Raises:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
-        return self._ask(label, self._with_memory(prompt, hint, label), parse, hint, alias)
+        shown = self._with_memory(prompt, hint, label)
+        return self._converse(label, shown, parse, hint)
 
-    def _ask(self, label: str, shown: dict[str, Any], parse: Parse[T], hint: str, alias: str) -> T:
+    def _converse(
+        self,
+        label: str,
+        shown: MutableMapping[str, Any],
+        parse: Parse[T],
+        hint: str,
+        alias: str = "",
+        images: Sequence[str] = (),
+    ) -> T:
         """Ask with the memory that is shown; what is read and what is wrong is added to it."""
         attempt, reads = 1, 0
         read: dict[str, Any] = {}
@@ -151,7 +181,7 @@ class Thinker:
             if self.memory is not None:
                 shown[_OPERATIONS] = self._operations(reads)
             name = f"{label}_attempt{attempt}_round{reads}"
-            text = self._call(name, shown, alias=alias)
+            text = self._call(name, shown, alias=alias, images=images)
             is_kept = False
             try:
                 body, results = self._take_memory(text, name, hint, is_first=attempt == 1)
@@ -183,6 +213,9 @@ class Thinker:
     ) -> dict[str, Any]:
         """Ask for an object of a schema; where there is a memory, for the memory block first.
 
+        Both questions show the memory and what was read of it. A block that cannot be had costs no
+        answer.
+
         Raises:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
@@ -193,10 +226,11 @@ class Thinker:
         if self.memory is not None:
             first = {**prompt, "Introduction": introduction, "Reply": _MEMORY_ONLY}
             shown = self._with_memory(first, hint, f"{label}_memory")
-            self._ask(f"{label}_memory", shown, str, hint, alias)
+            with suppress(ReplyUnusable):
+                self._converse(f"{label}_memory", shown, str, hint, alias, images)
             shown |= {"Introduction": prompt["Introduction"], "Reply": reply}
-            del shown[_OPERATIONS]
-            shown.pop("Parsing Feedback", None)
+            for title in (_OPERATIONS, "Parsing Feedback"):
+                shown.pop(title, None)
         attempt = 1
         while True:
             name = f"{label}_attempt{attempt}"

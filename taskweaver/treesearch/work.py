@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.events import NodeEvents, said_elsewhere, storable
 from taskweaver.treesearch.execution import run_download_command, run_job
@@ -28,19 +29,23 @@ from taskweaver.treesearch.job import PHASES, Job, JobResult
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.phase0 import save_plan
+from taskweaver.treesearch.plan_values import CommandText
 from taskweaver.treesearch.plotting import Plotter
 from taskweaver.treesearch.proposing import Proposer, Question
 from taskweaver.treesearch.reviewing import Reviewer, measured
-from taskweaver.treesearch.scripts import Script, ScriptRunner
+from taskweaver.treesearch.scripts import ScriptRunner, script_of
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.talk import NodeTalk
-from taskweaver.treesearch.thinking import MemorySeat, ReplyUnusable, Thinker
+from taskweaver.treesearch.thinking import FATAL, MemorySeat, ReplyUnusable, Thinker
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json
 
-_FATAL = frozenset({"auth", "quota", "configuration", "not_found", "cancelled"})
 _OUTPUT_CHARS = 20_000
 _GRACE_S = 60.0
+_LOSS = (
+    "There is no folder of the parent to take over. The files that it and those before it proposed"
+    " are written anew; what was downloaded, built or computed there is not."
+)
 T = TypeVar("T")
 
 
@@ -71,6 +76,11 @@ class NodeWork:
         self._is_cancelled = threading.Event()
         self._planned: Mapping[str, Any] = {}
         parent = journal[node.parent] if node.parent else None
+        # The same program with another seed starts where it did the first time.
+        origin = parent.parent if parent and node.kind is NodeKind.SEED else node.parent
+        scripts = tools.scripts
+        self._before = scripts.before(journal, tools.places, origin) if scripts and origin else ()
+        self._parent_workspace, self._inherited = self._takes_over(parent)
         self._question = Question(
             node=node,
             parent=parent,
@@ -84,7 +94,8 @@ class NodeWork:
             run_seconds=tools.config.limits.run_s,
             has_memory=tools.store is not None,
             is_script=tools.scripts is not None,
-            is_forked=tools.scripts is not None and tools.scripts.can_fork(node.parent),
+            is_forked=bool(self._before),
+            loss=_LOSS if self._inherited else "",
         )
 
     def cancel(self) -> None:
@@ -106,7 +117,7 @@ class NodeWork:
             SearchError: If the run cannot go on.
         """
         node = self._node
-        self._events.created(node, self._state.label)
+        self._events.created(node, self._state.label, self._question.loss)
         talk = NodeTalk(self._tools.store, node, self._tools.idea.title)
         thinker = self._thinker()
         try:
@@ -120,7 +131,7 @@ class NodeWork:
         except ModelError as error:
             if self._is_cancelled.is_set():
                 raise WorkCancelled("It was stopped.") from error
-            if error.kind in _FATAL:
+            if error.kind in FATAL:
                 raise
             node = _failed(node, NodeError("ModelError", str(error)))
         node = replace(node, finished_at=time.time(), cost=self._cost())
@@ -181,6 +192,7 @@ class NodeWork:
             result = self._ended(self._run_script(node, self._tools.scripts))
         else:
             result = self._run_phases(node, proposer)
+        result = self._with_loss(result)
         node = replace(
             node,
             phases=result.phases,
@@ -213,45 +225,60 @@ class NodeWork:
             output=told(result.output),
         )
 
+    def _with_loss(self, result: JobResult) -> JobResult:
+        """Keep with the phases what was not there when they began."""
+        if not self._question.loss or not result.phases:
+            return result
+        first, *others = result.phases
+        told = replace(first, message=f"{self._question.loss} {first.message}")
+        return replace(result, phases=(told, *others))
+
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
-        # The same program with another seed starts where it did the first time.
-        evaluated = self._question.parent if node.kind is NodeKind.SEED else None
-        origin = evaluated.parent if evaluated else node.parent
-        code = str((node.artifacts or {}).get("code", ""))
-        log = self._places.phase_logs / "run.log"
-        script = Script(node.id, origin, code, self._places.workspace, log, node.seed)
-        result = scripts.run(script)
+        result = scripts.run(script_of(node, self._tools.places, self._before))
         if self._is_cancelled.is_set():
             raise WorkCancelled("It was stopped.")
         return result
 
     def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
+        is_installed = self._is_installed(node)
+        wanted = [] if is_installed else _installs(node)
+        is_asked = self._tools.config.is_iterative and not self._tools.is_embedded and bool(wanted)
         try:
-            job = self._tools.materials.prepared(self._job(node))
+            job = self._tools.materials.prepared(self._job(node), [] if is_asked else wanted)
         except SearchError as error:
             return JobResult(error=NodeError("DownloadError", str(error)))
-        phases: Sequence[str] = PHASES
-        result = JobResult()
-        if self._has_installer(job, node):
-            self._tools.on_phase(node.id, "download")
-            ask = partial(proposer.install_step, self._question, self._planned, job.artifacts)
-            run = partial(self._submit, run_download_command, job)
-            result = self._ended(install(job, ask, run, self._tools.config.install_steps))
-            phases = PHASES[1:]
-        for phase in phases:
+        result = self._ended(self._download(node, job, proposer, is_asked=is_asked))
+        if any(phase.status == "ok" for phase in result.phases):
+            workspace = self._places.workspace
+            self._tools.materials.note_fetched(self._tools.store, workspace, node.branch)
+        for phase in PHASES[1:]:
             if result.error is not None:
                 break
             self._tools.on_phase(node.id, phase)
             part = replace(job, phases=(phase,), before=result.before)
             result = result.then(self._ended(self._submit(run_job, part)))
-        return result
+        return _explained(result) if is_installed else result
 
-    def _has_installer(self, job: Job, node: Node) -> bool:
-        """Return whether the model installs step by step: where there is something to install."""
-        is_asked = self._tools.config.is_iterative and not self._tools.is_embedded
-        wanted = (job.artifacts.get("download") or {}).get("commands")
-        return is_asked and bool(wanted) and node.kind is not NodeKind.SEED
+    def _download(self, node: Node, job: Job, proposer: Proposer, *, is_asked: bool) -> JobResult:
+        """Fetch what the resource file lists, and install; step by step where a model is asked."""
+        self._tools.on_phase(node.id, "download")
+        if not is_asked or job.artifacts["download"]["commands"]:
+            fetched = self._submit(run_job, replace(job, phases=PHASES[:1]))
+            if fetched.error is not None or not is_asked:
+                return fetched
+        ask = partial(proposer.install_step, self._question, self._planned, node.artifacts or {})
+        run = partial(self._submit, run_download_command, job)
+        needs = self._planned.get("dependencies", {})
+        return install(job, ask, run, self._tools.config.install_steps, needs)
+
+    def _is_installed(self, node: Node) -> bool:
+        """Return whether its parent installed the same, in the folder that is taken over."""
+        parent = self._question.parent
+        if parent is None or self._parent_workspace is None:
+            return False
+        has_worked = any(one.name == "download" and not one.has_failed for one in parent.phases)
+        return has_worked and bool(_installs(node)) and _installs(parent) == _installs(node)
 
     def _job(self, node: Node) -> Job:
         return Job(
@@ -260,18 +287,22 @@ class NodeWork:
             workspace=self._places.workspace,
             log_dir=self._places.phase_logs,
             artifacts=node.artifacts or {},
-            parent_workspace=self._parent_workspace(),
+            parent_workspace=self._parent_workspace,
+            inherited=self._inherited,
             seed=node.seed,
             limits=self._tools.config.limits,
             sandbox=self._tools.sandbox,
         )
 
-    def _parent_workspace(self) -> Path | None:
-        parent = self._question.parent
-        if parent is None:
-            return None
+    def _takes_over(self, parent: Node | None) -> tuple[Path | None, tuple[Mapping[str, Any], ...]]:
+        """Return the folder whose files the node takes over, or else the plans that had them."""
+        if parent is None or self._tools.scripts is not None:
+            return None, ()
         workspace = self._tools.places.node(parent.id).workspace
-        return workspace if workspace.is_dir() else None
+        if workspace.is_dir():
+            return workspace, ()
+        path = self._journal.path(parent.id)
+        return None, tuple(node.artifacts for node in path if node.artifacts)
 
     def _submit(self, function: Callable[..., T], *arguments: Any) -> T:
         """Have a worker do something, and wait for it."""
@@ -304,28 +335,27 @@ class NodeWork:
             node = replace(node, status=NodeStatus.OK, time_feedback=self._time_feedback(node))
             if asks and tools.config.has_plots:
                 tools.on_phase(node.id, "plots")
-                submit = partial(self._submit, run_job)
-                plotter = Plotter(
-                    self._places,
-                    self._events,
-                    reviewer,
-                    self._job(node),
-                    submit,
-                    tools.config.vlm_alias,
-                )
-                node = plotter.draw(node, journal, result)
+                node = self._plotter(node, reviewer).draw(node, journal, result)
         if asks and tools.config.has_summaries:
             tools.on_phase(node.id, "summary")
-            with suppress(ReplyUnusable):  # an attempt that ran is not worse for want of words
+            # An attempt that ran is not worse for want of words.
+            with suppress(ReplyUnusable, BudgetSpent):
                 node = replace(node, summary=reviewer.summary(node, journal))
                 self._events.summary(node)
         return node
+
+    def _plotter(self, node: Node, reviewer: Reviewer) -> Plotter:
+        def submit(job: Job) -> JobResult:
+            return self._without_host_paths(self._submit(run_job, job))
+
+        job, alias = self._job(node), self._tools.config.vlm_alias
+        return Plotter(self._places, self._events, reviewer, job, submit, alias)
 
     def _reviewed(self, node: Node, reviewer: Reviewer) -> Node:
         """Have an attempt judged; where nobody can, its figures stand."""
         try:
             review = reviewer.review(node, self._journal)
-        except ReplyUnusable as error:
+        except (ReplyUnusable, BudgetSpent) as error:
             return replace(node, analysis=f"It was not reviewed: {error}")
         node = replace(node, analysis=review.summary)
         if review.is_bug and node.error is None:
@@ -364,6 +394,20 @@ class NodeWork:
         if self._tools.is_embedded:
             return Cost(used.calls)
         return Cost(used.calls, used.prompt_tokens, used.completion_tokens, used.cost)
+
+
+def _installs(node: Node) -> list[CommandText]:
+    """Return the commands an attempt wants its download phase to run."""
+    return list(((node.artifacts or {}).get("download") or {}).get("commands") or [])
+
+
+def _explained(result: JobResult) -> JobResult:
+    """Say why nothing was installed."""
+    phases = (
+        replace(one, message="Its parent installed the same.") if one.name == "download" else one
+        for one in result.phases
+    )
+    return replace(result, phases=tuple(phases))
 
 
 def _failed(node: Node, error: NodeError) -> Node:

@@ -114,6 +114,55 @@ def test_a_node_can_be_talked_to(searched: tuple[Path, Result]) -> None:
     assert "has no node 'n9999'; it has n0001" in wrong.output
 
 
+def test_a_memory_elsewhere_is_found_again(project: Path, tmp_path: Path) -> None:
+    file, again = tmp_path / "far" / "away" / "m.sqlite", ["--plain", "--steps", "1"]
+    began = ask(project, "search", str(IDEA), "--name", "a", "--memory_db", str(file), *again)
+    assert began.exit_code == 0, began.output
+    link = project / "experiments/a/memory/memory.sqlite"
+    assert link.is_symlink()
+    for path in (file, link):
+        assert "n0001" in ask(project, "memory", "tree", str(path)).output
+    more = ask(project, "search", "--resume", "a", "--plain", "--steps", "2")
+    assert more.exit_code == 0, more.output
+    assert "n0002" in ask(project, "memory", "tree", str(file)).output
+    assert ask(project, "search", "report", "a").exit_code == 0
+    page = (project / "experiments/a/tree.html").read_text()
+    assert "node_created" in page
+    told = ask(project, "chat", "--node", "a/best", "-m", "how many rows are in tiny.csv?")
+    assert told.exit_code == 0, told.output
+    moved = ask(project, "search", "--resume", "a", "--memory_db", str(tmp_path / "b"))
+    assert "keeps its memory where it was begun" in moved.output
+    own = project / "experiments/b/memory/memory.sqlite"
+    named = ask(project, "search", str(IDEA), "--name", "b", "--memory-db", str(own), *again)
+    assert named.exit_code == 0, named.output
+    assert not own.is_symlink()
+    file.unlink()
+    gone = ask(project, "chat", "--node", "a/best", "-m", "hello")
+    assert gone.exit_code != 0
+    assert "m.sqlite" in gone.output
+    assert not file.exists()
+
+
+def test_a_memory_belongs_to_one_run(project: Path, tmp_path: Path) -> None:
+    taken = tmp_path / "taken.sqlite"
+    taken.write_bytes(b"somebody's")
+    wrong = [
+        ([str(IDEA), "--memory_db", str(taken)], "is there already, and each run has a memory"),
+        ([str(IDEA), "--memory_db", str(taken / "m")], "cannot be made"),
+        ([str(IDEA), "--memory_db", "/proc/nowhere/m.sqlite"], "cannot be made"),
+        ([str(IDEA), "--memory_db", str(tmp_path / "m"), "--no-memory"], "has none to keep"),
+        ([str(project / "plain.md"), "--memory_db", str(tmp_path / "m")], "No model is configured"),
+    ]
+    (project / "plain.md").write_text("just try something\n")
+    for arguments, reason in wrong:
+        result = ask(project, "search", *arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        assert reason in " ".join(result.output.split()), (arguments, result.output)
+    assert taken.read_bytes() == b"somebody's"
+    assert not (tmp_path / "m").exists()
+    assert not list(project.glob("experiments/*"))
+
+
 WRONG_USAGE = [
     (["--plain"], "Give an idea, or --resume RUN"),
     (["idea.md", "--resume", "latest"], "Give an idea, or --resume RUN"),

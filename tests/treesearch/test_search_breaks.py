@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from search_lab import Climber, lab, remembering, search
 from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import resume_search, start_search
 from taskweaver.cli.searching import list_runs
 from taskweaver.llm.types import ChatMessage
+from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.node import NodeStatus
 from taskweaver.treesearch.state import RunState
@@ -97,6 +99,31 @@ def test_a_run_whose_memory_is_gone_says_how_to_go_on(tmp_path: Path) -> None:
             resume_search(app, "run")
         with resume_search(app, "run", {"memory.enabled": False}) as search:
             assert len(search.state.journal) == 3
+
+
+def test_files_of_a_folder_that_is_gone_are_written_anew(tmp_path: Path) -> None:
+    made = search(lab(tmp_path), Climber(), num_drafts=1, steps=2)
+    shutil.rmtree(made.places.folder / "workspaces")
+
+    def unchanged(prompt: Mapping[str, str]) -> str | None:
+        if "Kind of attempt" not in prompt:
+            return None
+        same = {"coding": {}, "compile": {"build_plan": {"language": "other"}}}
+        attempt = same | {"run": {"commands": ["sh try.sh"]}}
+        return remembering(prompt, json.dumps({"plan": "as it is", "phase_artifacts": attempt}))
+
+    model = Climber(fault=unchanged)
+    again = search(tmp_path / "lab", model, resume=True, steps=3)
+    node = again.state.journal.nodes[-1]
+    assert node.error is None
+    assert node.parent is not None
+    assert node.value == again.state.journal[node.parent].value
+    loss = "There is no folder of the parent to take over"
+    assert loss in model.prompts[-1]["Lost"]
+    assert node.phases[0].message.startswith(loss)
+    with MemoryManager(again.places.memory) as store:
+        created = [e.text for e in store.events(node.branch) if e.kind == "node_created"]
+    assert loss in created[0]
 
 
 def test_an_idea_or_a_log_that_cannot_be_read_is_named(

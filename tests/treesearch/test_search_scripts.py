@@ -12,6 +12,7 @@ from search_lab import FAST, Climber, lab, remembering, search
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import start_search
+from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.node import NodeKind, NodeStatus
 
 IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
@@ -73,6 +74,40 @@ def test_a_kernel_that_cannot_be_forked_is_new(tmp_path: Path) -> None:
     assert "NameError" in child.error.message
     shown = [p for p in model.prompts if p.get("Kind of attempt", "").startswith("hyperparam")]
     assert "It is new" in shown[0]["Instructions"]
+
+
+ADDED = "data.append(90)\n" + RESULT % "sum(data) + int(os.environ['TASKWEAVER_SEED'])"
+DRAFT = "import os\ndata = list(range(5))\n" + RESULT % "sum(data)"
+ONCE = "open('../once', 'x').close()\n" + DRAFT
+
+
+@pytest.mark.parametrize(
+    ("draft", "change", "said", "values"),
+    [
+        (DRAFT, ADDED, "what was run in it was run again", [10.0, 10.0, 100.0, 101.0]),
+        (DRAFT, "data", "what was run in it was run again", [10.0, 10.0, None]),
+        (
+            ONCE,
+            ADDED,
+            "the program of n0001 did not run again: FileExists",
+            [10.0, None, None],
+        ),
+    ],
+)
+def test_a_kernel_that_is_gone_is_made_again_or_missed_aloud(
+    project: Path, draft: str, change: str, said: str, values: list[float | None]
+) -> None:
+    model = scripts({"draft": draft, "hyperparam": change})
+    search(project, model, **SINGLE, steps=1)
+    made = search(project, model, resume=True, steps=9)
+    nodes = made.state.journal.nodes
+    assert [node.value for node in nodes][: len(values)] == values
+    child = next(node for node in nodes if node.kind is NodeKind.HYPERPARAM)
+    whole = f"a new kernel in place of that of n0001 (it is gone): {said}"
+    assert whole in child.phases[-1].message
+    assert whole in log_of(made.places.folder, child.id)
+    with MemoryManager(made.places.memory) as store:
+        assert any(whole in event.text for event in store.events(child.branch))
 
 
 WRONG = (
