@@ -163,7 +163,8 @@ class Thinker:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
-        return self._converse(label, self._with_memory(prompt, hint, label), parse, hint)
+        shown = self._with_memory(prompt, hint, label)
+        return self._converse(label, shown, parse, hint)
 
     def _converse(
         self,
@@ -229,8 +230,8 @@ class Thinker:
             with suppress(ReplyUnusable):
                 self._converse(f"{label}_memory", shown, str, hint, alias, images)
             shown |= {"Introduction": prompt["Introduction"], "Reply": reply}
-            del shown[_OPERATIONS]
-            shown.pop("Parsing Feedback", None)
+            for title in (_OPERATIONS, "Parsing Feedback"):
+                shown.pop(title, None)
         attempt = 1
         while True:
             name = f"{label}_attempt{attempt}"
