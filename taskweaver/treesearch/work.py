@@ -31,7 +31,7 @@ from taskweaver.treesearch.phase0 import save_plan
 from taskweaver.treesearch.plotting import Plotter
 from taskweaver.treesearch.proposing import Proposer, Question
 from taskweaver.treesearch.reviewing import Reviewer, measured
-from taskweaver.treesearch.scripts import ScriptRunner, script_of
+from taskweaver.treesearch.scripts import REPLAY_ERROR, Script, ScriptRunner, program_of
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.talk import NodeTalk
 from taskweaver.treesearch.thinking import MemorySeat, ReplyUnusable, Thinker
@@ -67,6 +67,9 @@ class NodeWork:
         self._tools = tools
         self._journal = journal
         self._state = state
+        parent = journal[node.parent] if node.parent else None
+        if tools.scripts is not None and parent is not None:
+            node = replace(node, line=tools.scripts.line(node, parent))
         self._node = node
         self._places = tools.places.node(node.id)
         self._events = NodeEvents(tools.store, journal.objective)
@@ -74,11 +77,6 @@ class NodeWork:
         self._future: Future[Any] | None = None
         self._is_cancelled = threading.Event()
         self._planned: Mapping[str, Any] = {}
-        parent = journal[node.parent] if node.parent else None
-        # The same program with another seed starts where it did the first time.
-        origin = parent.parent if parent and node.kind is NodeKind.SEED else node.parent
-        scripts = tools.scripts
-        self._before = scripts.before(journal, tools.places, origin) if scripts and origin else ()
         self._parent_workspace, self._inherited = self._takes_over(parent)
         self._question = Question(
             node=node,
@@ -93,7 +91,7 @@ class NodeWork:
             run_seconds=tools.config.limits.run_s,
             has_memory=tools.store is not None,
             is_script=tools.scripts is not None,
-            is_forked=bool(self._before),
+            is_forked=bool(node.line),
             loss=_LOSS if self._inherited else "",
         )
 
@@ -188,6 +186,8 @@ class NodeWork:
     def _execute(self, node: Node, proposer: Proposer) -> tuple[Node, JobResult]:
         if self._tools.scripts is not None:
             result = self._run_script(node, self._tools.scripts)
+            if result.error is not None and result.error.kind == REPLAY_ERROR:
+                node = replace(node, line=())  # so that mending it begins with nothing
         else:
             result = self._run_phases(node, proposer)
         result = self._with_loss(self._without_host_paths(result))
@@ -228,7 +228,9 @@ class NodeWork:
 
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
-        result = scripts.run(script_of(node, self._tools.places, self._before))
+        before = tuple(program_of(self._journal[id_]) for id_ in node.line)
+        log = self._places.phase_logs / "run.log"
+        result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
         if self._is_cancelled.is_set():
             raise WorkCancelled("It was stopped.")
         return result
