@@ -28,6 +28,7 @@ from taskweaver.treesearch.phase0 import save_plan
 from taskweaver.treesearch.plotting import Plotter
 from taskweaver.treesearch.proposing import Proposer, Question, attempt_lines
 from taskweaver.treesearch.reviewing import Reviewer, measured
+from taskweaver.treesearch.scripts import REPLAY_ERROR
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.talk import NodeTalk
 from taskweaver.treesearch.thinking import FATAL, MemorySeat, ReplyUnusable, Thinker
@@ -53,6 +54,9 @@ class NodeWork:
         self._tools = tools
         self._journal = journal
         self._state = state
+        parent = journal[node.parent] if node.parent else None
+        if parent is not None and tools.scripts is not None:
+            node = replace(node, line=tools.scripts.line(node, parent))
         self._node = node
         self._places = tools.places.node(node.id)
         self._events = NodeEvents(tools.store, journal.objective)
@@ -62,7 +66,7 @@ class NodeWork:
         self._carrier = Carrier(tools, journal, node, self._before_call)
         self._question = Question(
             node=node,
-            parent=journal[node.parent] if node.parent else None,
+            parent=parent,
             idea=tools.idea,
             state=state,
             journal=journal,
@@ -73,7 +77,7 @@ class NodeWork:
             run_seconds=tools.config.limits.run_s,
             has_memory=tools.store is not None,
             is_script=tools.scripts is not None,
-            is_forked=self._carrier.is_forked,
+            is_forked=bool(node.line),
             loss=self._carrier.loss,
         )
 
@@ -175,6 +179,8 @@ class NodeWork:
         ask = partial(proposer.install_step, self._question, self._planned, node.artifacts or {})
         needs = self._planned.get("dependencies", {})
         result = self._carrier.carry_out(node, ask, needs)
+        if result.error is not None and result.error.kind == REPLAY_ERROR:
+            node = replace(node, line=())  # so that mending it begins with nothing
         node = replace(
             node,
             phases=result.phases,
