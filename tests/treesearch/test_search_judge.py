@@ -23,6 +23,7 @@ from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import NodeKind
+from taskweaver.treesearch.results import write_results
 from taskweaver.treesearch.runlog import read_log
 from taskweaver.treesearch.search import Search
 
