@@ -119,7 +119,7 @@ class Engine:
         self._drain()
 
     def _cut_off(self) -> None:
-        """End what goes on when the time is over; what is not kept is made again on resuming."""
+        """End commands when the time is over; an attempt that had not run is made again later."""
         for _, work in self._working.values():
             work.cut_off()
 

@@ -84,11 +84,11 @@ class NodeWork:
     def cancel(self) -> None:
         """Give the work up, from any thread."""
         self._is_cancelled.set()
+        self._api.cancel()
         self.cut_off()
 
     def cut_off(self) -> None:
-        """End the call or command it waits for, since the time of the run is over; any thread."""
-        self._api.cancel()
+        """End the command it waits for, since the time of the run is over; from any thread."""
         self._carrier.cut_off()
 
     def run(self) -> Node:
