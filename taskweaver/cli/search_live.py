@@ -22,11 +22,12 @@ def live_view(search: Search) -> Iterator[Callable[[RunState], None]]:
     """Give what draws the tree anew when it is told of a change."""
     with Live(auto_refresh=False, transient=False) as live:
 
-        def changed(state: RunState) -> None:
+        def draw(state: RunState, *hint: str) -> None:
             rows = live.console.size.height - _MARGIN
-            live.update(search_view(_snapshot(search, state), rows), refresh=True)
+            live.update(search_view(_snapshot(search, state), rows, *hint), refresh=True)
 
-        yield changed
+        yield draw
+        draw(search.state, "")  # what stays on the screen
 
 
 def _snapshot(search: Search, state: RunState) -> SearchSnapshot:

@@ -1,8 +1,8 @@
 """Finds the JSON object in what a model wrote, and mends what models get wrong in it.
 
 A reply may carry prose, a code fence or hidden reasoning around the object, raw line breaks and
-stray backslashes inside its strings, or be a Python dictionary. Nothing here guesses content:
-what cannot be read is reported, never invented.
+stray backslashes inside its strings, trailing commas, or be a Python dictionary. Nothing here
+guesses content: what cannot be read is reported, never invented.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from itertools import islice
 from typing import Any
 
 import jiter
+
+from taskweaver.utils.json_flaws import place_and_remedy, without_trailing_commas
 
 _OBJECT_START = re.compile(r"\{\s*[\"}]")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
@@ -66,9 +68,10 @@ def find_start(text: str, begin: int = 0) -> int | None:
 def mend(text: str) -> str:
     """Return JSON with raw control characters and stray backslashes in strings escaped.
 
-    Lone halves of escaped surrogate pairs become U+FFFD. Linear in the length of `text`.
+    Lone halves of escaped surrogate pairs become U+FFFD, and commas before a closing bracket are
+    left out. Linear in the length of `text`.
     """
-    return _STRING.sub(lambda string: _FLAW.sub(_mend_flaw, string[0]), text)
+    return without_trailing_commas(_STRING.sub(lambda found: _FLAW.sub(_mend_flaw, found[0]), text))
 
 
 def _mend_flaw(match: re.Match[str]) -> str:
@@ -181,7 +184,5 @@ def _read_broken(text: str, error: json.JSONDecodeError) -> Found:
     if _BREAKS_OFF.match(text, error.pos) or error.msg.startswith("Unterminated string"):
         value = read_partial(text) or {}
         return Found(value, "The reply breaks off before its JSON object is complete.")
-    line = text.count("\n", 0, error.pos) + 1
-    near = text[max(error.pos - 20, 0) : error.pos + 20]
-    problem = f"The JSON is malformed in line {line} near {near!r}: {error.msg}."
+    problem = f"The JSON is malformed {place_and_remedy(error)}."
     return Found(read_partial(text[: error.pos]) or {}, problem)

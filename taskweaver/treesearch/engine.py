@@ -15,17 +15,17 @@ from random import Random
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.treesearch.budget import Budget, BudgetSpent
+from taskweaver.treesearch.carrying import WorkCancelled
 from taskweaver.treesearch.errors import SearchError, WorkerLost
-from taskweaver.treesearch.events import RunEvents
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeError, NodeKind, NodeStatus
+from taskweaver.treesearch.passage import Passage
 from taskweaver.treesearch.policy import Action, Policy, StageView, policy_named
 from taskweaver.treesearch.runlog import RunLog
 from taskweaver.treesearch.stages import STAGES, StageState, why_over
-from taskweaver.treesearch.state import RunState, StagePassed, stage_entry
-from taskweaver.treesearch.substages import Substages
+from taskweaver.treesearch.state import RunState
 from taskweaver.treesearch.toolbox import Toolbox
-from taskweaver.treesearch.work import NodeWork, WorkCancelled
+from taskweaver.treesearch.work import NodeWork
 
 Changed = Callable[[RunState], None]
 _POLL_S = 1.0
@@ -54,9 +54,8 @@ class Engine:
         self._log = log
         self._budget = budget
         self._changed = changed
-        self._events = RunEvents(tools.store)
         self._policy: Policy = policy_named(self._config.policy, self._config.rules)
-        self._substages = Substages(tools, state.journal)
+        self._passage = Passage(tools, state, log)
         self._working: dict[Future[Node], tuple[Node, NodeWork]] = {}
         self._queue: list[Action] = []
         self._branches = {branch.id for branch in tools.store.branches()} if tools.store else set()
@@ -72,6 +71,7 @@ class Engine:
     def stop(self) -> None:
         """Stop soon, from any thread: what is worked on is given up, and made again on resuming."""
         self._is_stopping = True
+        self._passage.give_up()
         for _, work in list(self._working.values()):
             work.cancel()
 
@@ -82,12 +82,14 @@ class Engine:
             SearchError: If it cannot go on.
             ModelError: If the model cannot be asked.
         """
-        self._budget.begin(self.journal)
+        self._budget.begin()
         try:
             with ThreadPoolExecutor(self._config.workers, "search-node") as threads:
                 try:
                     self._loop(threads)
-                except BaseException:
+                except BaseException as error:
+                    if self._is_stopping and _is_cancelled(error):
+                        return
                     self.stop()
                     raise
         finally:
@@ -95,14 +97,18 @@ class Engine:
 
     def _loop(self, threads: ThreadPoolExecutor) -> None:
         if self._state.stage is None and not self._state.is_over:
-            self._enter(StageState(STAGES[0], goals=STAGES[0].goals))
+            self._passage.enter(StageState(STAGES[0], goals=STAGES[0].goals))
+        elif self._state.stage is not None:
+            self._passage.begun(self._state.stage)  # the process may have ended before
         while self._state.stage is not None and not self._is_stopping:
-            spent = self._budget.why_spent(self._steps())
+            spent = self._budget.why_spent(self.journal.attempts)
             if spent:
                 if not self._working:
-                    self._close(self._state.stage, spent, self.journal.best())
-                    self._end(spent, is_spent=True)
+                    self._passage.break_off(self._state.stage, spent)
+                    self._changed(self._state)
                     return
+                if self._budget.is_late:
+                    self._cut_off()
             else:
                 self._fill(threads, self._state.stage)
             if self._working:
@@ -111,8 +117,10 @@ class Engine:
                 self._advance(self._state.stage)
         self._drain()
 
-    def _steps(self) -> int:
-        return sum(node.kind is not NodeKind.SEED for node in self.journal.nodes)
+    def _cut_off(self) -> None:
+        """End what goes on when the time is over; what is not kept is made again on resuming."""
+        for _, work in self._working.values():
+            work.cut_off()
 
     def _fill(self, threads: ThreadPoolExecutor, stage: StageState) -> None:
         """Begin attempts while there is room; none when the stage is over but for what runs."""
@@ -122,7 +130,7 @@ class Engine:
                 continue
             if self._why_over(stage) or self._is_full(stage):
                 return
-            if self._budget.why_spent(self._steps()):
+            if self._budget.why_spent(self.journal.attempts):
                 return
             step = self._next_step()
             random = Random(f"{self._config.seed}:{step}")
@@ -204,7 +212,6 @@ class Engine:
                 self.journal.drop(node.id)
                 continue
             self.journal.put(finished)
-            self._budget.add(finished)
             # With the time so far: a process that is killed does not say that it pauses.
             self._log.add("node", node=finished.to_dict(), elapsed=self._budget.elapsed_s)
         self._changed(self._state)
@@ -226,7 +233,19 @@ class Engine:
         except Exception as error:  # noqa: BLE001 - no node may take the others with it
             return self._broken(error, node)
         self._broken_in_a_row = 0
-        return finished
+        return self._compared(finished)
+
+    def _compared(self, finished: Node) -> Node:
+        """Return a node, failed if what it measured is not what the run compares.
+
+        Its own look at the journal may have been too early: two first attempts at one time.
+        """
+        if finished.metric is None or not finished.is_good:
+            return finished
+        _, problem = self.journal.comparable(finished.metric)
+        if not problem:
+            return finished
+        return replace(finished, status=NodeStatus.BUGGY, error=NodeError("MetricError", problem))
 
     def _broken(self, error: Exception, node: Node) -> Node:
         """Return a node whose attempt could not be carried out, as it is to be kept.
@@ -250,29 +269,18 @@ class Engine:
         while self._working:
             self._collect()
 
-    def _enter(self, stage: StageState) -> None:
-        self._state.stage = stage
-        self._log.add("stage", **stage_entry(stage))
-        if stage.substage > 1:
-            self._events.goal_generated(stage)
-
     def _advance(self, stage: StageState) -> None:
         """Go on when a stage is over: seeds of its best node, then the next substage or stage."""
         reason = self._why_over(stage)
-        if not reason and (self._is_stopping or self._budget.why_spent(self._steps())):
+        if not reason and (self._is_stopping or self._budget.why_spent(self.journal.attempts)):
             return  # it happened since the loop looked
         if not reason:
             raise SearchError(f"The search cannot go on in {stage.label}: nothing is left to try.")
         best = self.journal.best()
         if best is not None and self._wants_seeds(best):
             return
-        goals = self._substages.next_goals(stage)
-        if goals:
-            self._events.substage_ended(stage, reason, is_complete=False)
-            first = len(self.journal)
-            self._enter(replace(stage, substage=stage.substage + 1, goals=goals, first=first))
-            return
-        self._leave(stage, reason, best)
+        self._passage.go_on(stage, reason)
+        self._changed(self._state)
 
     def _wants_seeds(self, best: Node) -> bool:
         """Queue the seed evaluations a stage's best node has not had yet."""
@@ -283,41 +291,6 @@ class Engine:
         ]
         return bool(self._queue)
 
-    def _leave(self, stage: StageState, reason: str, best: Node | None) -> None:
-        self._close(stage, reason, best)
-        following = self._following(stage, best)
-        self._events.progressed(stage, following, reason)
-        if following is None:
-            self._end(reason if best else f"no attempt of the first stage worked; {reason}")
-        else:
-            self._enter(following)
 
-    def _close(self, stage: StageState, reason: str, best: Node | None) -> None:
-        """Note that a stage is over, and what it brought."""
-        best_id = best.id if best else None
-        self._log.add("stage_ended", reason=reason, best=best_id)
-        self._events.substage_ended(stage, reason, is_complete=best is not None)
-        self._events.stage_ended(stage, reason, self._tested(stage))
-        summary = self._substages.summary(stage)
-        self._events.stage_summary(stage, summary)
-        self._log.add("stage_summary", summary=summary)
-        self._state.passed.append(StagePassed(stage, reason, best_id, summary))
-
-    def _following(self, stage: StageState, best: Node | None) -> StageState | None:
-        if best is None:
-            return None
-        for next_ in STAGES[stage.stage.number :]:
-            if self._config.stage_nodes[next_.number - 1]:
-                return StageState(next_, best.id, 1, next_.goals, len(self.journal))
-        return None
-
-    def _tested(self, stage: StageState) -> str:
-        nodes = self.journal.of_stage(stage.stage.number)
-        names = dict.fromkeys(node.name for node in nodes if node.name)
-        return ", ".join(names)
-
-    def _end(self, reason: str, *, is_spent: bool = False) -> None:
-        self._log.add("ended", reason=reason, spent=is_spent)
-        self._state.is_over, self._state.reason, self._state.stage = True, reason, None
-        self._state.is_spent = is_spent
-        self._changed(self._state)
+def _is_cancelled(error: BaseException) -> bool:
+    return isinstance(error, ModelError) and error.kind == "cancelled"

@@ -11,10 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.command import Command, CommandLimits, CommandResult
-from taskweaver.treesearch.commands import failure, run_commands_with_logging
+from taskweaver.treesearch.commands import failure, run_commands_with_logging, shown
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.job import PACKAGES, PHASES, Job, JobResult, run_variables
-from taskweaver.treesearch.node import NodeError, PhaseOutcome
+from taskweaver.treesearch.gpus import VARIABLE, devices_of
+from taskweaver.treesearch.job import (
+    PACKAGES,
+    PHASES,
+    FileStates,
+    Job,
+    JobResult,
+    run_variables,
+)
+from taskweaver.treesearch.node import CommandRun, NodeError, PhaseOutcome
 from taskweaver.treesearch.plan import PhasePlan
 from taskweaver.treesearch.plan_values import CommandText
 from taskweaver.treesearch.result_file import BadResult, read_result
@@ -27,7 +35,9 @@ _KINDS = {
     "compile": "CompilationError",
     "run": "RuntimeError",
 }
+_MIRRORS = ("HF_ENDPOINT",)
 _MOST_NAMED = 10
+_COMMAND_CHARS = 2000
 
 
 def run_job(job: Job) -> JobResult:
@@ -48,12 +58,12 @@ def run_job(job: Job) -> JobResult:
     return run.result()
 
 
-def run_download_command(job: Job, command: str) -> CommandResult:
+def run_download_command(job: Job, command: CommandText) -> CommandResult:
     """Run one command of the download phase, for an installer that decides step by step.
 
     Args:
         job: The node; its artifacts are not looked at.
-        command: A text for bash.
+        command: What to run.
 
     Raises:
         SearchError: If there is no workspace, and none can be made.
@@ -115,10 +125,14 @@ class _Run:
         self._output = ""
         self._result: Mapping[str, Any] | None = None
         self._exec_seconds = 0.0
+        self._before = job.before
+        self._ran: tuple[CommandRun, ...] = ()
 
     def carry_out(self, plan: PhasePlan) -> None:
         """Run the phases that are asked for, in order, up to the first that fails."""
-        before = _states(self._job.workspace, plan.expected_outputs)
+        if self._before is None:
+            self._before = _states(self._job.workspace, plan.expected_outputs)
+        before = self._before
         steps = {
             "download": lambda: self._commands("download", plan, plan.download),
             "coding": lambda: self._coding(plan),
@@ -138,10 +152,12 @@ class _Run:
             result=self._result,
             files=tuple(list_files(self._job.workspace, WORKING)),
             exec_seconds=self._exec_seconds,
+            before=self._before,
         )
 
     def _phase(self, name: str, step: Callable[[], _Done]) -> None:
         began = time.monotonic()
+        self._ran = ()
         try:
             done = step()
         except _Failed as failed:
@@ -153,7 +169,7 @@ class _Run:
             self._exec_seconds = seconds
         log = os.path.relpath(self._log(name), self._job.run_dir)
         self._phases.append(
-            PhaseOutcome(name, done.status, seconds, done.exit_code, done.message, log)
+            PhaseOutcome(name, done.status, seconds, done.exit_code, done.message, log, self._ran)
         )
 
     def _log(self, phase: str) -> Path:
@@ -172,9 +188,7 @@ class _Run:
         lines = [f"{file.path} ({len(file.data)} bytes)\n" for file in files]
         with log.open("a", encoding="utf-8") as opened:
             opened.writelines(lines or ["No files.\n"])
-        named = ", ".join(file.path for file in files[:_MOST_NAMED])
-        more = f" and {len(files) - _MOST_NAMED} more" if len(files) > _MOST_NAMED else ""
-        return _Done(f"Files: {named or 'none'}{more}")
+        return _Done(f"Files: {_named([file.path for file in files])}")
 
     def _commands(self, phase: str, plan: PhasePlan, texts: Sequence[CommandText]) -> _Done:
         """Run the commands of a phase."""
@@ -187,14 +201,21 @@ class _Run:
             return _Done("No commands.", "skipped")
         last = results[-1]
         self._output = last.tail
+        self._ran = tuple(
+            CommandRun(shown(command)[:_COMMAND_CHARS], result.exit_code, result.seconds)
+            for command, result in zip(commands, results, strict=False)
+        )
         if not last.is_ok:
             message = failure(commands[len(results) - 1], last, is_compiler=phase == "compile")
             kind = "TimeoutError" if last.status == "timeout" else _KINDS[phase]
             raise _Failed(kind, f"{phase}: {message}", last)
         count = len(results)
-        return _Done(f"{count} command{'s' if count > 1 else ''}", exit_code=last.exit_code)
+        compiler = plan.build.compiler_selected if phase == "compile" else ""
+        said = [f"Compiler: {compiler}"] if compiler else []
+        said.append(f"{count} command{'s' if count > 1 else ''}")
+        return _Done(", ".join(said), exit_code=last.exit_code)
 
-    def _run(self, plan: PhasePlan, before: Mapping[str, object]) -> _Done:
+    def _run(self, plan: PhasePlan, before: FileStates) -> _Done:
         try:
             empty_working(self._job.workspace)
         except SearchError as error:
@@ -213,7 +234,8 @@ class _Run:
             self._result = read_result(self._job.workspace)
         except BadResult as bad:
             raise _Failed(bad.error.kind, bad.error.message) from bad
-        return done
+        made = _named(list_files(self._job.workspace, WORKING))
+        return replace(done, message=f"{done.message}. Outputs: {made}")
 
     def _inside(self, path: str) -> Path:
         """Return a folder in the workspace."""
@@ -223,12 +245,17 @@ class _Run:
         return place
 
 
-def _states(workspace: Path, paths: Sequence[str]) -> dict[str, object]:
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return (", ".join(paths[:_MOST_NAMED]) or "none") + more
+
+
+def _states(workspace: Path, paths: Sequence[str]) -> FileStates:
     """Return what tells whether a file was written since; None where there is none.
 
     What a child takes over from its parent must not pass for its own output.
     """
-    states: dict[str, object] = {}
+    states: dict[str, tuple[int, ...] | None] = {}
     root = workspace.resolve()
     for path in paths:
         place = root / path
@@ -241,15 +268,22 @@ def _states(workspace: Path, paths: Sequence[str]) -> dict[str, object]:
 
 
 def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
-    """Return a command of a phase, with what it may use; only downloads have the network."""
+    """Return a command of a phase, with what it may use; only downloads have the network.
+
+    Only other commands have the GPUs of this process, a worker's own.
+    """
     limits = job.limits
     seconds = {"download": limits.download_s, "compile": limits.compile_s, "run": limits.run_s}
     sandbox = job.sandbox
     if sandbox is not None and phase != "download":
-        sandbox = replace(sandbox, has_network=False, allowed_hosts=())
-    variables = run_variables(job.seed, str(job.workspace / PACKAGES))
-    if job.gpu:
-        variables["CUDA_VISIBLE_DEVICES"] = job.gpu
+        devices = devices_of(os.environ.get(VARIABLE, ""))
+        sandbox = replace(sandbox, has_network=False, allowed_hosts=(), devices=devices)
+    packages = str(job.workspace.resolve() / PACKAGES)
+    variables = run_variables(job.seed, packages)
+    if phase == "download":
+        # `pip install` means this folder, and replaces what the parent left there.
+        variables |= {"PIP_TARGET": packages, "PIP_UPGRADE": "1"}
+        variables |= {name: os.environ[name] for name in _MIRRORS if name in os.environ}
     return Command(
         run,
         job.workspace,

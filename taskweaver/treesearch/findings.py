@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from taskweaver.treesearch.facts import RunFacts
-from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Cost, Node, NodeKind
 
@@ -95,9 +95,9 @@ def gain_text(objective: Objective, value: float | None, before: Node | None = N
     """Return a gain with its sign, and in per cent of what it was."""
     if value is None:
         return "-"
-    text = f"{value:+.4g} {objective.unit}".strip()
+    text = f"{value:+z.4g} {objective.unit}".strip()
     reached = before.value if before else None
-    return f"{text} ({value / abs(reached):+.1%})" if reached else text
+    return f"{text} ({value / abs(reached):+z.1%})" if reached else text
 
 
 def first_draft(journal: Journal) -> Node | None:
@@ -138,6 +138,22 @@ def seeds(journal: Journal, node_id: str) -> Spread | None:
     return Spread(values, sum(node.has_failed for node in nodes))
 
 
+def overruled(journal: Journal) -> list[str]:
+    """Return a sentence for each judgement that chose another node than the metric."""
+    return [_told(journal, judgement) for judgement in journal.judgements if judgement.passed_over]
+
+
+def _told(journal: Journal, judgement: Judgement) -> str:
+    chosen, first = (
+        f"{node_id} ({journal.objective.text(journal[node_id].value)})"
+        for node_id in (judgement.chosen, judgement.candidates[0])
+    )
+    return (
+        f"After stage {judgement.stage}, {chosen} was chosen by judgement; the metric alone would"
+        f" have chosen {first}. {judgement.reasoning}"
+    )
+
+
 def failures(journal: Journal) -> list[Failure]:
     """Return the failures by kind, the most frequent first."""
     by_kind: dict[str, list[Node]] = {}
@@ -170,14 +186,7 @@ def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float |
 
 def total_cost(nodes: Iterable[Node]) -> Cost:
     """Return what nodes consumed together; money is known when any of it is."""
-    costs = [node.cost for node in nodes]
-    money = [cost.money for cost in costs if cost.money is not None]
-    return Cost(
-        sum(cost.calls for cost in costs),
-        sum(cost.prompt_tokens for cost in costs),
-        sum(cost.completion_tokens for cost in costs),
-        sum(money) if money else None,
-    )
+    return sum((node.cost for node in nodes), Cost())
 
 
 def seconds(node: Node) -> float:

@@ -23,9 +23,10 @@ __all__ = [
 
 STEPS_FILE = "phase1_steps.jsonl"
 Ending = Literal[
-    "done", "empty_command", "max_steps", "bad_reply", "cancelled"
+    "done", "empty_command", "max_steps", "repeated", "bad_reply", "cancelled"
 ]  # fmt: skip
 _ATTEMPTS = 3
+_MOST_REPEATED = 3
 _MAX_COMMAND_CHARS = 100_000
 _STOPPED = 124  # the exit status that `timeout` gives
 
@@ -64,8 +65,9 @@ class InstallerResult:
     """How the phase ended.
 
     Attributes:
-        ending: ``done``, or why it failed: ``empty_command``, ``max_steps``, ``bad_reply`` (no
-            decision could be read), ``cancelled`` (its command was).
+        ending: ``done``, or why it failed: ``empty_command``, ``max_steps``, ``repeated`` (one
+            command failed again and again), ``bad_reply`` (no decision could be read),
+            ``cancelled`` (its command was).
         message: The same in words.
         steps: What was done.
     """
@@ -78,6 +80,14 @@ class InstallerResult:
     def is_ok(self) -> bool:
         """Whether it did what it should."""
         return self.ending == "done"
+
+    @property
+    def explanation(self) -> str:
+        """The message; where it failed, with the last command that did, and what it printed."""
+        failed = [step for step in self.steps if step.exit_code]
+        if self.is_ok or not failed:
+            return self.message
+        return f"{self.message}\n`{failed[-1].command:.200}`: {failed[-1].stderr_summary}"
 
 
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -163,6 +173,10 @@ class _Driver:
             return self.ended("cancelled", "It was cancelled.")
         if result is None and not step.done:
             return self.ended("empty_command", "There was no command, and it was not done.")
+        last = self._steps[-_MOST_REPEATED:]
+        is_repeated = all(one.command == step.command and one.exit_code for one in last)
+        if is_repeated and len(last) == _MOST_REPEATED:
+            return self.ended("repeated", f"The same command failed {_MOST_REPEATED} times.")
         # Said to be done together with a command that failed: whoever said it did not know yet.
         if not step.done or missing or has_failed:
             return None

@@ -6,7 +6,7 @@ A job names files by paths below the run's folder; what it made comes back as da
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,10 @@ def run_variables(seed: int, packages: str) -> dict[str, str]:
         "PYTHONHASHSEED": str(seed % _HASH_SEEDS),
         "TASKWEAVER_SEED": str(seed),
     }
+
+
+FileStates = Mapping[str, tuple[int, ...] | None]
+"""What tells whether a file was written since, by path; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,8 @@ class Job:
         limits: What they may use.
         sandbox: What they may reach; None runs them without a sandbox. The network it grants is
             for the download alone.
-        gpu: Number of the GPU that is theirs; empty for none.
+        before: What its expected outputs were before its first phase, as an earlier job of the
+            same node found them; None for the first job.
     """
 
     run_dir: Path
@@ -96,7 +101,18 @@ class Job:
     seed: int = 0
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
-    gpu: str = ""
+    before: FileStates | None = None
+
+    @property
+    def longest_s(self) -> float:
+        """Longest time its commands may take, one after the other."""
+        limits = self.limits
+        each = {"download": limits.download_s, "compile": limits.compile_s, "run": limits.run_s}
+        return sum(
+            limit * len((self.artifacts.get(phase) or {}).get("commands") or ())
+            for phase, limit in each.items()
+            if phase in self.phases
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +126,7 @@ class JobResult:
         result: What the run wrote to `RESULT_FILE`; None without one.
         files: Files below ``working`` afterwards, relative to the workspace.
         exec_seconds: How long the run phase took.
+        before: What the expected outputs were before its first phase.
     """
 
     phases: tuple[PhaseOutcome, ...] = ()
@@ -118,3 +135,8 @@ class JobResult:
     result: Mapping[str, Any] | None = None
     files: tuple[str, ...] = ()
     exec_seconds: float = 0.0
+    before: FileStates | None = None
+
+    def then(self, later: JobResult) -> JobResult:
+        """Return what came of this job and of a later one of the same node."""
+        return replace(later, phases=self.phases + later.phases)

@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from heapq import nlargest
+from typing import Any, Self
 
-from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.metric import Measurement, Objective
 from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
 from taskweaver.treesearch.sources import own_files
 
+_UNNAMED = {"", "all"}
+"""Names of the data set of a figure that names none."""
+
 VERSION = 3
 """Of the exported form; 2 is the original's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Which of the best nodes was carried on: asked for once, and kept.
+
+    Attributes:
+        stage: Number of the stage that was over.
+        after: Nodes there were, seed evaluations not counted.
+        candidates: Ids of the nodes to choose from, the best by metric first.
+        chosen: Id of the node that was chosen.
+        reasoning: Why.
+    """
+
+    stage: int
+    after: int
+    candidates: tuple[str, ...]
+    chosen: str
+    reasoning: str
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """Ids of the nodes the metric puts before the chosen one."""
+        return self.candidates[: self.candidates.index(self.chosen)]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `asdict` gave."""
+        chosen = data["chosen"], data["reasoning"]
+        return cls(data["stage"], data["after"], tuple(data["candidates"]), *chosen)
 
 
 class Journal:
@@ -18,10 +53,13 @@ class Journal:
 
     Attributes:
         objective: What the run optimises.
+        judgements: What was judged, in order.
     """
 
     def __init__(self, objective: Objective, nodes: Iterable[Node] = ()) -> None:
         self.objective = objective
+        self.judgements: list[Judgement] = []
+        self._passed_over: set[str] = set()
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[str]] = {}
         # Asked for once per node and decision: kept, so that a decision costs one look at each.
@@ -62,6 +100,11 @@ class Journal:
             KeyError: If there is none with this id.
         """
         return self._nodes[node_id]
+
+    @property
+    def attempts(self) -> int:
+        """Number of nodes, seed evaluations not counted."""
+        return sum(node.kind is not NodeKind.SEED for node in self._nodes.values())
 
     @property
     def nodes(self) -> list[Node]:
@@ -140,16 +183,57 @@ class Journal:
         return self._ranks[node_id]
 
     def best(self, among: Sequence[Node] | None = None) -> Node | None:
-        """Return the best node; of equals the earliest. None when none measured anything.
+        """Return the best node, the first of `leaders`. None when none measured anything.
 
         Args:
             among: The candidates; None takes all but seed evaluations.
         """
+        return next(iter(self.leaders(1, among)), None)
+
+    def leaders(self, count: int, among: Sequence[Node] | None = None) -> list[Node]:
+        """Return the best nodes, the best first: by metric, of equals the earliest.
+
+        Those that a judgement passed over are left out, unless there are no others.
+        """
         nodes = self.nodes if among is None else among
-        candidates = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
-        if not candidates:
-            return None
-        return max(candidates, key=lambda node: (self._ranks[node.id], -node.step))
+        good = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
+        standing = [node for node in good if node.id not in self._passed_over] or good
+        return nlargest(count, standing, key=lambda node: (self._ranks[node.id], -node.step))
+
+    def judge(self, judgement: Judgement) -> None:
+        """Take a judgement: every question for the best node is answered by it from now on.
+
+        Raises:
+            KeyError: If one of its candidates is no node.
+            ValueError: If it chooses something else than a candidate.
+        """
+        for node_id in judgement.candidates:
+            self[node_id]
+        self._passed_over.update(judgement.passed_over)
+        self.judgements.append(judgement)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets every attempt is compared on: those of the first that worked."""
+        good = [node for node in self.nodes if node.is_good and node.metric]
+        first = min(good, key=lambda node: node.finished_at or 0.0, default=None)
+        return tuple(first.metric.values) if first and first.metric else ()
+
+    def comparable(self, metric: Measurement) -> tuple[Measurement, str]:
+        """Return what counts of a measurement, and why it cannot be compared; empty if it can.
+
+        A mean over other data sets than those of the run is no better and no worse: leaving the
+        hard one out would win.
+        """
+        datasets = self.datasets
+        if len(datasets) == len(metric.values) == 1 and _UNNAMED & {*datasets, *metric.values}:
+            (value,) = metric.values.values()
+            metric = Measurement({datasets[0]: value}, metric.details)
+        missing = [name or "one figure for all" for name in datasets if name not in metric.values]
+        if not missing:
+            return (metric.over(datasets) if datasets else metric), ""
+        measured = ", ".join(name or "one figure for all" for name in metric.values)
+        return metric, f"the run compares {', '.join(missing)} too, and only measured: {measured}"
 
     def seeds_of(self, node_id: str) -> list[Node]:
         """Return the seed evaluations of a node."""
@@ -167,6 +251,7 @@ class Journal:
             },
             "nodes": [node.to_dict() for node in self.nodes],
             "node2parent": {node.id: node.parent for node in self.nodes if node.parent is not None},
+            "judgements": [asdict(judgement) for judgement in self.judgements],
         }
 
     @classmethod
@@ -176,4 +261,7 @@ class Journal:
         Raises:
             KeyError, TypeError, ValueError: If it is no journal.
         """
-        return cls(Objective(**data["objective"]), map(Node.from_dict, data["nodes"]))
+        journal = cls(Objective(**data["objective"]), map(Node.from_dict, data["nodes"]))
+        for judgement in data.get("judgements", ()):
+            journal.judge(Judgement.from_dict(judgement))
+        return journal

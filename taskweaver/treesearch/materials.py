@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.branched.resource_file import Item, read_resource_file
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution import prepare_workspace
 from taskweaver.treesearch.job import Job
-from taskweaver.treesearch.resources import FOLDER, fetch_commands, stage_resources, with_resources
+from taskweaver.treesearch.plan_values import CommandText
+from taskweaver.treesearch.resources import (
+    FOLDER,
+    check_places,
+    fetch_commands,
+    stage_resources,
+    with_resources,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,32 +28,42 @@ class Materials:
     """The resources of a run.
 
     Attributes:
+        file: What lists them; None for none.
         items: What there is.
     """
 
+    file: Path | None = None
     items: tuple[Item, ...] = ()
 
     def text(self) -> str:
         """Return what prompts say of them; empty for nothing."""
         return "\n".join(f"- {_line(item)}" for item in self.items)
 
-    def prepared(self, job: Job) -> Job:
+    def prepared(self, job: Job, installs: Sequence[CommandText]) -> Job:
         """Put them into a node's workspace; return the job that can read and fetch them.
+
+        Args:
+            job: The job.
+            installs: What its download phase does after they are fetched.
 
         Raises:
             SearchError: If one is missing, or its place is taken.
         """
-        if not self.items:
-            return job
-        prepare_workspace(job)
-        stage_resources(self.items, job.workspace)
+        if self.items:
+            prepare_workspace(job)
+            stage_resources(self.items, job.workspace)
         sandbox = job.sandbox and with_resources(job.sandbox, self.items)
-        return replace(job, sandbox=sandbox, artifacts=self._fetching(job.artifacts))
+        commands = [*fetch_commands(self.items), *installs]
+        download = {**(job.artifacts.get("download") or {}), "commands": commands}
+        return replace(job, sandbox=sandbox, artifacts={**job.artifacts, "download": download})
 
-    def _fetching(self, artifacts: Mapping[str, Any]) -> dict[str, Any]:
-        download = dict(artifacts.get("download") or {})
-        download["commands"] = [*fetch_commands(self.items), *(download.get("commands") or [])]
-        return {**artifacts, "download": download}
+    def note_fetched(self, store: MemoryManager | None, workspace: Path, branch: str) -> None:
+        """Keep in a node's memory what the fetched ones hold."""
+        if self.file is None or store is None:
+            return
+        if any(item.source.kind != "local" for item in self.items):
+            with suppress(InvalidUpdate):  # somebody changed the file: it is read when a run opens
+                store.mem_resources_resolve_and_refresh(self.file, workspace, branch_id=branch)
 
 
 def read_materials(file: Path | None) -> Materials:
@@ -57,9 +75,11 @@ def read_materials(file: Path | None) -> Materials:
     if file is None:
         return Materials()
     try:
-        return Materials(tuple(read_resource_file(file)))
+        items = tuple(read_resource_file(file))
     except (InvalidUpdate, OSError) as error:
         raise SearchError(f"The resources cannot be used: {error}") from error
+    check_places(items)
+    return Materials(file, items)
 
 
 def _line(item: Item) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Self
@@ -27,7 +27,7 @@ class Objective:
         """Return a value as people read it."""
         if value is None:
             return "none"
-        return f"{value:.5g} {self.unit}".strip()
+        return f"{value:z.5g} {self.unit}".strip()
 
     def is_better(self, one: Measurement | None, other: Measurement | None) -> bool:
         """Return whether `one` is truly better than `other`."""
@@ -63,6 +63,14 @@ class Measurement:
         if not numbers or not all(map(math.isfinite, numbers)):
             return None
         return fmean(numbers)
+
+    def over(self, datasets: Collection[str]) -> Measurement:
+        """Return it with the values of some data sets alone; those of others become details."""
+        further = {name: value for name, value in self.values.items() if name not in datasets}
+        if not further:
+            return self
+        values = {name: value for name, value in self.values.items() if name in datasets}
+        return Measurement(values, {**self.details, "further data sets": further})
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -37,6 +37,21 @@ FAILED = frozenset({NodeStatus.BUGGY, NodeStatus.TIMEOUT, NodeStatus.LOST})
 
 
 @dataclass(frozen=True, slots=True)
+class CommandRun:
+    """A command that was run.
+
+    Attributes:
+        command: What one would type.
+        exit_code: Its exit status; None when it was stopped, or never started.
+        seconds: How long it took.
+    """
+
+    command: str
+    exit_code: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseOutcome:
     """How a phase ended.
 
@@ -47,6 +62,7 @@ class PhaseOutcome:
         exit_code: Of the last command; None where none ran.
         message: What went wrong, or what was done, in a few lines.
         log: Its log, relative to the run's folder; empty for none.
+        commands: What was run, in order.
     """
 
     name: str
@@ -55,11 +71,18 @@ class PhaseOutcome:
     exit_code: int | None = None
     message: str = ""
     log: str = ""
+    commands: tuple[CommandRun, ...] = ()
 
     @property
     def has_failed(self) -> bool:
         """Whether the node ends here."""
         return self.status not in {"ok", "skipped"}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what a node's `to_dict` gave of it."""
+        commands = tuple(CommandRun(**command) for command in data.get("commands", ()))
+        return cls(**{**data, "commands": commands})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +104,7 @@ class NodeError:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the model calls of a node consumed.
+    """What model calls consumed.
 
     Attributes:
         calls: Number of calls.
@@ -94,6 +117,23 @@ class Cost:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     money: float | None = None
+
+    def __add__(self, other: Cost) -> Cost:
+        known = [money for money in (self.money, other.money) if money is not None]
+        return Cost(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(known) if known else None,
+        )
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(
+            self.calls - other.calls,
+            self.prompt_tokens - other.prompt_tokens,
+            self.completion_tokens - other.completion_tokens,
+            None if self.money is None else self.money - (other.money or 0.0),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +232,7 @@ class Node:
         values = {key: value for key, value in data.items() if key in known}
         values["kind"] = NodeKind(values["kind"])
         values["status"] = NodeStatus(values["status"])
-        values["phases"] = tuple(PhaseOutcome(**phase) for phase in values.get("phases", ()))
+        values["phases"] = tuple(map(PhaseOutcome.from_dict, values.get("phases", ())))
         values["line"] = tuple(values.get("line", ()))
         values["plots"] = tuple(values.get("plots", ()))
         values["datasets"] = tuple(values.get("datasets", ()))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch import sources
+from taskweaver.treesearch import findings, sources
 from taskweaver.treesearch.facts import RunFacts
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node
@@ -75,6 +75,7 @@ def _data(
         "reason": facts.reason or "not over yet",
         "best": best.id if best else None,
         "path": [node.id for node in journal.path(best.id)] if best else [],
+        "judged": findings.overruled(journal),
         "used": {
             "nodes": len(journal),
             "seconds": round(budgets.seconds.used),
@@ -172,6 +173,7 @@ class _Details:
                 [phase.name, phase.status, round(phase.seconds, 2)] for phase in node.phases
             ],
             "seed": node.seed,
+            "branch": node.branch if node.branch != node.id else "",
             "seconds": round((node.finished_at or node.started_at) - node.started_at, 2),
             "cost": [node.cost.calls, node.cost.prompt_tokens + node.cost.completion_tokens],
         }

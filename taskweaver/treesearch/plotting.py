@@ -1,23 +1,31 @@
-"""The plots of a node: drawn by a program of the model's, chosen, and looked at."""
+"""The plots of a node: drawn by a program of the model's, chosen, and looked at.
+
+An attempt that ran is as good without them: whatever goes wrong here, the node stays what it was.
+"""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from taskweaver.treesearch.budget import BudgetSpent
+from taskweaver.treesearch.errors import WorkerLost
 from taskweaver.treesearch.events import NodeEvents
 from taskweaver.treesearch.job import Job, JobResult
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.places import NodePlaces
 from taskweaver.treesearch.reviewing import MOST_PLOTS, Reviewer
+from taskweaver.treesearch.takeover import WORKING, list_files, read_inside
 from taskweaver.treesearch.thinking import ReplyUnusable
 
 _TRIES = 3
 _PROGRAM = ".plots/plot.py"
+_SUFFIX = ".png"
+_MOST_BYTES = 64 << 20
+_BEGINNING = b"\x89PNG\r\n\x1a\n"
+_END = b"IEND\xaeB`\x82"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,54 +49,81 @@ class Plotter:
     vlm_alias: str
 
     def draw(self, node: Node, journal: Journal, result: JobResult) -> Node:
-        """Return the node with its plots; one that cannot be drawn is as good without."""
-        try:
-            plots = self._drawn(node, journal, result)
-            if len(plots) > MOST_PLOTS:
-                names = {path.name: path for path in plots}
-                chosen = self.reviewer.select_plots(node, journal, list(names))
-                plots = [names[name] for name in chosen]
-            node = replace(node, plots=self._kept(plots))
-            if not plots or not self.vlm_alias:
-                return node
-            said = self.reviewer.look_at(node, journal, plots, self.vlm_alias)
-        except ReplyUnusable:
+        """Return the node with its plots, and what they show.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
+        drawn = self._drawn(node, journal, result)
+        node = replace(node, plots=self._kept(self._chosen(node, journal, drawn)))
+        if not node.plots or not self.vlm_alias:
             return node
+        plots = [self.places.run_dir / plot for plot in node.plots]
+        try:
+            said = self.reviewer.look_at(node, journal, plots, self.vlm_alias)
+        except (ReplyUnusable, BudgetSpent) as error:
+            return replace(node, plot_feedback=f"The plots were not looked at: {error}")
         self.events.looked_at(node, said)
         return replace(node, plot_feedback=said)
 
-    def _drawn(self, node: Node, journal: Journal, result: JobResult) -> list[Path]:
-        """Return what a program drew, or the run itself."""
-        own = _pictures(self.places.workspace)
-        if own:
-            return own
-        problem = ""
-        for _ in range(_TRIES):
-            code = self.reviewer.plot_code(node, journal, result, problem)
-            done = self.submit(replace(self.job, **_program(code)))
-            drawn = _pictures(self.places.workspace)
-            if done.error is None and drawn:
-                return drawn
-            problem = done.error.message if done.error else "it drew nothing into working/"
-        return []
+    def _drawn(self, node: Node, journal: Journal, result: JobResult) -> list[str]:
+        """Return the names of what the run itself drew, or else a program."""
+        drawn = self._pictures()
+        failed: list[tuple[str, str]] = []
+        while not drawn and len(failed) < _TRIES:
+            try:
+                code = self.reviewer.plot_code(node, journal, result, failed)
+            except (ReplyUnusable, BudgetSpent):
+                break
+            problem = self._problem(code)
+            drawn = [] if problem and len(failed) + 1 < _TRIES else self._pictures()
+            failed.append((code, problem or f"it left no {_SUFFIX} file in {WORKING}/"))
+        return drawn
 
-    def _kept(self, plots: list[Path]) -> tuple[str, ...]:
+    def _problem(self, code: str) -> str:
+        """Run a program; return why it failed."""
+        job = replace(self.job, log_dir=self.job.log_dir / "plots", **_program(code))
+        try:
+            done = self.submit(job)
+        except WorkerLost as error:
+            return str(error)
+        return f"{done.error.message}\n{done.output}" if done.error else ""
+
+    def _chosen(self, node: Node, journal: Journal, drawn: list[str]) -> list[str]:
+        if len(drawn) <= MOST_PLOTS:
+            return drawn
+        try:
+            return self.reviewer.select_plots(node, journal, drawn)
+        except (ReplyUnusable, BudgetSpent):
+            return drawn[:MOST_PLOTS]
+
+    def _kept(self, names: list[str]) -> tuple[str, ...]:
         """Copy plots to where the next run of the workspace leaves them alone."""
-        self.places.plots.mkdir(parents=True, exist_ok=True)
         kept = []
-        for path in plots:
-            target = self.places.plots / path.name
-            shutil.copyfile(path, target, follow_symlinks=False)
-            kept.append(str(target.relative_to(self.places.run_dir)))
+        for name in names:
+            data = self._picture(name)
+            if data is not None:
+                target = self.places.plots / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+                kept.append(str(target.relative_to(self.places.run_dir)))
         return tuple(kept)
 
+    def _pictures(self) -> list[str]:
+        workspace = self.places.workspace
+        if workspace.is_symlink():
+            return []  # it leads to what code itself cannot read
+        names = (path.removeprefix(f"{WORKING}/") for path in list_files(workspace, WORKING))
+        return [n for n in names if n.endswith(_SUFFIX) and "/" not in n and self._picture(n)]
 
-def _pictures(workspace: Path) -> list[Path]:
-    working = workspace / "working"
-    if workspace.is_symlink() or working.is_symlink():
-        return []  # it leads to what code itself cannot read
-    found = sorted(working.glob("*.png"))
-    return [path for path in found if path.is_file() and not path.is_symlink()]
+    def _picture(self, name: str) -> bytes | None:
+        """Return a plot; None for what is none, or was not written to its end."""
+        path = f"{self.places.node_id}/{WORKING}/{name}"
+        try:
+            data = read_inside(self.places.workspace.parent, path, _MOST_BYTES) or b""
+        except ValueError:
+            return None
+        return data if data.startswith(_BEGINNING) and data.endswith(_END) else None
 
 
 def _program(code: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.memory.branched.protocol import instructions
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.utils.files import read_text, write_text
 
@@ -31,16 +30,18 @@ class Keeping:
         keys: Core keys it sets.
         tags: Tags of its archival records.
         note: What is worth keeping.
+        is_shared: Whether it is the memory of the whole run, not of one attempt.
     """
 
     keys: tuple[str, ...]
     tags: tuple[str, ...]
     note: str
+    is_shared: bool = False
 
 
 KEEPING: Mapping[str, Keeping] = {
     "config/phases/phase0_planning": Keeping(
-        ("phase0_summary",), ("PHASE0_INTERNAL",), "what the machine allows, and the time it takes"
+        ("machine_limits",), ("PHASE0_PLAN",), "what the machine allows, and the time it takes"
     ),
     "config/phases/phase1_installer": Keeping(
         ("phase1_status",), ("PHASE1_INSTALL", "PHASE1_ERROR"), "versions, and what failed and why"
@@ -87,6 +88,12 @@ KEEPING: Mapping[str, Keeping] = {
     ),
     "agent/parallel/vlm_analysis": Keeping(
         ("plots_analyzed", "main_finding"), ("VLM_ANALYSIS", "PLOT_INSIGHTS"), "what they show"
+    ),
+    "agent/manager/stage_summary": Keeping(
+        ("stage_findings",), ("STAGE_SUMMARY",), "what the next stage should build on", True
+    ),
+    "agent/journal/best_node/introduction": Keeping(
+        ("preferred_over",), ("BEST_NODE",), "what makes one attempt better than its equals", True
     ),
 }
 """By the name of the text: the tasks that have a form with memory."""
@@ -137,11 +144,16 @@ def memory_half(keeping: Keeping) -> str:
     """Return what a task is told of its memory."""
     keys = ", ".join(f"`{key}`" for key in keeping.keys)
     tags = ", ".join(f"`{tag}`" for tag in keeping.tags)
+    seen = (
+        "You have the memory of the whole run: all attempts that follow see it."
+        if keeping.is_shared
+        else "You have a memory that outlives this attempt: attempts made from this one inherit"
+        " it, others do not see it."
+    )
     return (
-        "You have a memory that outlives this attempt: your children inherit it, other attempts do"
-        " not see it. Begin your reply with one <memory_update> block, then give the answer that is"
-        f" asked for. Worth keeping here: {keeping.note}. Usual core keys: {keys}; usual tags:"
-        f" {tags}.\n\n{instructions(is_required=True)}"
+        f"{seen} Begin your reply with one <memory_update> block; its form is under Memory"
+        f" operations. Worth keeping here: {keeping.note}. Usual core keys: {keys}; usual tags:"
+        f" {tags}."
     )
 
 
@@ -160,6 +172,30 @@ def to_markdown(prompt: Mapping[str, Any], depth: int = 1) -> str:
         else:
             parts.append(f"{heading}\n\n{value}")
     return "\n\n".join(part.rstrip() for part in parts)
+
+
+def plan_lines(plan: Mapping[str, Any]) -> list[str]:
+    """Return what a plan says, a line for each part; parts that say nothing are left out."""
+    told = {name: _said(value) for name, value in plan.items()}
+    return [
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in told.items()
+        if not _is_empty(value)
+    ]
+
+
+def _said(value: Any) -> Any:
+    """Return data without the parts that say nothing; zero and false say something."""
+    if isinstance(value, Mapping):
+        parts = {name: _said(part) for name, part in value.items()}
+        return {name: part for name, part in parts.items() if not _is_empty(part)}
+    if isinstance(value, list | tuple):
+        return [part for part in map(_said, value) if not _is_empty(part)]
+    return value
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str | list | dict) and not value)
 
 
 def save_prompt(folder: Path, name: str, prompt: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.phase0 import read_plan
 from taskweaver.treesearch.plan import PhasePlan
-from taskweaver.treesearch.prompting import PromptFiles
+from taskweaver.treesearch.prompting import PromptFiles, plan_lines
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.thinking import Thinker, required_object
 from taskweaver.utils.text import fenced, shorten
@@ -110,12 +110,13 @@ class Proposer:
         introduction = "config/phases/phase0_planning"
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
-            "Task": _task(question),
+            "Task": self._task(question),
             "Time limit": f"{question.run_seconds:g} seconds for a run",
             "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
             **_history(question),
             "Environment": environment_lines(question.environment),
             **_resources(question),
+            "Reply": self._prompts.text("agent/parallel/response_format/phase0"),
         }
 
         def read(text: str) -> tuple[dict[str, Any], str]:
@@ -143,7 +144,9 @@ class Proposer:
             found = read_proposal(text, question)
             other = claim(question.node, found.name)
             if other:
-                raise PhasePlanError("name", f"{other} makes the change {found.name} already")
+                raise PhasePlanError(
+                    "name", f"{other} makes the change {found.name} already; make another change"
+                )
             return found
 
         return self._thinker.ask(kind.value, prompt, read, hint=HINTS[kind])
@@ -162,22 +165,20 @@ class Proposer:
         """
         introduction = "config/phases/phase1_installer"
         guidance = plan.get("phase_guidance", {}).get("phase1", {})
+        wanted = {
+            "commands that were planned": artifacts.get("download", {}).get("commands", []),
+            "guidance": guidance,
+            "compile": artifacts.get("compile", {}),
+            "run": artifacts.get("run", {}),
+        }
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
-            "Task": _task(question),
-            "Phase plan": json.dumps(
-                {
-                    "download_commands_seed": artifacts.get("download", {}).get("commands", []),
-                    "compile_plan": artifacts.get("compile", {}),
-                    "run_commands": artifacts.get("run", {}).get("commands", []),
-                },
-                ensure_ascii=False,
-                indent=1,
-            ),
-            "Progress": json.dumps(progress, ensure_ascii=False, indent=1, default=str),
-            "Phase 0 guidance for Phase 1": json.dumps(guidance, ensure_ascii=False, indent=1),
+            "Research idea": fenced(question.idea.text, "markdown"),
+            "Phase plan": plan_lines(wanted),
             "Environment": environment_lines(question.environment),
             **_resources(question),
+            "Progress": plan_lines(progress),
+            "Reply": self._prompts.text("agent/parallel/response_format/phase1"),
         }
         schema = {
             "required": ["command", "done"],
@@ -189,6 +190,22 @@ class Proposer:
 
         label = f"phase1_step{progress.get('step', 0)}"
         return self._thinker.ask(label, prompt, read, hint="phase1")
+
+    def _task(self, question: Question) -> dict[str, Any]:
+        node, parent = question.node, question.parent
+        task: dict[str, Any] = {
+            "Research idea": fenced(question.idea.text, "markdown"),
+            "Evaluation metric": metric_text(question.journal),
+            "Kind of attempt": f"{node.kind}. {self._prompts.text(_INTRODUCTIONS[node.kind])}",
+            **_stage(question),
+        }
+        if parent is not None:
+            outcome = f"{parent.id}: {reached(question.journal, parent)}"
+            task["Made from"] = f"{outcome}. {shorten(parent.plan, 600)}"
+            if parent.error:
+                error = parent.error
+                task["Made from"] += f"\nIt failed: {error.kind}: {shorten(error.message, 600)}"
+        return task
 
 
 def attempt_prompt(
@@ -204,10 +221,17 @@ def attempt_prompt(
         if question.is_forked
         else "It is new: nothing is defined in it."
     )
+    files = (
+        "The workspace is empty: list all files."
+        if parent is None
+        else f"The files of {parent.id} are in the workspace already: list those that are new or"
+        " changed."
+    )
     response = prompts.text(
         f"agent/parallel/response_format/{form}",
         run_seconds=f"{question.run_seconds:g}",
         kernel_state=state,
+        workspace_state=files,
     )
     introduction = prompts.text(_INTRODUCTIONS[node.kind], with_memory=question.has_memory)
     prompt: dict[str, Any] = {
@@ -215,8 +239,7 @@ def attempt_prompt(
         "Kind of attempt": f"{node.kind}{f' {node.name}' if node.name else ''}",
         "Research idea": fenced(question.idea.text, "markdown"),
         "Evaluation metric": metric_text(question.journal),
-        "Stage": f"{question.state.stage.label}: {question.state.goals}",
-        "Seed": f"{node.seed} (TASKWEAVER_SEED)",
+        **_stage(question),
     }
     if parent is not None:
         prompt |= parent_sections(parent, question.journal)
@@ -228,9 +251,9 @@ def attempt_prompt(
     prompt["Domain"] = prompts.text("core/domain_neutral")
     prompt["Environment"] = environment_lines(question.environment)
     prompt |= _resources(question)
-    snippet = {name: value for name, value in plan.items() if value}
-    if snippet:
-        prompt["Phase 0 plan"] = json.dumps(snippet, ensure_ascii=False, indent=1)
+    planned = plan_lines(plan)
+    if planned:
+        prompt["Phase 0 plan"] = planned
     prompt["Instructions"] = {"Response format": response}
     return prompt
 
@@ -239,8 +262,9 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     """Return what a prompt shows of the attempt that is built on."""
     sections = {
         "Made from": parent.id,
+        "Its plan": " ".join(filter(None, (f"{parent.kind}", parent.name))) + f". {parent.plan}",
         "Code": code_of(parent.artifacts or {}, journal.files(parent.id)),
-        "Result": f"{journal.objective.text(parent.value)} ({parent.status})",
+        "Result": f"{reached(journal, parent)} ({parent.status})",
         "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
     }
     others = [node for node in journal.seeds_of(parent.id) if node.is_good]
@@ -248,9 +272,14 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
         told = ", ".join(journal.objective.text(node.value) for node in others)
         sections["With other seeds"] = f"{told}: differences within this spread are noise."
     if parent.error:
-        sections["Error"] = f"{parent.error.kind}: {parent.error.message}"
+        first, _, rest = parent.error.message.partition("\n")
+        message = first if rest.strip() in parent.output else parent.error.message
+        sections["Error"] = f"{parent.error.kind}: {message}"
     if parent.analysis:
         sections["Review"] = parent.analysis
+    learnt = [text for name, text in parent.summary.items() if name != "significance" and text]
+    if learnt:
+        sections["What was learnt"] = "\n".join(learnt)
     if parent.plot_feedback:
         sections["Plot feedback"] = parent.plot_feedback
     if parent.time_feedback:
@@ -268,7 +297,7 @@ def code_of(artifacts: Mapping[str, Any], files: Mapping[str, str]) -> str:
     parts = [f"{path}\n{fenced(text)}" for path, text in files.items()]
     rest = {name: artifacts[name] for name in ("compile", "run") if name in artifacts}
     if rest:
-        parts.append(fenced(json.dumps(rest, ensure_ascii=False, indent=1), "json"))
+        parts.append(fenced(json.dumps(rest, ensure_ascii=False), "json"))
     return shorten("\n\n".join(parts), _CODE_CHARS)
 
 
@@ -276,7 +305,19 @@ def metric_text(journal: Journal) -> str:
     """Return what is optimised, in words."""
     objective = journal.objective
     unit = f" in {objective.unit}" if objective.unit else ""
-    return f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+    text = f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+    names = [name for name in journal.datasets if name]
+    return f"{text}; the mean over {', '.join(names)}, each of which is measured" if names else text
+
+
+def reached(journal: Journal, node: Node) -> str:
+    """Return what a node reached, in words; of several data sets, each."""
+    text = journal.objective.text(node.value)
+    values = node.metric.values if node.metric else {}
+    if len(values) < 2:
+        return text
+    each = ", ".join(f"{name} {journal.objective.text(value)}" for name, value in values.items())
+    return f"{text}, the mean of {each}"
 
 
 def sibling_digest(journal: Journal, node: Node) -> list[str]:
@@ -344,21 +385,11 @@ def read_proposal(text: str, question: Question) -> Proposal:
     )
 
 
-def _task(question: Question) -> dict[str, Any]:
-    node = question.node
-    task: dict[str, Any] = {
-        "Research idea": fenced(question.idea.text, "markdown"),
-        "Evaluation metric": metric_text(question.journal),
-        "Stage": f"{question.state.stage.label}: {question.state.goals}",
-        "Kind of attempt": node.kind.value,
-    }
-    if question.parent is not None:
-        outcome = f"{question.parent.id}: {question.journal.objective.text(question.parent.value)}"
-        task["Made from"] = f"{outcome}. {shorten(question.parent.plan, 600)}"
-        if question.parent.error:
-            error = question.parent.error
-            task["Made from"] += f"\nIt failed: {error.kind}: {shorten(error.message, 600)}"
-    return task
+def _stage(question: Question) -> dict[str, str]:
+    """Return the stage and its goals; whoever mends has the goals of what failed."""
+    if question.node.kind is NodeKind.DEBUG:
+        return {}
+    return {"Stage": f"{question.state.stage.label}: {question.state.goals}"}
 
 
 def _resources(question: Question) -> dict[str, str]:

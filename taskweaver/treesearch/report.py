@@ -96,19 +96,23 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
         said = "No node measured anything, so there is no best one."
         return f"## What came out\n\n{said}\n\n{table(('', ''), rows)}{_stages(journal, facts)}"
     reached = inline(journal.objective.text(best.value))
+    if best.branch not in {"", best.id}:
+        rows.append(("branch of its memory", inline(best.branch)))
     rows = [*_gains(journal, best), *rows]
     pictures = _pictures(figures, "best", "values")
     head = f"## What came out\n\n**{reached}**, by node {inline(best.id)}."
-    return f"{head}\n\n{table(('', ''), rows)}{pictures}{_stages(journal, facts)}"
+    judged = "".join(f"\n\n{inline(said, 800)}" for said in findings.overruled(journal))
+    return f"{head}{judged}\n\n{table(('', ''), rows)}{pictures}{_stages(journal, facts)}"
 
 
 def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
     objective = journal.objective
     rows = []
-    for name, base in (
-        ("gain over the first draft", findings.first_draft(journal)),
-        ("gain over the baseline", findings.baseline(journal)),
-    ):
+    first, baseline = findings.first_draft(journal), findings.baseline(journal)
+    bases = [("gain over the first draft", first)]
+    if baseline is not first:
+        bases.append(("gain over the baseline", baseline))
+    for name, base in bases:
         if base is not None and base.id != best.id:
             better = inline(gain_text(objective, findings.gain(objective, best, base), base))
             was = inline(f"from {objective.text(base.value)}, node {base.id}")
@@ -281,13 +285,16 @@ def _ablations(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) ->
 
 
 def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
-    account = costs(journal)
+    account = costs(journal, facts.beside)
     header = ("stage", "kind", "nodes:", "calls:", "tokens in:", "tokens out:", "money:", "time:")
     rows = [
         _cost_row(str(stage), kind, entry)
         for stage, of_stage in account["by_stage"].items()
         for kind, entry in of_stage["by_kind"].items()
     ]
+    if facts.beside.calls:
+        none = {"nodes": 0, "seconds": 0.0}
+        rows.append(_cost_row("beside nodes", "", account["beside_nodes"] | none))
     rows.append(_cost_row("**all**", "", account["total"]))
     used = ", ".join(_uses(facts))
     said = f"Used of the budget: {used}.\n\n" if used else ""

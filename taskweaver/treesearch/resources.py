@@ -10,14 +10,14 @@ from __future__ import annotations
 import shlex
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.memory.branched.resource_file import WORKSPACE, Item, Source
+from taskweaver.memory.branched.resource_file import CLASSES, WORKSPACE, Item, Source
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.takeover import copy_folder, remove
+from taskweaver.treesearch.takeover import WORKING, copy_folder, remove
 from taskweaver.treesearch.workspace import link_inside
 
 FOLDER = "resources"
@@ -29,9 +29,11 @@ _HUB = (
     "import sys, huggingface_hub as hub; name, kind, revision, place = sys.argv[1:];"
     " hub.snapshot_download(name, repo_type=kind, revision=revision or None, local_dir=place)"
 )
+# Where it is not installed it is fetched too, for this one command.
 _HUB_THERE = (
-    "python -c 'import huggingface_hub'"
-    " || pip install --quiet --target .pydeps --only-binary=:all: huggingface_hub"
+    'export PYTHONPATH="$TMPDIR/hub:$PYTHONPATH"'
+    " && { python -c 'import huggingface_hub' 2>/dev/null"
+    ' || pip install --quiet --target "$TMPDIR/hub" --only-binary=:all: huggingface_hub; }'
 )
 
 
@@ -48,7 +50,10 @@ def stage_resources(items: Sequence[Item], workspace: Path) -> list[Path]:
     Raises:
         SearchError: If an item is missing, or its place is taken.
     """
-    remove(workspace / FOLDER)
+    if (workspace / FOLDER).is_symlink():
+        remove(workspace / FOLDER)
+    for class_ in CLASSES:  # something that was fetched may stand beside them
+        remove(workspace / FOLDER / class_)
     staged: list[Path] = []
     local = [item for item in items if item.source.kind == "local"]
     for source in dict.fromkeys(item.source for item in local):
@@ -73,43 +78,56 @@ def with_resources(policy: SandboxPolicy, items: Sequence[Item]) -> SandboxPolic
     return replace(policy, read_only=tuple(dict.fromkeys((*policy.read_only, *folders))))
 
 
+def check_places(items: Sequence[Item]) -> None:
+    """Refuse items that cannot be put where they should be.
+
+    Raises:
+        SearchError: If a source or an item has no place of its own.
+    """
+    for item in items:
+        _inner(item.source)
+        _name(item)
+
+
 def fetch_commands(items: Sequence[Item]) -> tuple[str, ...]:
     """Return the commands that fetch what is not there yet, for the download phase.
 
     They work in the node's folder, and leave alone what a parent has fetched.
     """
-    sources = list(dict.fromkeys(item.source for item in items))
-    hub = [_HUB_THERE] if any(source.kind == "huggingface" for source in sources) else []
-    return (*hub, *_fetching(sources))
+    sources = dict.fromkeys(item.source for item in items if item.source.kind != "local")
+    return tuple(
+        _fetching(source, [item for item in items if item.source == source]) for source in sources
+    )
 
 
-def _fetching(sources: Sequence[Source]) -> Iterator[str]:
-    for source in sources:
-        if source.kind == "local":
-            continue
-        place = _inner(source)
-        steps = _clone(source, place) if source.kind == "github" else _snapshot(source, place)
-        whole = " && ".join(shlex.join(step) for step in steps)
-        there, partial = shlex.quote(f"./{place}"), shlex.quote(f"./{place}.partial")
-        # It is there wholly or not at all.
-        yield f"test -e {there} || {{ rm -rf {partial} && {whole} && mv {partial} {there}; }}"
+def _fetching(source: Source, items: Sequence[Item]) -> str:
+    place = _inner(source)
+    fetch = _clone(source, place) if source.kind == "github" else _snapshot(source, place)
+    there, partial = shlex.quote(f"./{place}"), shlex.quote(f"./{place}.partial")
+    steps = [f"rm -rf {partial}", *fetch]
+    for item in (one for one in items if one.path.parts):
+        problem = shlex.quote(f"The resource {item.name} is missing: {source.name}/{item.path}.")
+        wanted = shlex.quote(f"./{place}.partial/{item.path}")
+        steps.append(f"{{ test -e {wanted} || {{ echo {problem} >&2; false; }}; }}")
+    # It is there wholly or not at all.
+    return f"test -e {there} || {{ {' && '.join(steps)} && mv {partial} {there}; }}"
 
 
-def _clone(source: Source, place: str) -> list[list[str]]:
+def _clone(source: Source, place: str) -> list[str]:
     # A commit can be fetched by its number, but not cloned.
     url = source.origin if ":" in source.origin else f"{_GITHUB}/{source.origin}"
     partial = f"./{place}.partial"
-    return [
-        ["git", "init", "--quiet", partial],
-        ["git", "-C", partial, "fetch", "--quiet", "--depth", "1", "--", url,
-         source.revision or "HEAD"],
-        ["git", "-C", partial, "checkout", "--quiet", "FETCH_HEAD"],
-    ]  # fmt: skip
+    steps = [
+        ["init", "--quiet", "--template=", partial],
+        ["-C", partial, "fetch", "--quiet", "--depth", "1", "--", url, source.revision or "HEAD"],
+        ["-C", partial, "checkout", "--quiet", "FETCH_HEAD"],
+    ]
+    return [shlex.join(["git", *step]) for step in steps]
 
 
-def _snapshot(source: Source, place: str) -> list[list[str]]:
+def _snapshot(source: Source, place: str) -> list[str]:
     facts = [source.origin, source.type, source.revision, f"./{place}.partial"]
-    return [["python", "-c", _HUB, *facts]]
+    return [_HUB_THERE, shlex.join(["python", "-c", _HUB, *facts])]
 
 
 def _inner(source: Source) -> str:
@@ -117,6 +135,8 @@ def _inner(source: Source) -> str:
     place = str(source.place.relative_to(WORKSPACE))
     if place == ".":
         raise SearchError(f"The resource {source.name} must stand below {WORKSPACE}, not be it.")
+    if place.partition("/")[0] == WORKING:
+        raise SearchError(f"The resource {source.name} cannot stand in {WORKING}: runs empty it.")
     return place
 
 
@@ -131,6 +151,8 @@ def _copy(place: Path, workspace: Path, path: str) -> None:
     target = workspace / path
     if any(folder.is_symlink() for folder in (workspace / FOLDER, target.parent)):
         raise SearchError(f"{path} is inside of a folder that another resource shows.")
+    if place.is_file() and place.stat().st_size > _COPY_BYTES:
+        raise _too_much(place)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if place.is_dir():
@@ -144,3 +166,12 @@ def _copy(place: Path, workspace: Path, path: str) -> None:
                 copy.chmod(stat.S_IMODE(mode) & _NOT_WRITABLE)
     except OSError as error:
         raise SearchError(f"{place} cannot be copied: {error}.") from error
+    except SearchError as error:
+        raise _too_much(place) from error
+
+
+def _too_much(place: Path) -> SearchError:
+    return SearchError(
+        f"{place} is more than is copied, {_COPY_BYTES >> 20} MiB or 100,000 files.",
+        "Make it a dataset, a model or a library: those are shown where they are.",
+    )

@@ -7,8 +7,9 @@ tell: in two steps, first what it wants to keep in memory, then an answer of a g
 from __future__ import annotations
 
 import base64
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.prompting import PromptFiles
 from taskweaver.treesearch.proposing import code_of, metric_text
 from taskweaver.treesearch.sources import own_files
-from taskweaver.treesearch.thinking import Thinker, required_object
+from taskweaver.treesearch.thinking import ReplyUnusable, Thinker, as_unusable, required_object
 from taskweaver.utils.text import fenced, shorten
 
 _OUTPUT_CHARS = 6000
+_PROBLEM_CHARS = 2000
 MOST_PLOTS = 10
 _MOST_PLOT_BYTES = 4 << 20
 
@@ -120,7 +122,8 @@ class Reviewer:
         self, name: str, label: str, prompt: Mapping[str, Any], schema: Mapping[str, Any]
     ) -> dict[str, Any]:
         first = self._prompts.text(name, with_memory=True)
-        return self._thinker.ask_structured(label, prompt, schema, first, hint=label)
+        with as_unusable():
+            return self._thinker.ask_structured(label, prompt, schema, first, hint=label)
 
     def review(self, node: Node, journal: Journal) -> Review:
         """Judge whether a node did what it set out to do.
@@ -146,22 +149,23 @@ class Reviewer:
             return None
         wanted = journal.objective.name.lower()
         found = [entry for entry in answer["metric_names"] if isinstance(entry, Mapping)]
-        named = [e for e in found if str(e.get("metric_name", "")).lower() == wanted] or found[:1]
-        values = {
-            str(point.get("dataset_name", "")): float(point["value"])
-            for entry in named
-            for point in _points(entry)
-        }
-        return Measurement(values, {"source": "read from the output by a model"})
+        named = [e for e in found if str(e.get("metric_name", "")).strip().lower() == wanted]
+        if not named and len(found) == 1:
+            named = found  # one figure under another name; of several, none is taken for it
+        values = {name: value for entry in named for name, value in _points(entry)}
+        source = {"source": "read from the output by a model"}
+        return Measurement(values, source) if values else None
 
-    def plot_code(self, node: Node, journal: Journal, result: JobResult, problem: str) -> str:
+    def plot_code(
+        self, node: Node, journal: Journal, result: JobResult, failed: Sequence[tuple[str, str]]
+    ) -> str:
         """Return a program that draws what a run found.
 
         Args:
             node: The node.
             journal: All nodes.
             result: What the run left.
-            problem: Why the last program did not work; empty for the first.
+            failed: Earlier programs, and why each did not work.
 
         Raises:
             ReplyUnusable, ModelError: If there is none.
@@ -169,15 +173,21 @@ class Reviewer:
         name = "agent/parallel/tasks/plotting/introduction"
         form = 'Reply with one JSON object: {"code": "the whole program"}'
         prompt = self._prompt(name, node, journal, Files=list(result.files), Instructions=form)
-        if problem:
-            prompt["Last program"] = f"It failed: {shorten(problem, 2000)}"
+        has_memory = self._thinker.memory is not None
+        prompt["Introduction"] = self._prompts.text(name, with_memory=has_memory)
+        if failed:
+            code, problem = failed[-1]
+            told = f"It failed: {shorten(problem, _PROBLEM_CHARS)}"
+            prompt["Last program"] = f"{fenced(code, 'python')}\n{told}"
         schema = {"required": ["code"], "properties": {"code": {"type": "string"}}}
 
         def read(text: str) -> str:
             program = _PROGRAM.search(text)
             return program[1] if program else str(required_object(text, schema)["code"])
 
-        return self._thinker.ask("plotting", prompt, read, hint="plotting_code")
+        label = f"plotting{len(failed) + 1}"
+        with as_unusable():
+            return self._thinker.ask(label, prompt, read, hint="plotting_code")
 
     def select_plots(self, node: Node, journal: Journal, plots: Sequence[str]) -> list[str]:
         """Return the most telling plots, at most `MOST_PLOTS`.
@@ -188,23 +198,29 @@ class Reviewer:
         name = "agent/parallel/tasks/select_plots/introduction"
         prompt = self._prompt(name, node, journal, Plots=list(plots))
         answer = self._ask(name, "plot_selection", prompt, _SELECTION)
-        chosen = [plot for plot in answer["selected_plots"] if plot in plots]
+        named = (str(plot).rpartition("/")[2] for plot in answer["selected_plots"])
+        chosen = [plot for plot in dict.fromkeys(named) if plot in plots]
         return (chosen or list(plots))[:MOST_PLOTS]
 
     def look_at(self, node: Node, journal: Journal, plots: Sequence[Path], alias: str) -> str:
         """Return what a model that sees images says of plots.
 
         Raises:
-            ReplyUnusable, ModelError: If nobody can say.
+            ReplyUnusable: If nobody can say, whatever that model's trouble is.
             OSError: If a plot cannot be read.
         """
+        shown = [plot for plot in plots if plot.stat().st_size <= _MOST_PLOT_BYTES]
+        if not shown:
+            raise ReplyUnusable(f"Each has more than {_MOST_PLOT_BYTES >> 20} MiB.")
         name = "agent/parallel/vlm_analysis"
-        prompt = self._prompt(name, node, journal, Plots=[plot.name for plot in plots])
+        prompt = self._prompt(name, node, journal, Plots=[plot.name for plot in shown])
         first = self._prompts.text(name, with_memory=True)
-        images = [_data_url(plot) for plot in plots if plot.stat().st_size <= _MOST_PLOT_BYTES]
-        answer = self._thinker.ask_structured(
-            "vlm_analysis", prompt, _VISION, first, hint="vlm_analysis", alias=alias, images=images
-        )
+        images = [_data_url(plot) for plot in shown]
+        label = "vlm_analysis"
+        with as_unusable(fatal={"cancelled"}):  # the search does not need that model
+            answer = self._thinker.ask_structured(
+                label, prompt, _VISION, first, hint=label, alias=alias, images=images
+            )
         return str(answer["vlm_feedback_summary"])
 
     def summary(self, node: Node, journal: Journal) -> dict[str, str]:
@@ -222,15 +238,20 @@ class Reviewer:
         return {field: str(answer[field]) for field in ("findings", "significance", "next_steps")}
 
 
-def _points(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the figures of a metric, those that are some: the form is asked for, not certain."""
+def _points(entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a metric, those that are some: the form is asked for, not certain."""
     data = entry.get("data")
-    points = [p for p in data if isinstance(p, Mapping)] if isinstance(data, list) else []
-    return [
-        point
-        for point in points
-        if isinstance(point.get("value"), int | float) and not isinstance(point["value"], bool)
-    ]
+    for point in data if isinstance(data, list) else []:
+        value = point.get("value") if isinstance(point, Mapping) else None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield str(point.get("dataset_name", "")), _number(value)
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf
 
 
 def _data_url(path: Path) -> str:

@@ -20,7 +20,7 @@ from taskweaver.treesearch.job import JobResult
 from taskweaver.treesearch.node import Node, NodeError, NodeKind, PhaseOutcome
 from taskweaver.treesearch.result_file import BadResult, read_result
 from taskweaver.treesearch.sources import SCRIPT
-from taskweaver.treesearch.takeover import remove
+from taskweaver.treesearch.takeover import WORKING, list_files, remove
 from taskweaver.utils.files import write_text
 from taskweaver.utils.text import shorten
 
@@ -73,6 +73,7 @@ class ScriptRunner:
         folder: Folder below which all workspaces are.
         is_forking: Whether a script starts from its parent's state.
         longest_s: Longest time of a script.
+        devices: Devices of the GPUs that all of them may use.
         most_states: States that are kept; the one that was not wanted for longest goes first.
     """
 
@@ -80,6 +81,7 @@ class ScriptRunner:
     folder: Path
     is_forking: bool
     longest_s: float
+    devices: tuple[Path, ...] = ()
     most_states: int = 8
     _states: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -90,7 +92,7 @@ class ScriptRunner:
 
     def start(self) -> None:
         """Start a kernel that only sleeps: the sandbox, and the states in it, live as long."""
-        self._anchor = self.manager.get_session_client("search", session_dir=self.folder)
+        self._anchor = self._new("search", None)
         self._anchor.start()
 
     def line(self, node: Node, parent: Node) -> tuple[str, ...]:
@@ -185,7 +187,12 @@ class ScriptRunner:
                 with suppress(ForkRefused):  # then what was run in it is run again
                     made = self.manager.fork_session_client(state, id_, session_dir=folder, cwd=cwd)
                     return made, there
-            return self.manager.get_session_client(id_, session_dir=folder, cwd=cwd), 0
+            return self._new(id_, cwd), 0
+
+    def _new(self, id_: str, cwd: Path | None) -> Client:
+        return self.manager.get_session_client(
+            id_, session_dir=self.folder, cwd=cwd, devices=self.devices
+        )
 
     def _keep(self, node_id: str, client: Client) -> None:
         try:
@@ -218,7 +225,8 @@ class ScriptRunner:
         except BadResult as error:
             problem = error.error
         phase = PhaseOutcome("run", "ok", done.duration_s, 0, note)
-        return JobResult((phase,), problem, output, result, exec_seconds=done.duration_s)
+        files = tuple(list_files(script.workspace, WORKING))
+        return JobResult((phase,), problem, output, result, files, done.duration_s)
 
     def _failure(self, done: ExecutionResult, *, is_late: bool) -> NodeError:
         message = shorten(str(done.error or done.status), _MESSAGE_CHARS)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.llm.api import LLMApi
 from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.managing import Manager
 from taskweaver.treesearch.proposing import attempt_lines, metric_text
 from taskweaver.treesearch.stages import StageState
-from taskweaver.treesearch.thinking import ReplyUnusable, Thinker
+from taskweaver.treesearch.thinking import ReplyUnusable
 from taskweaver.treesearch.toolbox import Toolbox
 
 _TEXT = {"type": "string"}
@@ -30,36 +31,56 @@ _GOALS = _object(goals=_TEXT)
 _SUMMARY = _object(summary=_TEXT)
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of the goals of a substage.
+
+    Attributes:
+        reason: Why they are reached, or not; empty where nobody was asked.
+        goals: The next ones; empty when the stage is over.
+    """
+
+    reason: str = ""
+    goals: str = ""
+
+
 class Substages:
     """Asks a model about stages; without one, the figures alone decide and speak."""
 
-    def __init__(self, tools: Toolbox, journal: Journal) -> None:
+    def __init__(self, tools: Toolbox, journal: Journal, manager: Manager) -> None:
         self._tools = tools
         self._journal = journal
-        self._api = LLMApi(tools.services)
+        self._manager = manager
 
-    def next_goals(self, stage: StageState) -> str:
-        """Return the goals of a further substage, or an empty text for none."""
+    def verdict(self, stage: StageState) -> Verdict:
+        """Return whether a stage goes on, and with what.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
         config = self._tools.config
         is_wanted = config.has_goals and not self._tools.is_embedded and stage.stage.number > 1
         if not is_wanted or stage.substage >= config.max_substages:
-            return ""
-        is_full = (
-            len(self._journal.of_stage(stage.stage.number))
-            >= (config.stage_nodes[stage.stage.number - 1])
-        )
-        if is_full:
-            return ""
+            return Verdict()
+        most = config.stage_nodes[stage.stage.number - 1]
+        if len(self._journal.of_stage(stage.stage.number)) >= most:
+            return Verdict()
+        reason = ""
         try:
-            verdict = self._ask("completion_eval", stage, _COMPLETE)
-            if verdict["is_complete"]:
-                return ""
-            return str(self._ask("goal_prompt", stage, _GOALS)["goals"])
+            said = self._ask("completion_eval", stage, _COMPLETE)
+            reason = str(said["reasoning"])
+            if said["is_complete"]:
+                return Verdict(reason)
+            return Verdict(reason, str(self._ask("goal_prompt", stage, _GOALS)["goals"]).strip())
         except (ReplyUnusable, BudgetSpent):
-            return ""
+            return Verdict(reason)
 
     def summary(self, stage: StageState) -> str:
-        """Return what a stage brought."""
+        """Return what a stage brought.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
         figures = self._figures(stage)
         if self._tools.is_embedded or not self._tools.config.has_summaries:
             return figures
@@ -70,26 +91,14 @@ class Substages:
         return f"{said}\n{figures}"
 
     def _ask(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
-        folder = self._tools.places.folder / "logs" / "0-run" / "prompt_logs" / "manager"
-        prompts = self._tools.prompts
-        thinker = Thinker(
-            self._api,
-            "root",
-            folder,
-            prompts.text("core/system"),
-            None,
-            self._tools.config.asking,
-            self._tools.before_call,
-        )
         nodes = self._journal.of_stage(stage.stage.number)
-        prompt = {
-            "Introduction": prompts.text(f"agent/manager/{name}"),
+        shown = {
             "Evaluation metric": metric_text(self._journal),
             "Goals": stage.goals,
             "Figures": self._figures(stage),
             "Attempts": attempt_lines(self._journal, nodes),
         }
-        return thinker.ask_structured(f"{stage.label}_{name}", prompt, schema, hint=name)
+        return self._manager.ask(f"agent/manager/{name}", f"{stage.label}_{name}", shown, schema)
 
     def _figures(self, stage: StageState) -> str:
         journal = self._journal

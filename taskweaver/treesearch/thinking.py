@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
 from taskweaver.llm.json_text import read_object
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.branched.blocks import Reply, read_reply
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.memory.branched.protocol import check_updates, has_reads
+from taskweaver.memory.branched.protocol import check_updates, has_reads, instructions
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.prompting import save_prompt, to_markdown
 from taskweaver.utils.files import write_text
+from taskweaver.utils.text import shorten
 
 T = TypeVar("T")
 Parse = Callable[[str], T]
-_RAW_CHARS = 4000
+FATAL = frozenset({"auth", "quota", "configuration", "not_found", "cancelled"})
+"""Kinds of a `ModelError` after which no other question can be answered either."""
+_RAW_CHARS = 20_000
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "boolean": (bool,),
@@ -33,6 +38,14 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "integer": (int,),
 }
 _RESULT_CHARS = 8000
+_OPERATIONS = "Memory operations"
+_FORMS = ("Instructions", "Reply")
+"""Sections that say what the reply is like; they come last."""
+_READ = "This is what your reads found. Now give your whole reply."
+_KEPT = (
+    "Its memory block was applied: do not write the same again; <memory_update>{}</memory_update>"
+    " is enough."
+)
 _MEMORY_ONLY = (
     "This is the first of two questions. Reply with the <memory_update> block alone; the answer"
     " itself is asked for next."
@@ -41,6 +54,25 @@ _MEMORY_ONLY = (
 
 class ReplyUnusable(SearchError):
     """A model's replies could not be used, as often as it was asked."""
+
+
+@contextmanager
+def as_unusable(fatal: Collection[str] = FATAL) -> Iterator[None]:
+    """Take a call that failed for a reply that cannot be used: other questions still can be asked.
+
+    Args:
+        fatal: Kinds of failure that are passed on.
+
+    Raises:
+        ReplyUnusable: If the call failed.
+        ModelError: If it failed in a way that is fatal.
+    """
+    try:
+        yield
+    except ModelError as error:
+        if error.kind in fatal:
+            raise
+        raise ReplyUnusable(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +96,13 @@ class MemorySeat:
         store: The memory of the run.
         branch: The node's branch.
         log: What was shown, and what came of the replies.
+        left_out: What is not shown of it, since the prompts say it already.
     """
 
     store: MemoryManager
     branch: str
     log: PromptLog
+    left_out: Collection[str] = ()
 
 
 class Thinker:
@@ -114,7 +148,6 @@ class Thinker:
         parse: Parse[T],
         *,
         hint: str,
-        alias: str = "",
     ) -> T:
         """Ask for an answer in text, after a memory block where there is a memory.
 
@@ -124,28 +157,38 @@ class Thinker:
             parse: Reads the answer; it raises a `TaskWeaverError` or ValueError that says what is
                 wrong with it.
             hint: What the memory is rendered for.
-            alias: Which model.
 
         Raises:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
-        shown = dict(prompt)
-        self._show_memory(shown, hint, label)
+        return self._converse(label, self._with_memory(prompt, hint, label), parse, hint)
+
+    def _converse(
+        self,
+        label: str,
+        shown: dict[str, Any],
+        parse: Parse[T],
+        hint: str,
+        alias: str = "",
+        images: Sequence[str] = (),
+    ) -> T:
+        """Ask with the memory that is shown; what is read and what is wrong is added to it."""
         attempt, reads = 1, 0
         read: dict[str, Any] = {}
         while True:
+            if self.memory is not None:
+                shown[_OPERATIONS] = self._operations(reads)
             name = f"{label}_attempt{attempt}_round{reads}"
-            text = self._call(name, shown, alias=alias)
+            text = self._call(name, shown, alias=alias, images=images)
+            is_kept = False
             try:
                 body, results = self._take_memory(text, name, hint, is_first=attempt == 1)
+                is_kept = self.memory is not None
                 if results and reads < self._limits.read_rounds:
                     reads += 1
                     read |= results
-                    last = (
-                        " No more reads: answer now." if reads == self._limits.read_rounds else ""
-                    )
-                    shown["Memory Read Results"] = f"{_limited(read)}{last}"
+                    shown["Memory Read Results"] = f"{_limited(read)}\n\n{_READ}"
                     continue
                 return parse(body)
             except (TaskWeaverError, ValueError) as error:
@@ -154,7 +197,7 @@ class Thinker:
                         f"No reply to {label} could be used, {attempt} were asked for: {error}"
                     ) from error
                 attempt += 1
-                shown["Parsing Feedback"] = _feedback(error, text)
+                shown["Parsing Feedback"] = _feedback(error, text, is_kept=is_kept)
 
     def ask_structured(  # noqa: PLR0913 - a question, its form, and who is asked
         self,
@@ -169,15 +212,24 @@ class Thinker:
     ) -> dict[str, Any]:
         """Ask for an object of a schema; where there is a memory, for the memory block first.
 
+        Both questions show the memory and what was read of it. A block that cannot be had costs no
+        answer.
+
         Raises:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
+        form = json.dumps(_example(schema), ensure_ascii=False)
+        reply = f"Reply with one JSON object and nothing else, like {form}"
+        shown = {**prompt, "Reply": reply}
         if self.memory is not None:
             first = {**prompt, "Introduction": introduction, "Reply": _MEMORY_ONLY}
-            self.ask(f"{label}_memory", first, str, hint=hint, alias=alias)
-        form = json.dumps(_example(schema), ensure_ascii=False)
-        shown = {**prompt, "Reply": f"Reply with one JSON object and nothing else, like {form}"}
+            shown = self._with_memory(first, hint, f"{label}_memory")
+            with suppress(ReplyUnusable):
+                self._converse(f"{label}_memory", shown, str, hint, alias, images)
+            shown |= {"Introduction": prompt["Introduction"], "Reply": reply}
+            del shown[_OPERATIONS]
+            shown.pop("Parsing Feedback", None)
         attempt = 1
         while True:
             name = f"{label}_attempt{attempt}"
@@ -190,15 +242,22 @@ class Thinker:
                 attempt += 1
                 shown["Parsing Feedback"] = _feedback(error, text)
 
-    def _show_memory(self, prompt: dict[str, Any], hint: str, label: str) -> None:
+    def _with_memory(self, prompt: Mapping[str, Any], hint: str, label: str) -> dict[str, Any]:
+        """Return a prompt with the memory in it; the form of the reply stays the end of it."""
+        shown = dict(prompt)
         if self.memory is None:
-            return
+            return shown
         store, branch = self.memory.store, self.memory.branch
         store.consolidate_if_needed(branch, hint)
-        rendered = store.render_for_prompt_with_log(branch, hint)
+        rendered = store.render_for_prompt_with_log(branch, hint, leave_out=self.memory.left_out)
         store.note_injection(branch, rendered, hint)
         self.memory.log.injection(rendered, label=label, task_hint=hint, node_id=self._node_id)
-        prompt["Memory"] = rendered.text or "Nothing is remembered yet."
+        form = {title: shown.pop(title) for title in _FORMS if title in shown}
+        memory = {"Memory": rendered.text or "Nothing is remembered yet."}
+        return {**shown, **memory, _OPERATIONS: self._operations(0), **form}
+
+    def _operations(self, reads: int) -> str:
+        return instructions(is_required=True, reads=self._limits.read_rounds - reads)
 
     def _take_memory(
         self, text: str, name: str, hint: str, *, is_first: bool
@@ -242,11 +301,12 @@ class Thinker:
         return text
 
 
-def _feedback(error: Exception, raw: str) -> str:
-    shown = raw if len(raw) <= _RAW_CHARS else f"{raw[:_RAW_CHARS]}\n... ({len(raw)} characters)"
+def _feedback(error: Exception, raw: str, *, is_kept: bool = False) -> str:
+    kept = f"{_KEPT}\n" if is_kept else ""
     return (
-        f"Your last reply could not be used: {error}\nReply again, whole, in the form that is asked"
-        f" for.\n<<<RAW_RESPONSE_START>>>\n{shown}\n<<<RAW_RESPONSE_END>>>"
+        f"Your last reply, below, could not be used: {error}\nMend that, and send the whole reply"
+        f" again, in the form that is asked for.\n{kept}<<<RAW_RESPONSE_START>>>\n"
+        f"{shorten(raw, _RAW_CHARS)}\n<<<RAW_RESPONSE_END>>>"
     )
 
 
@@ -285,6 +345,8 @@ def required_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     elif found.problem is not None:
         raise ValueError(found.problem)
     missing = [name for name in wanted if name not in value]
+    if missing and found.problem is not None:
+        raise ValueError(found.problem)
     if missing:
         has = f"; it has {', '.join(f'`{name}`' for name in value)}" if value else ""
         raise ValueError(f"{', '.join(f'`{name}`' for name in missing)} missing{has}")

@@ -71,6 +71,7 @@ def test_the_fields_are_found_whatever_stands_around_them(text: str) -> None:
         ('{"a": null}', ""),
         ('{"a": 1.50}', "1.5"),
         (r"{'a': 'it\'s \d', 'b': None}", r"it's \d"),
+        ('{"a": "x,}\\",]", "b": [1, 2, ],\n}', 'x,}",]'),
     ],
 )
 def test_values_come_as_text_that_can_be_encoded(text: str, value: str) -> None:
@@ -95,6 +96,8 @@ def test_values_come_as_text_that_can_be_encoded(text: str, value: str) -> None:
         (r'{"a": "one\u00', {"a": "one"}, "breaks off"),
         ('{"a": "one", "b": "say "hi" now"}', {"a": "one", "b": "say "}, "malformed in line 1"),
         ('{"a": "one"\n"b": "two"}', {"a": "one"}, "malformed in line 2"),
+        ('{"a": "one" "b": "two"}', {"a": "one"}, 'after `{"a": "one" `, before `"b": "two"}`'),
+        ('{"a": "one", b: 2}', {"a": "one"}, "a name in double quotes is needed"),
         ('{"a": ' * 100_000, {}, "too deeply"),
         ("{" * 100_000, {}, "no JSON object"),
     ],

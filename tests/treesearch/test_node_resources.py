@@ -1,17 +1,14 @@
-"""Resources of a run, in a node's folder: copied, shown, or fetched."""
+"""Resources of a run, in a node's folder: copied, or shown."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from phase_plans import artifacts
 
 from taskweaver.ces import sandbox
 from taskweaver.ces.command import Command, run_command
@@ -20,8 +17,6 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.resource_file import Item, read_resource_file
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.execution import run_job
-from taskweaver.treesearch.job import Job
 from taskweaver.treesearch.resources import fetch_commands, stage_resources, with_resources
 from taskweaver.utils.files import write_yaml
 
@@ -132,78 +127,12 @@ def test_what_cannot_be_staged_is_told(read: Read, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path / "host")) == ["big.csv", "out", "setup.sh", "t"]  # noqa: PTH208
 
 
-GIT = ["git", "-c", "user.name=n", "-c", "user.email=e@x.org"]
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
-def test_a_repository_is_fetched(read: Read, tmp_path: Path) -> None:
-    origin = tmp_path / "or igin"
-    origin.mkdir()
-    for step in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
-        subprocess.run([*GIT, *step], cwd=origin, check=True)
-    (origin / "f").write_text("two")
-    for step in (["add", "f"], ["commit", "-q", "-m", "two"]):
-        subprocess.run([*GIT, *step], cwd=origin, check=True)
-    first = subprocess.run(
-        ["git", "rev-list", "--max-parents=0", "HEAD"], cwd=origin, check=True,
-        capture_output=True, text=True,
-    ).stdout.strip()  # fmt: skip
-    subprocess.run(["git", "config", "uploadpack.allowAnySHA1InWant", "1"], cwd=origin, check=True)
-    sources = [
-        {"name": "new", "repo": f"file://{origin}", "dest": "/workspace/lib/n ew"},
-        {"name": "old", "repo": f"file://{origin}", "ref": first, "dest": "/workspace/-old"},
-        {"name": "evil", "repo": "a; touch /workspace/x", "dest": "/workspace/$(touch y)"},
-    ]
-    items = read(
-        *({"name": s["name"], "class": "library", "source": "github", "resource": s["name"]}
-          for s in sources[:2]),
-        github=sources,
-    )  # fmt: skip
-    commands = fetch_commands(items)
-    data = artifacts(download={"commands": list(commands)}, run={"commands": ["ls lib/*"]})
-    job = Job(tmp_path, "n", tmp_path / "w", tmp_path / "logs", data)
-    result = run_job(job)
-    assert result.error is None
-    assert result.output == "f\n"
-    assert not (tmp_path / "w/-old/f").exists()
-    assert (tmp_path / "w/-old/.git").exists()
-    shutil.rmtree(origin)
-    assert run_job(job).error is None, "what is there is fetched no more"
-    gone = Job(tmp_path, "m", tmp_path / "w2", tmp_path / "logs2", data)
-    error = run_job(gone).error
-    assert error
-    assert error.kind == "DownloadError"
-    evil = read(
-        {"name": "e", "class": "library", "source": "github", "resource": "evil"}, github=sources
-    )
-    (command,) = fetch_commands(evil)
-    assert not run_command(Command(command, tmp_path / "w")).is_ok
-    assert not (tmp_path / "w" / "y").exists()
-    assert not (tmp_path / "w" / "x").exists()
-
-
-def test_a_snapshot_is_fetched(read: Read, tmp_path: Path) -> None:
-    items = read(
-        {"name": "d", "class": "dataset", "source": "huggingface", "resource": "d"},
-        huggingface=[
-            {"name": "d", "type": "dataset", "repo_id": "o/d", "revision": "v1",
-             "dest": "/workspace/data/d"},
-        ],
-    )  # fmt: skip
-    library = tmp_path / "w" / ".pydeps"
-    library.mkdir(parents=True)
-    (library / "huggingface_hub.py").write_text(
-        "import json, os\n"
-        "def snapshot_download(name, **facts):\n"
-        "    os.makedirs(facts['local_dir'])\n"
-        "    json.dump([name, facts], open(facts['local_dir'] + '/facts', 'w'))\n"
-    )
-    data = artifacts(
-        download={"commands": list(fetch_commands(items))}, run={"commands": ["cat data/d/facts"]}
-    )
-    result = run_job(Job(tmp_path, "n", tmp_path / "w", tmp_path / "logs", data))
-    assert result.error is None
-    assert '["o/d", {"repo_type": "dataset", "revision": "v1"' in result.output
+def test_a_file_that_is_too_large_to_copy(read: Read, tmp_path: Path) -> None:
+    os.truncate(tmp_path / "host" / "big.csv", (1 << 30) + 1)  # it takes no room
+    large = {"name": "x", "class": "document", "path": "big.csv"}
+    (tmp_path / "w").mkdir()
+    with pytest.raises(SearchError, match="Make it a dataset"):
+        stage_resources(read(large), tmp_path / "w")
 
 
 def test_an_unknown_type_of_snapshot(read: Read) -> None:

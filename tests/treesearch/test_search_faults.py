@@ -257,6 +257,34 @@ def test_a_metric_may_be_read_from_what_was_printed(tmp_path: Path) -> None:
         assert not is_good or node.value == 7.0
 
 
+def test_leaving_the_hard_data_set_out_does_not_win(tmp_path: Path) -> None:
+    measured: list[Any] = [
+        {"easy": 0.95, "hard": 0.6}, {"easy": 0.99}, {"hard": 0.7, "easy": 0.9, "new": 1.0}, 1.0,
+    ]  # fmt: skip
+
+    def fault(prompt: Prompt) -> str | None:
+        if prompt.get("Kind of attempt") != "draft":
+            return None
+        told.append(prompt["Evaluation metric"])
+        attempt = proposal(PLACE, text=json.dumps({"metric": next(metrics)}))
+        return remembering(prompt, json.dumps(attempt))
+
+    metrics, told = iter(measured), list[str]()
+    few = DRAFTS | {"stage1_nodes": 4, "num_drafts": 4}
+    made = search(lab(tmp_path), Climber(fault=fault), **few, memory=False)
+    first, short, full, one = made.state.journal.nodes
+    assert made.state.journal.best() == full
+    assert (first.value, full.value) == (pytest.approx(0.775), pytest.approx(0.8))
+    assert full.metric is not None
+    assert full.metric.details == {"further data sets": {"new": 1.0}}
+    for node, missing in [(short, "hard"), (one, "easy, hard")]:
+        assert node.error is not None
+        assert node.error.kind == "MetricError"
+        assert f"compares {missing} too" in node.error.message
+    assert "easy" not in told[0]
+    assert "the mean over easy, hard" in told[1]
+
+
 def test_what_was_measured_stands_without_a_review(tmp_path: Path) -> None:
     def fault(prompt: Prompt) -> str | None:
         is_asked = "Execution output" in prompt and "Kind of attempt" not in prompt

@@ -14,7 +14,7 @@ from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write
 
 from taskweaver.ext_role.web_explorer.devtools import DevTools, Event
 from taskweaver.treesearch.facts import RunFacts
-from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.metric import Measurement
 from taskweaver.treesearch.node import NodeKind, PhaseOutcome
 from taskweaver.treesearch.page import layout, write_page
@@ -138,6 +138,19 @@ def test_a_click_shows_a_node(tab: Tab, tmp_path: Path) -> None:
     assert tab.value("location.hash") == "#n0006"
     tab.click("n0007")
     assert tab.value("document.querySelector('main img').naturalWidth") == 4
+    assert tab.complaints == []
+
+
+def test_a_judgement_is_shown_with_those_it_was_between(tab: Tab, tmp_path: Path) -> None:
+    journal, facts = small_run()
+    journal.judge(Judgement(4, 11, ("n0009", "n0007", "n0004"), "n0007", HOSTILE))
+    tab.open(page_of(tmp_path, journal, facts))
+    assert "best n0007: 0.91 · chosen by metric and judgement" in tab.text("header")
+    for node_id in ("n0007", "n0009"):
+        tab.click(node_id)
+        assert "n0007 (0.91) was chosen by judgement" in tab.text()
+    tab.click("n0002")
+    assert "judgement" not in tab.text()
     assert tab.complaints == []
 
 

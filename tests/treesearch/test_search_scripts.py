@@ -216,6 +216,13 @@ def test_a_script_is_given_up_when_the_search_is_stopped(project: Path, tmp_path
         assert len(stopped.state.journal) == 0
 
 
+def test_a_script_ends_with_the_time_of_the_run(project: Path) -> None:
+    model = scripts({"draft": "import time\ntime.sleep(600)"})
+    made = search(project, model, **SINGLE, time_limit_s=2.0)
+    assert made.state.is_spent
+    assert len(made.state.journal) == 0
+
+
 def test_the_model_of_our_own_works_in_kernels(project: Path) -> None:
     settings = {f"search.{key}": value for key, value in SINGLE.items()} | {
         "search.stage1_nodes": 1, "search.num_seeds": 0, "search.workers": 1,

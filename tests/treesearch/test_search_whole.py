@@ -120,6 +120,18 @@ def test_the_memory_tells_what_happened_to_a_node(whole: tuple[Search, Climber])
     assert "no such unit" in json.dumps(records)
 
 
+def test_the_journal_tells_every_command(whole: tuple[Search, Climber]) -> None:
+    made, _ = whole
+    written = json.loads((made.places.folder / "journal.json").read_text())["nodes"]
+    by_phase = {phase["name"]: phase for phase in written[0]["phases"]}
+    assert [c["command"] for c in by_phase["compile"]["commands"]] == ["sh -n try.sh"]
+    assert [c["exit_code"] for c in by_phase["run"]["commands"]] == [0]
+    assert by_phase["run"]["message"] == "1 command. Outputs: working/result.json"
+    (failed,) = [phase for phase in written[1]["phases"] if phase["name"] == "compile"]
+    assert [c["exit_code"] for c in failed["commands"]] == [3]
+    assert Journal.from_dict(json.loads((made.places.folder / "journal.json").read_text()))
+
+
 def test_the_root_tells_each_stage_once(whole: tuple[Search, Climber]) -> None:
     made, _ = whole
     told = Counter(events(made, "root"))

@@ -16,6 +16,7 @@ from taskweaver.memory.branched.errors import (
     MalformedMemoryUpdateError,
     MissingMemoryUpdateError,
 )
+from taskweaver.utils.json_flaws import place_and_remedy, without_trailing_commas
 from taskweaver.utils.text import unfenced
 
 _OPEN = re.compile(
@@ -129,11 +130,12 @@ def _updates(text: str) -> dict[str, Any]:
     if not inner:
         return {}
     try:
-        updates = json.loads(inner, strict=False)
+        updates = json.loads(without_trailing_commas(inner), strict=False)
     except (ValueError, RecursionError) as error:
+        where = f" {place_and_remedy(error)}" if isinstance(error, json.JSONDecodeError) else ""
         raise MalformedMemoryUpdateError(
-            f"The <memory_update> block is no JSON: {error}. Write one JSON object, without"
-            " comments, trailing commas or text around it."
+            f"The <memory_update> block is no JSON{where}. Write one JSON object, without"
+            " comments or text around it."
         ) from error
     if not isinstance(updates, dict):
         raise MalformedMemoryUpdateError(

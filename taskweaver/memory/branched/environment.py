@@ -9,6 +9,8 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from taskweaver.memory.branched.ingest import keep_record
@@ -19,6 +21,10 @@ ENVIRONMENT_TAG = "ENVIRONMENT"
 _HASH = "environment_hash"
 _COMPILERS = ("gcc", "g++", "gfortran", "clang", "nvcc", "icx", "rustc")
 _TOOLS = ("make", "cmake", "ninja", "git", "mpirun", "perf", "docker", "singularity", "python3")
+_PACKAGES = (
+    "numpy", "scipy", "pandas", "scikit-learn", "matplotlib", "seaborn", "statsmodels", "networkx",
+    "sympy", "numba", "polars", "xgboost", "lightgbm", "torch", "tensorflow", "jax", "transformers",
+)  # fmt: skip
 _VARIABLES = ("OMP_", "KMP_", "GOMP_", "MKL_NUM", "OPENBLAS_NUM", "CUDA_VISIBLE", "SLURM_")
 _VERSION_TIMEOUT_S = 5.0
 
@@ -28,7 +34,7 @@ def collect_environment() -> dict[str, Fact]:
 
     Keys: ``os``, ``kernel``, ``machine``, ``cpu``, ``cpus`` (usable by this process),
     ``memory_mib``, ``numa_nodes``, ``gpus``, ``compilers``, ``tools``, ``variables``,
-    ``container``, ``python``.
+    ``container``, ``python``, ``python_packages`` (well-known ones).
     """
     found: dict[str, Fact | None] = {
         "os": _os_name(),
@@ -46,6 +52,7 @@ def collect_environment() -> dict[str, Fact]:
         ),
         "container": "yes" if _is_container() else "",
         "python": platform.python_version(),
+        "python_packages": _packages(),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -127,6 +134,14 @@ def _versions(names: tuple[str, ...]) -> list[str]:
         if shutil.which(name):
             lines = _output(name, "--version")
             found.append(f"{name}: {lines[0]}" if lines else name)
+    return found
+
+
+def _packages() -> list[str]:
+    found = []
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found.append(f"{name} {version(name)}")
     return found
 
 

@@ -284,25 +284,42 @@ def has_reads(updates: Mapping[str, Any]) -> bool:
     return any(_BY_NAME[name].step == "read" for name in updates)
 
 
-def instructions(*, is_required: bool = False) -> str:
-    """Return what a prompt says about the operations."""
+def instructions(*, is_required: bool = False, reads: int = 1) -> str:
+    """Return what a prompt says about the operations.
+
+    Args:
+        is_required: Whether a block must be there.
+        reads: How many more times a reply may read; without any, reading is not mentioned.
+    """
     where = (
         "Begin your reply with exactly one <memory_update> block; {} is allowed."
         if is_required
         else "You may add one <memory_update> block before or after your reply."
     )
-    lines = [f'- "{op.name}": {op.example}\n  {op.doc}' for op in OPERATIONS]
+    times = "once" if reads == 1 else f"at most {reads} times"
+    writes, asks, upkeep = (
+        [f'- "{op.name}": {op.example}\n  {op.doc}' for op in OPERATIONS if op.step == step]
+        for step in ("write", "read", "maintain")
+    )
+    reading = [
+        "To read, when you need more than is shown. The rest of a reply that reads is not used: you"
+        " are asked the same again, with what was found, and then give your whole reply. What the"
+        f" block wrote is kept; do not write it again. You may read {times}.",
+        *asks,
+    ]
     return "\n".join(
         [
-            "Memory operations",
             f"{where} It holds one JSON object with any of these operations; all are applied, or"
-            " none if one is wrong. Results of reads are shown to you in the next message.",
-            *lines,
+            " none if one is wrong.",
+            *writes,
+            *upkeep,
+            *(reading if reads > 0 else ()),
             "Keep parameters, best configurations, limits and lessons with the numbers that show"
             " them. Do not keep what the system records by itself (errors, metrics), large data,"
-            " or what everybody knows.",
+            " or what everybody knows. A block looks like this:",
             "<memory_update>",
-            '{"core": {"optimal_threads": "8"}, "archival_search": {"query": "threads", "k": 3}}',
+            '{"core": {"optimal_threads": "8"}, "archival": [{"text": "8 threads 2.1 s, 4 threads'
+            ' 3.9 s", "tags": ["PERFORMANCE"]}]}',
             "</memory_update>",
         ]
     )

@@ -7,7 +7,7 @@ keep their order and their form from one prompt to the next, so that prompt cach
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from taskweaver.memory.branched.compression import Compressor
@@ -24,6 +24,7 @@ from taskweaver.memory.branched.types import (
     RenderResult,
     Section,
 )
+from taskweaver.memory.branched.updates import LLM_TAG
 from taskweaver.memory.branched.values import whole
 from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens
 
@@ -64,7 +65,7 @@ class Renderer:
         self._pressures = pressures
         self._config = tiers.config
 
-    def render(
+    def render(  # noqa: PLR0913 - each limit is a name of its own
         self,
         branch_id: str,
         *,
@@ -73,6 +74,7 @@ class Renderer:
         budget_chars: int | None = None,
         budget_tokens: int | None = None,
         at: int | None = None,
+        leave_out: Collection[str] = (),
     ) -> RenderResult:
         """Render what a branch sees.
 
@@ -85,6 +87,8 @@ class Renderer:
                 1 sets no limit.
             budget_tokens: Most tokens, by an estimate; counts in place of characters.
             at: Render the state at this sequence number; None for the present.
+            leave_out: Core keys, kinds of events and tags of records that are not shown: the
+                prompt says the same elsewhere. A record a model wrote is always shown.
 
         Raises:
             UnknownBranch: If there is no such branch.
@@ -100,11 +104,12 @@ class Renderer:
             most = self._config.consolidation_threshold
             events = self._recall.window(connection, branch, most, at=at)
             query = _query(task, view, events)
-            shown = events[: self._config.recall_max_events]
-            records, items = self._records(connection, branch, view, query, at)
+            told = [event for event in events if event.kind not in leave_out]
+            shown = told[: self._config.recall_max_events]
+            records, items = self._records(connection, branch, view, query, at, leave_out)
         lines = {
             "Resource Index": _index_lines(view),
-            "Core Memory": _core_lines(view),
+            "Core Memory": _core_lines(view, leave_out),
             "Recall Memory": _recall_lines(digest, shown),
             "Archival Memory": self._archival_lines(records),
             "Resource Memory": self._resource_lines(items),
@@ -124,14 +129,16 @@ class Renderer:
         view: dict[str, CoreEntry],
         query: str,
         at: int | None,
+        leave_out: Collection[str],
     ) -> tuple[list[Record], list[Record]]:
         """Return the archival records and the resource items that suit a query."""
         k = self._config.retrieval_k
+        hidden = {*leave_out, *([RESOURCE_TAG] if INDEX_KEY in view else [])}
+        found = self._search.find(connection, branch, query, (1 + 2 * bool(hidden)) * k, at=at)
+        records = [r for r in found if LLM_TAG in r.tags or hidden.isdisjoint(r.tags)][:k]
         if INDEX_KEY not in view:
-            return self._search.find(connection, branch, query, k, at=at), []
-        found = self._search.find(connection, branch, query, 2 * k, at=at)
-        items = self._search.find(connection, branch, query, k, tags=[RESOURCE_TAG], at=at)
-        return [record for record in found if RESOURCE_TAG not in record.tags][:k], items
+            return records, []
+        return records, self._search.find(connection, branch, query, k, tags=[RESOURCE_TAG], at=at)
 
     def _archival_lines(self, records: Sequence[Record]) -> list[_Line]:
         most = self._config.section_budgets["archival_snippet"]
@@ -158,11 +165,11 @@ def _index_lines(view: dict[str, CoreEntry]) -> list[_Line]:
     return [_Line(INDEX_KEY, view[INDEX_KEY].value, 0)] if INDEX_KEY in view else []
 
 
-def _core_lines(view: dict[str, CoreEntry]) -> list[_Line]:
+def _core_lines(view: dict[str, CoreEntry], leave_out: Collection[str]) -> list[_Line]:
     return [
         _Line(key, f"- {key}: {entry.value}", entry.importance + entry.seq / 2**62)
         for key, entry in view.items()
-        if key not in RESERVED
+        if key not in RESERVED and key not in leave_out
     ]
 
 

@@ -7,7 +7,8 @@ set-up script or a document. Paths in the workspace begin with ``/workspace``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,6 +20,10 @@ from taskweaver.utils.files import parse_yaml
 
 WORKSPACE = PurePosixPath("/workspace")
 SOURCES = ("local", "github", "huggingface")
+_ORIGINS = {
+    "github": (re.compile(r"[\w.-]+/[\w.-]+|[^-].*:.*"), "OWNER/NAME or an address"),
+    "huggingface": (re.compile(r"[\w.-]+(/[\w.-]+)?"), "OWNER/NAME"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,7 @@ def read_resource_file(path: Path) -> list[Item]:
         for n, entry in enumerate(_list(kind, fields.get(kind)))
         for source in [_source(f"{kind}[{n}]", kind, entry)]
     }
+    _check_apart(sources.values())
     items = [
         _item(f"items[{n}]", entry, sources)
         for n, entry in enumerate(_list("items", fields.get("items")))
@@ -140,10 +146,28 @@ def _source(path: str, kind: str, entry: object) -> Source:
         )
     origin_key, revision_key = ("repo", "ref") if kind == "github" else ("repo_id", "revision")
     origin = _text(f"{path}.{origin_key}", fields.get(origin_key))
-    revision = fields.get(revision_key)
+    form, wanted = _ORIGINS[kind]
+    if not form.fullmatch(origin):
+        raise InvalidUpdate(f"{path}.{origin_key}", f"must be {wanted}, not {origin!r:.60}")
+    # Without quotes YAML reads 1.10 as 1.1, and a commit that begins with 0 as another number.
+    given = fields.get(revision_key)
+    is_given = given is not None and given != ""
+    revision = _text(f"{path}.{revision_key}", given) if is_given else ""
     place = _place(f"{path}.dest", fields.get("dest"))
     type_ = _type(f"{path}.type", fields.get("type")) if kind == "huggingface" else ""
-    return Source(kind, name, origin, "" if revision is None else str(revision), place, type_)
+    return Source(kind, name, origin, revision, place, type_)
+
+
+def _check_apart(sources: Iterable[Source]) -> None:
+    """Refuse a source that stands in another, or in its place."""
+    passed: list[Source] = []
+    for source in sources:
+        for other in passed:
+            inner, outer = sorted((source.place, other.place), key=lambda place: -len(place.parts))
+            if inner.is_relative_to(outer):
+                both = f"{source.name} at {source.place} and {other.name} at {other.place}"
+                raise InvalidUpdate("sources", f"{both} are in each other's way")
+        passed.append(source)
 
 
 def _type(path: str, value: object) -> str:

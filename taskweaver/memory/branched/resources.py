@@ -28,6 +28,8 @@ _QUOTED = frozenset(
 )
 _QUOTED_NAMES = {"Makefile", "CMakeLists.txt", "requirements.txt", "setup.py"}
 
+_KEPT_BY_TOOLS = {".git", ".cache"}
+
 Availability = Literal["available", "missing", "pending_fetch"]
 _FETCH_STATUS = {"available": "available", "pending_fetch": "pending", "missing": "failed"}
 
@@ -101,13 +103,14 @@ def build_resource_snapshot(
 
 def _state(item: Item, workspace: Path) -> ItemState:
     source = item.source
-    fetched = workspace / source.place.relative_to(WORKSPACE)
-    base = Path(source.origin) if source.kind == "local" else fetched
+    # What was fetched is where programs of strangers write: a link there must not lead out.
+    fetched = workspace.resolve() / source.place.relative_to(WORKSPACE)
+    base = Path(source.origin).resolve() if source.kind == "local" else fetched
     place = (base / item.path).resolve()
     availability: Availability = "available"
     if source.kind != "local" and not base.exists():
         availability = "pending_fetch"
-    elif not place.exists() or not place.is_relative_to(base.resolve()):
+    elif not place.exists() or not place.is_relative_to(base):
         availability = "missing"
     is_there = availability == "available"
     facts = {
@@ -126,11 +129,11 @@ def _state(item: Item, workspace: Path) -> ItemState:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """Yield the files below a place, sorted; links are not followed."""
+    """Yield the files below a place, sorted, without what tools keep; links are not followed."""
     if place.is_file():
         yield place
     for folder, folders, names in os.walk(place):
-        folders.sort()
+        folders[:] = sorted(set(folders) - _KEPT_BY_TOOLS)
         if len(Path(folder).relative_to(place).parts) >= _DEEPEST:
             folders.clear()
         yield from (Path(folder) / name for name in sorted(names))
@@ -152,8 +155,10 @@ def _content(place: Path, item: Item) -> str:
     parts: list[str] = []
     left = item.limits.max_total_chars
     for path in _chosen(place, item):
+        if left <= 0 or len(parts) >= item.limits.max_files:
+            break
         text = _quoted(path, min(item.limits.max_chars, left))
-        if text and left > 0 and len(parts) < item.limits.max_files:
+        if text:
             name = path.name if path == place else path.relative_to(place).as_posix()
             parts.append(f"== {name}\n{text}")
             left -= len(text)
@@ -165,7 +170,7 @@ def _chosen(place: Path, item: Item) -> Iterator[Path]:
     for path in _files(place):
         is_quotable = path.suffix.lower() in _QUOTED or path.name in _QUOTED_NAMES
         is_chosen = path.resolve() in wanted if wanted else is_quotable
-        if is_chosen and not path.is_symlink():
+        if is_chosen and not path.is_symlink() and path.is_file():
             yield path
 
 

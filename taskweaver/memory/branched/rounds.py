@@ -20,7 +20,7 @@ from taskweaver.memory.branched.updates import format_results
 
 _ATTEMPTS = 3
 _ECHO_CHARS = 2000
-_FINAL = "These are the results of your reads. Write your final reply now, with no further reads."
+_FINAL = "These are the results of your reads. Write your whole reply now, best without reading."
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ def ask_with_memory(
     answer, feedback, failures = Answer("", shown=shown), "", 0
     rounds = memory.config.max_memory_read_rounds
     while True:
-        text = ask(_prompt(question, shown, feedback))
+        text = ask(_prompt(question, shown, feedback, rounds))
         answer.calls += 1
         try:
             reply = read_reply(text, question.presence)
@@ -136,12 +136,14 @@ def _apply(
     )
 
 
-def _prompt(question: Question, shown: RenderResult, feedback: str) -> str:
+def _prompt(question: Question, shown: RenderResult, feedback: str, reads: int) -> str:
     parts = [question.prompt]
     if shown.text:
         parts.append(f"# Memory\n{shown.text}")
     if question.presence != "forbidden":
-        parts.append(f"# {instructions(is_required=question.presence == 'required')}")
+        is_required = question.presence == "required"
+        said = instructions(is_required=is_required, reads=reads)
+        parts.append(f"# Memory operations\n{said}")
     if feedback:
         parts.append(f"# Feedback\n{feedback}")
     return "\n\n".join(parts)

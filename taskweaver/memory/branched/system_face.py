@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -60,8 +60,9 @@ class SystemFace(Face):
         no_limit: bool = False,
         budget_tokens: int | None = None,
         at: int | None = None,
+        leave_out: Collection[str] = (),
     ) -> RenderResult:
-        """Return the rendered memory with what it shows and leaves out, by id."""
+        """Return the rendered memory with what it shows and leaves out; see `Renderer.render`."""
         result = self._parts.renderer.render(
             branch_id,
             task_hint=task_hint,
@@ -69,6 +70,7 @@ class SystemFace(Face):
             budget_chars=0 if no_limit else budget_chars,
             budget_tokens=budget_tokens,
             at=at,
+            leave_out=leave_out,
         )
         shown = {section.title: len(section.shown) for section in result.sections}
         details = {"seq": result.seq, "chars": len(result.text), "shown": shown}

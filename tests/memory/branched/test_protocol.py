@@ -69,14 +69,15 @@ def test_a_block_inside_content_is_content(content: str) -> None:
 def test_the_three_errors_say_what_to_do() -> None:
     assert read_reply("no block").body == "no block"
     assert read_reply("<memory_update> \n</memory_update>", "required").updates == {}
+    trailing = '<memory_update>{"core": {"a": "1,}",},}</memory_update>'
+    assert read_reply(trailing).updates == {"core": {"a": "1,}"}}
     with pytest.raises(MissingMemoryUpdateError, match="Begin with one"):
         read_reply("no block", "required")
     with pytest.raises(ForbiddenMemoryUpdateError, match="may not"):
         read_reply(BLOCK, "forbidden")
     for inner, said in (
         ("[1]", "one JSON object"),
-        ('{"a": 1,}', "trailing commas"),
-        ("{'a': 1}", "no JSON"),
+        ("{'a': 1}", "in double quotes is needed"),
         ('"core":{"a":1}}', "no JSON"),
         ("Sure! {}", "no JSON"),
     ):

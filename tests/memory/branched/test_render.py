@@ -45,6 +45,21 @@ def test_sections_stand_in_their_order_with_ids(full: MemoryManager) -> None:
     assert "words" in result.sections[4].text
 
 
+def test_what_a_prompt_says_elsewhere_is_left_out(full: MemoryManager) -> None:
+    full.apply_llm_memory_updates("root", {"archival": [{"text": "own threads", "tags": ["T"]}]})
+    full.write_event("root", "other", "shown")
+    result = full.render_for_prompt_with_log(
+        "root", task="threads", leave_out={"key1", "step", "T"}
+    )
+    assert "key1" not in result.text
+    assert "key2" in result.text
+    assert "[step]" not in result.text
+    assert "[other] shown" in result.text
+    assert "record" not in result.sections[3].text
+    assert "own threads" in result.sections[3].text
+    assert "words" in result.sections[4].text
+
+
 def test_rendering_writes_nothing_and_can_be_done_again(full: MemoryManager) -> None:
     first = full.render_for_prompt_with_log("root", "draft", task="threads")
     assert full.seq == first.seq

@@ -104,6 +104,14 @@ def test_use_is_noted_once(memory: MemoryManager, tmp_path: Path, listed: dict[s
         (lambda data: data.update(extra=1), "no field extra"),
         (lambda data: data.update(items={}), "items: must be a list"),
         (lambda data: data["local"][0].update(host_path="/no/such"), "local[0].host_path"),
+        (lambda data: data["github"][0].update(repo="no repository"), "github[0].repo"),
+        (lambda data: data["github"][0].update(ref=1.10), "github[0].ref"),
+        (
+            lambda data: data["github"].append(
+                {"name": "in", "repo": "a/c", "dest": "/workspace/lib/in"}
+            ),
+            "in each other's way",
+        ),
         (lambda data: data["github"][0].update(dest="/etc"), "github[0].dest"),
         (lambda data: data["github"][0].update(dest="/workspace/../etc"), "github[0].dest"),
         (lambda data: data["github"][0].pop("repo"), "github[0].repo"),
