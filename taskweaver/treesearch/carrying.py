@@ -42,7 +42,6 @@ class Carrier:
     """Carries out the attempt of one node.
 
     Attributes:
-        line: Nodes whose programs run before its own in its kernel, the first one first.
         loss: What of its parent is not there; empty for nothing.
     """
 
@@ -67,8 +66,6 @@ class Carrier:
         self._is_cut_off = threading.Event()
         self._parent = journal[node.parent] if node.parent else None
         self._parent_workspace, self._inherited = self._takes_over()
-        scripts = tools.scripts
-        self.line = scripts.line(node, self._parent) if scripts and self._parent else ()
         self.loss = _LOSS if self._inherited else ""
 
     def cut_off(self) -> None:
@@ -135,7 +132,7 @@ class Carrier:
 
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
-        before = tuple(program_of(self._journal[id_]) for id_ in self.line)
+        before = tuple(program_of(self._journal[id_]) for id_ in node.line)
         log = self._places.phase_logs / "run.log"
         result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
         if result.error is not None:

@@ -26,7 +26,7 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.phase0 import save_plan
 from taskweaver.treesearch.plotting import Plotter
-from taskweaver.treesearch.proposing import Proposer, Question
+from taskweaver.treesearch.proposing import Proposer, Question, attempt_lines
 from taskweaver.treesearch.reviewing import Reviewer, measured
 from taskweaver.treesearch.scripts import REPLAY_ERROR
 from taskweaver.treesearch.stages import StageState
@@ -36,6 +36,7 @@ from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json
 
 _OUTPUT_CHARS = 20_000
+_MOST_TOLD = 100
 
 
 class NodeWork:
@@ -53,6 +54,9 @@ class NodeWork:
         self._tools = tools
         self._journal = journal
         self._state = state
+        parent = journal[node.parent] if node.parent else None
+        if parent is not None and tools.scripts is not None:
+            node = replace(node, line=tools.scripts.line(node, parent))
         self._node = node
         self._places = tools.places.node(node.id)
         self._events = NodeEvents(tools.store, journal.objective)
@@ -62,7 +66,7 @@ class NodeWork:
         self._carrier = Carrier(tools, journal, node, self._before_call)
         self._question = Question(
             node=node,
-            parent=journal[node.parent] if node.parent else None,
+            parent=parent,
             idea=tools.idea,
             state=state,
             journal=journal,
@@ -73,7 +77,7 @@ class NodeWork:
             run_seconds=tools.config.limits.run_s,
             has_memory=tools.store is not None,
             is_script=tools.scripts is not None,
-            is_forked=bool(self._carrier.line),
+            is_forked=bool(node.line),
             loss=self._carrier.loss,
         )
 
@@ -97,7 +101,7 @@ class NodeWork:
             ModelError: If no call to the model can succeed, now or later.
             SearchError: If the run cannot go on.
         """
-        node = replace(self._node, line=self._carrier.line)
+        node = self._node
         self._events.created(node, self._state.label, self._question.loss)
         talk = NodeTalk(self._tools.store, node, self._tools.idea.title)
         thinker = self._thinker()
@@ -123,7 +127,8 @@ class NodeWork:
     def _thinker(self) -> Thinker:
         store = self._tools.store
         folder = self._places.prompt_logs
-        log, hidden = PromptLog(folder), said_elsewhere(self._node)
+        log = PromptLog(folder, stage=self._state.label)
+        hidden = said_elsewhere(self._node)
         seat = MemorySeat(store, self._node.branch, log, hidden) if store else None
         return Thinker(
             self._api,
@@ -159,11 +164,13 @@ class NodeWork:
             plan, raw = proposer.plan(self._question)
         except ReplyUnusable:
             return {}
-        save_plan(self._places.plans, plan, raw, self._tools.history[0])
+        others = attempt_lines(self._journal, self._journal.finished[-_MOST_TOLD:])
+        history = {**self._tools.history[0], "attempts": others}
+        save_plan(self._places.plans, plan, raw, history)
         for file in self._places.prompt_logs.glob("phase0_attempt*_round0.*"):
             self._places.prompts.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, self._places.prompts / f"phase0_prompt{file.suffix}")
-        if self._tools.store is not None and plan.get("internal"):
+        if self._tools.store is not None:
             known = storable(plan)
             self._tools.store.ingest_phase0_internal_info(known, branch_id=self._node.branch)
         return plan
@@ -172,10 +179,10 @@ class NodeWork:
         ask = partial(proposer.install_step, self._question, self._planned, node.artifacts or {})
         needs = self._planned.get("dependencies", {})
         result = self._carrier.carry_out(node, ask, needs)
-        has_lost = result.error is not None and result.error.kind == REPLAY_ERROR
+        if result.error is not None and result.error.kind == REPLAY_ERROR:
+            node = replace(node, line=())  # so that mending it begins with nothing
         node = replace(
             node,
-            line=() if has_lost else node.line,  # mending it begins with nothing
             phases=result.phases,
             error=result.error,
             output=result.output[-_OUTPUT_CHARS:],

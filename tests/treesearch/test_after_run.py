@@ -47,7 +47,8 @@ def searched(folder: Path, desk: Desk, **settings: Any) -> Search:
 
 
 def test_each_step_has_its_memory_and_its_image(tmp_path: Path) -> None:
-    reads = {"core": {"seen": "blue"}, "core_get": ["seen"]}
+    core = {"seen": "blue", "long": "much " * 400}
+    reads = {"core": core, "core_get": ["seen"]}
 
     def recall(asked: Asked) -> str:
         return remembering(asked.prompt, "", {} if "Memory Read Results" in asked.prompt else reads)
