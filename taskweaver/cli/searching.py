@@ -6,11 +6,10 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import click
 
@@ -27,6 +26,7 @@ from taskweaver.cli.wish import Wish
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import counted, safe
 from taskweaver.treesearch import findings
+from taskweaver.treesearch.engine import Changed
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node
@@ -67,7 +67,7 @@ def search_and_show(project: Path | None, wish: Wish, *, is_plain: bool) -> int:
             )
         with search:
             _introduce(app, search)
-            with _stopping(search), _shown(search, plain=is_plain) as changed:
+            with _shown(search, plain=is_plain) as (changed, say), _stopping(search, say):
                 search.run(changed)
             _say("writing the report ...")
             write_results(search.places, search.state, search.budget, search.store)
@@ -96,12 +96,12 @@ def _introduce(app: TaskWeaverApp, search: Search) -> None:
 
 
 @contextmanager
-def _stopping(search: Search) -> Iterator[None]:
+def _stopping(search: Search, say: Callable[[str], None]) -> Iterator[None]:
     """Let the first Ctrl-C stop the search cleanly, and a second one end it at once."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)
-        _say("stopping: what is being tried is given up, the rest is kept ...")
+        say("stopping: what is being tried is given up, the rest is kept ...")
         search.stop()
 
     before = signal.signal(signal.SIGINT, leave)
@@ -112,13 +112,16 @@ def _stopping(search: Search) -> Iterator[None]:
 
 
 @contextmanager
-def _shown(search: Search, *, plain: bool) -> Iterator[Any]:
-    """Give what is told of changes: it draws a live tree, or prints a line for each node."""
+def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[str], None]]]:
+    """Give what is told of changes, and what says things meanwhile.
+
+    It draws a live tree, or prints a line for each node.
+    """
     if not plain and not is_plain(sys.stdout) and sys.stdout.isatty():
         from taskweaver.cli.search_live import live_view
 
-        with live_view(search) as changed:
-            yield changed
+        with live_view(search) as view:
+            yield view.changed, view.say
         return
     seen: set[str] = {node.id for node in search.state.journal.nodes}
 
@@ -128,7 +131,7 @@ def _shown(search: Search, *, plain: bool) -> Iterator[Any]:
                 seen.add(node.id)
                 click.echo(_marked(node, state.journal))
 
-    yield tell
+    yield tell, _say
 
 
 def _line(node: Node, journal: Journal) -> str:
@@ -153,6 +156,9 @@ def _conclude(project: Path | None, search: Search) -> int:
         _say("no node measured anything; the report says why", "yellow")
     else:
         _say(f"best: {_line(best, state.journal)}", "green")
+        again = findings.reached(state.journal, best)
+        if again != state.journal.objective.text(best.value):
+            _say(f"      {again}", "green")
     _say(f"report: {places.folder / 'report.md'}")
     _say(f"page:   {places.folder / 'tree.html'}")
     return 0 if best is not None else 1
@@ -186,7 +192,7 @@ def _row(places: RunPlaces) -> tuple[str, ...]:
     if state is None:
         return ()
     best = state.journal.best()
-    value = safe(state.journal.objective.text(best.value)) if best else "nothing measured"
+    value = safe(findings.reached(state.journal, best)) if best else "nothing measured"
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.started_at))
     nodes = counted(len(state.journal), "node")
     return safe(places.folder.name), began, nodes, value, _status(places, state)
@@ -227,7 +233,7 @@ def show_run(project: Path | None, run: str) -> None:
     for said in findings.overruled(journal):
         _say(said)
     for passed in state.passed:
-        _say(f"{passed.state.label}: {passed.reason}")
+        _say(f"{passed.state.title}: {passed.reason}")
     _say(_ending(project, places, state))
 
 

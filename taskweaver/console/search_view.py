@@ -48,7 +48,7 @@ def _headline(snapshot: SearchSnapshot) -> Text:
     objective = snapshot.objective
     best = next((node for node in snapshot.nodes if node.id == snapshot.best), None)
     line = Text(no_wrap=True, overflow="ellipsis")
-    line.append(safe(snapshot.stage.replace("_", " ") or "starting"), style="bold")
+    line.append(safe(snapshot.stage or "starting"), style="bold")
     line.append(f"  {safe(objective.name)} ")
     if best is None:
         line.append("nothing measured yet", style="dim")

@@ -54,9 +54,14 @@ class Budget:
         return self.before_s + (0.0 if self._began is None else self.clock() - self._began)
 
     @property
+    def left_s(self) -> float:
+        """Seconds that are left, 0 when its time is over; endless without a limit."""
+        return max(0.0, self.seconds - self.elapsed_s) if self.seconds else float("inf")
+
+    @property
     def is_late(self) -> bool:
         """Whether its time is over."""
-        return bool(self.seconds) and self.elapsed_s >= self.seconds
+        return not self.left_s
 
     @property
     def tokens_used(self) -> int:

@@ -22,8 +22,8 @@ from taskweaver.treesearch.installing import (
 )
 from taskweaver.treesearch.job import PHASES, Job, JobResult
 from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.node import Node, NodeError, NodeKind
-from taskweaver.treesearch.scripts import ScriptRunner, script_of
+from taskweaver.treesearch.node import Node, NodeError
+from taskweaver.treesearch.scripts import Script, ScriptRunner, program_of
 from taskweaver.treesearch.toolbox import Toolbox
 
 _GRACE_S = 300.0  # for what is no command: taking files over, reading the result
@@ -42,7 +42,6 @@ class Carrier:
     """Carries out the attempt of one node.
 
     Attributes:
-        is_forked: Whether its program begins with the variables of another's.
         loss: What of its parent is not there; empty for nothing.
     """
 
@@ -66,13 +65,7 @@ class Carrier:
         self._future: Future[Any] | None = None
         self._is_cut_off = threading.Event()
         self._parent = journal[node.parent] if node.parent else None
-        # The same program with another seed starts where it did the first time.
-        is_seed = node.kind is NodeKind.SEED
-        origin = self._parent.parent if self._parent and is_seed else node.parent
-        scripts = tools.scripts
-        self._before = scripts.before(journal, tools.places, origin) if scripts and origin else ()
         self._parent_workspace, self._inherited = self._takes_over()
-        self.is_forked = bool(self._before)
         self.loss = _LOSS if self._inherited else ""
 
     def cut_off(self) -> None:
@@ -139,7 +132,9 @@ class Carrier:
 
     def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
         self._tools.on_phase(node.id, "run")
-        result = scripts.run(script_of(node, self._tools.places, self._before))
+        before = tuple(program_of(self._journal[id_]) for id_ in node.line)
+        log = self._places.phase_logs / "run.log"
+        result = scripts.run(Script(program_of(node), self._places.workspace, log, before))
         if result.error is not None:
             self._stop_if_cut_off()
         return result

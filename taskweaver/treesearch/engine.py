@@ -31,6 +31,7 @@ Changed = Callable[[RunState], None]
 _POLL_S = 1.0
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _MOST_BROKEN = 3
+_MOST_REPEATED = 3
 
 
 class Engine:
@@ -118,7 +119,7 @@ class Engine:
         self._drain()
 
     def _cut_off(self) -> None:
-        """End what goes on when the time is over; what is not kept is made again on resuming."""
+        """End commands when the time is over; an attempt that had not run is made again later."""
         for _, work in self._working.values():
             work.cut_off()
 
@@ -277,13 +278,23 @@ class Engine:
         if not reason:
             raise SearchError(f"The search cannot go on in {stage.label}: nothing is left to try.")
         best = self.journal.best()
-        if best is not None and self._wants_seeds(best):
+        if best is not None and self._wants_seeds(best, stage.stage.number):
             return
         self._passage.go_on(stage, reason)
         self._changed(self._state)
 
-    def _wants_seeds(self, best: Node) -> bool:
-        """Queue the seed evaluations a stage's best node has not had yet."""
+    def _wants_seeds(self, best: Node, stage: int) -> bool:
+        """Queue the seed evaluations a stage's best node has not had yet.
+
+        One that was only lucky is not the best any more then, and the next has its turn.
+        """
+        repeated = {
+            node.parent
+            for node in self.journal.nodes
+            if node.kind is NodeKind.SEED and node.stage == stage
+        }
+        if best.id not in repeated and len(repeated) >= _MOST_REPEATED:
+            return False
         had = {node.seed for node in self.journal.seeds_of(best.id)}
         wanted = [self._config.seed + n for n in range(1, self._config.num_seeds + 1)]
         self._queue = [

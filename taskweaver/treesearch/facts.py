@@ -134,7 +134,7 @@ class SearchSnapshot:
     Attributes:
         name: Name of the run.
         objective: What it optimises.
-        stage: Stage and substage, as `StageState.label` spells them.
+        stage: Stage and substage, as `StageState.title` spells them; empty before the first.
         nodes: All nodes, in order.
         best: Id of the best; None while nothing was measured.
         running: What is worked on.

@@ -17,6 +17,8 @@ from taskweaver.treesearch.node import Cost
 from taskweaver.treesearch.runlog import RunLog
 from taskweaver.utils.cancel import CancelToken
 
+_SURE_S = 0.01  # a clock that is asked a moment too early would not call it late
+
 
 class RunMeter(Meter):
     """Lets the calls of a run begin while they may, and counts each when it returns."""
@@ -39,20 +41,33 @@ class RunMeter(Meter):
 
     @contextmanager
     def call(self, cancel: CancelToken) -> Iterator[None]:
-        """Surround a call: wait for a place, and look at what is left of the budget.
+        """Surround a call: wait for a place, look at the budget, end it when the time is over.
 
         Raises:
             ModelError: Of kind ``cancelled``, if it is cancelled while it waits.
-            BudgetSpent: If no more may be spent, or it was cancelled because the time is over.
+            BudgetSpent: If no more may be spent, or the time is over.
         """
         try:
-            with self._place(cancel):
+            with self._until_late(cancel), self._place(cancel):
                 self._budget.check()
                 yield
         except ModelError as error:
             if error.kind == "cancelled":
                 self._budget.check()
             raise
+
+    @contextmanager
+    def _until_late(self, cancel: CancelToken) -> Iterator[None]:
+        if not self._budget.seconds:
+            yield
+            return
+        timer = threading.Timer(self._budget.left_s + _SURE_S, cancel.cancel)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     @contextmanager
     def _place(self, cancel: CancelToken) -> Iterator[None]:

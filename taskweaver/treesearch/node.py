@@ -92,7 +92,8 @@ class NodeError:
     Attributes:
         kind: ``DownloadError``, ``CodingError``, ``CompilationError``, ``RuntimeError``,
             ``TimeoutError``, ``PhasePlanError``, ``MetricError``, ``ValidityError`` (the run itself
-            says its result does not count), ``ReviewError``, ``ModelError``, ``WorkerLost`` or
+            says its result does not count), ``ReplayError`` (what it starts with could not be made
+            again), ``ReviewError``, ``ModelError``, ``WorkerLost`` or
             ``InternalError`` (it could not be carried out).
         message: What happened, in a few lines.
     """

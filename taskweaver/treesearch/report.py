@@ -95,7 +95,7 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
     if best is None:
         said = "No node measured anything, so there is no best one."
         return f"## What came out\n\n{said}\n\n{table(('', ''), rows)}{_stages(journal, facts)}"
-    reached = inline(journal.objective.text(best.value))
+    reached = inline(findings.reached(journal, best))
     if best.branch not in {"", best.id}:
         rows.append(("branch of its memory", inline(best.branch)))
     rows = [*_gains(journal, best), *rows]

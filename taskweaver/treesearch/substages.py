@@ -13,6 +13,7 @@ from taskweaver.treesearch.proposing import attempt_lines, metric_text
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.thinking import ReplyUnusable
 from taskweaver.treesearch.toolbox import Toolbox
+from taskweaver.utils.text import fenced
 
 _TEXT = {"type": "string"}
 
@@ -93,6 +94,7 @@ class Substages:
     def _ask(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
         nodes = self._journal.of_stage(stage.stage.number)
         shown = {
+            "Research idea": fenced(self._tools.idea.text, "markdown"),
             "Evaluation metric": metric_text(self._journal),
             "Goals": stage.goals,
             "Figures": self._figures(stage),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -162,7 +163,8 @@ class Thinker:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
-        return self._converse(label, self._with_memory(prompt, hint, label), parse, hint)
+        shown = self._with_memory(prompt, hint, label)
+        return self._converse(label, shown, parse, hint)
 
     def _converse(
         self,
@@ -228,8 +230,8 @@ class Thinker:
             with suppress(ReplyUnusable):
                 self._converse(f"{label}_memory", shown, str, hint, alias, images)
             shown |= {"Introduction": prompt["Introduction"], "Reply": reply}
-            del shown[_OPERATIONS]
-            shown.pop("Parsing Feedback", None)
+            for title in (_OPERATIONS, "Parsing Feedback"):
+                shown.pop(title, None)
         attempt = 1
         while True:
             name = f"{label}_attempt{attempt}"
@@ -248,10 +250,13 @@ class Thinker:
         if self.memory is None:
             return shown
         store, branch = self.memory.store, self.memory.branch
+        began = time.time()
         store.consolidate_if_needed(branch, hint)
         rendered = store.render_for_prompt_with_log(branch, hint, leave_out=self.memory.left_out)
         store.note_injection(branch, rendered, hint)
-        self.memory.log.injection(rendered, label=label, task_hint=hint, node_id=self._node_id)
+        marks = {"node_id": self._node_id, "label": label, "task_hint": hint}
+        budget = store.config.budget(hint)
+        self.memory.log.injection(rendered, began=began, budget_chars=budget, **marks)
         form = {title: shown.pop(title) for title in _FORMS if title in shown}
         memory = {"Memory": rendered.text or "Nothing is remembered yet."}
         return {**shown, **memory, _OPERATIONS: self._operations(0), **form}
@@ -269,7 +274,7 @@ class Thinker:
         if self.memory is None:
             return read_reply(text).body, {}
         reply: Reply = read_reply(text, "required" if is_first else "optional")
-        updates = reply.updates or {}
+        updates, began = reply.updates or {}, time.time()
         try:
             checked = check_updates(updates)
             results = self.memory.store.apply_llm_memory_updates(
@@ -277,7 +282,8 @@ class Thinker:
             )
         except BranchedMemoryError as error:
             raise PhasePlanError("", str(error).rstrip(".")) from error
-        self.memory.log.operations(updates, results, label=name, node_id=self._node_id)
+        marks = {"node_id": self._node_id, "label": name}
+        self.memory.log.operations(updates, results, began=began, **marks)
         return reply.body, results if has_reads(checked) else {}
 
     def _call(

@@ -26,8 +26,9 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.phase0 import save_plan
 from taskweaver.treesearch.plotting import Plotter
-from taskweaver.treesearch.proposing import Proposer, Question
+from taskweaver.treesearch.proposing import Proposer, Question, attempt_lines
 from taskweaver.treesearch.reviewing import Reviewer, measured
+from taskweaver.treesearch.scripts import REPLAY_ERROR
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.talk import NodeTalk
 from taskweaver.treesearch.thinking import FATAL, MemorySeat, ReplyUnusable, Thinker
@@ -35,6 +36,7 @@ from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json
 
 _OUTPUT_CHARS = 20_000
+_MOST_TOLD = 100
 
 
 class NodeWork:
@@ -52,6 +54,9 @@ class NodeWork:
         self._tools = tools
         self._journal = journal
         self._state = state
+        parent = journal[node.parent] if node.parent else None
+        if parent is not None and tools.scripts is not None:
+            node = replace(node, line=tools.scripts.line(node, parent))
         self._node = node
         self._places = tools.places.node(node.id)
         self._events = NodeEvents(tools.store, journal.objective)
@@ -61,7 +66,7 @@ class NodeWork:
         self._carrier = Carrier(tools, journal, node, self._before_call)
         self._question = Question(
             node=node,
-            parent=journal[node.parent] if node.parent else None,
+            parent=parent,
             idea=tools.idea,
             state=state,
             journal=journal,
@@ -72,18 +77,18 @@ class NodeWork:
             run_seconds=tools.config.limits.run_s,
             has_memory=tools.store is not None,
             is_script=tools.scripts is not None,
-            is_forked=self._carrier.is_forked,
+            is_forked=bool(node.line),
             loss=self._carrier.loss,
         )
 
     def cancel(self) -> None:
         """Give the work up, from any thread."""
         self._is_cancelled.set()
+        self._api.cancel()
         self.cut_off()
 
     def cut_off(self) -> None:
-        """End the call or command it waits for, since the time of the run is over; any thread."""
-        self._api.cancel()
+        """End the command it waits for, since the time of the run is over; from any thread."""
         self._carrier.cut_off()
 
     def run(self) -> Node:
@@ -122,7 +127,8 @@ class NodeWork:
     def _thinker(self) -> Thinker:
         store = self._tools.store
         folder = self._places.prompt_logs
-        log, hidden = PromptLog(folder), said_elsewhere(self._node)
+        log = PromptLog(folder, stage=self._state.label)
+        hidden = said_elsewhere(self._node)
         seat = MemorySeat(store, self._node.branch, log, hidden) if store else None
         return Thinker(
             self._api,
@@ -158,11 +164,13 @@ class NodeWork:
             plan, raw = proposer.plan(self._question)
         except ReplyUnusable:
             return {}
-        save_plan(self._places.plans, plan, raw, self._tools.history[0])
+        others = attempt_lines(self._journal, self._journal.finished[-_MOST_TOLD:])
+        history = {**self._tools.history[0], "attempts": others}
+        save_plan(self._places.plans, plan, raw, history)
         for file in self._places.prompt_logs.glob("phase0_attempt*_round0.*"):
             self._places.prompts.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, self._places.prompts / f"phase0_prompt{file.suffix}")
-        if self._tools.store is not None and plan.get("internal"):
+        if self._tools.store is not None:
             known = storable(plan)
             self._tools.store.ingest_phase0_internal_info(known, branch_id=self._node.branch)
         return plan
@@ -171,6 +179,8 @@ class NodeWork:
         ask = partial(proposer.install_step, self._question, self._planned, node.artifacts or {})
         needs = self._planned.get("dependencies", {})
         result = self._carrier.carry_out(node, ask, needs)
+        if result.error is not None and result.error.kind == REPLAY_ERROR:
+            node = replace(node, line=())  # so that mending it begins with nothing
         node = replace(
             node,
             phases=result.phases,

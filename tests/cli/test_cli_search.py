@@ -78,7 +78,7 @@ def test_runs_are_listed_and_shown(searched: tuple[Path, Result]) -> None:
     assert "over" in listed.output
     shown = ask(project, "search", "show")
     assert "n0001 draft: 0." in shown.output
-    assert "1_initial_implementation_1: it has had its 1 nodes" in shown.output
+    assert "stage 1, initial implementation: it has had its 1 nodes" in shown.output
     assert ask(project, "search", "show", "fir").output == shown.output
     wrong = ask(project, "search", "show", "second")
     assert wrong.exit_code != 0
@@ -327,6 +327,7 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(project: Path) -> None:
         before = [next(process.stdout)]
         while not before[-1].startswith("n0001"):
             before.append(next(process.stdout))
+        assert "  running now" in ask(project, "search", "list").output
         process.send_signal(signal.SIGINT)
         said, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
@@ -336,8 +337,48 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(project: Path) -> None:
     assert (project / "experiments/stopped/report.md").is_file()
     done = ids(project, "stopped")
     assert 1 <= len(done) < 6
+    listed = ask(project, "search", "list").output
+    assert "  stopped\n" in listed
+    assert f"taskweaver -p {project} search --resume RUN" in listed
     again = ask(project, "search", "--resume", "stopped", "--plain", "--steps", "2")
     assert again.exit_code == 0, again.output
     assert f"goes on after {len(done)} node" in again.output
     assert "over: it has had its 2 nodes" in again.output
     assert ids(project, "stopped")[: len(done)] == done
+
+
+def test_a_resource_file_counts_from_the_current_folder(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("local: []\n")
+    Path("bfts_config.yaml").write_text(
+        "exec: {resources: mine.yaml}\nmemory: {db_path: m.sqlite}\n"
+    )
+    steps = ["--steps", "1", "--plain"]
+    for name, option in (
+        ("a", ["--resources", "mine.yaml"]),
+        ("b", ["--config", "bfts_config.yaml"]),
+    ):
+        result = ask(project, "search", str(IDEA), "--name", name, *steps, *option)
+        assert result.exit_code == 0, result.output
+        kept = json.loads((project / f"experiments/{name}/config.json").read_text())
+        assert kept["search.resources"] == str(tmp_path / "mine.yaml")
+    assert "n0001" in ask(project, "memory", "tree", str(tmp_path / "m.sqlite")).output
+    more = ["--resume", "b", "--config", "bfts_config.yaml", "--plain", "--steps", "1"]
+    assert "not used of bfts_config.yaml: memory.db_path" in ask(project, "search", *more).output
+
+
+def test_the_branch_of_a_node_that_was_made_again_is_named(project: Path) -> None:
+    steps = ["--plain", "--steps", "1"]
+    assert ask(project, "search", str(IDEA), "--name", "a", *steps).exit_code == 0
+    folder = project / "experiments/a"
+    log = (folder / "journal.jsonl").read_text().splitlines()
+    first = next(n for n, line in enumerate(log) if json.loads(line)["t"] == "node")
+    (folder / "journal.jsonl").write_text(
+        "\n".join(log[: first + 1]) + "\n"
+    )  # as kill -9 leaves it
+    assert ask(project, "search", "--resume", "a", *steps).exit_code == 0
+    assert "best  (memory branch n0001-2)" in ask(project, "search", "show", "a").output
+    assert "| branch of its memory | n0001-2 |" in (folder / "report.md").read_text()
+    assert '"branch":"n0001-2"' in (folder / "tree.html").read_text()

@@ -84,3 +84,46 @@ def test_one_script_is_run_again(tmp_path: Path, *, forks: bool) -> None:
     assert made.state.journal.nodes[0].value == 42.0
     assert run_again(made, tmp_path / "again") == 42.0
     assert (tmp_path / "again/workspace/experiment.py").read_text() == code
+
+
+def test_a_line_of_scripts_is_run_again(tmp_path: Path) -> None:
+    """Each program has its own folder and seed, and what those before it left."""
+    draft = (
+        "import json, os\nfrom pathlib import Path\nplace = Path('data.txt').absolute()\n"
+        "def told(): return place.read_text() + os.environ['TASKWEAVER_NODE']\n"
+        "place.write_text('x')\ndata = [int(os.environ['TASKWEAVER_SEED'])] * 8\n"
+        "Path('working/result.json').write_text(json.dumps({'metric': 1}))\n"
+    )
+    child = (
+        "assert not Path('data.txt').exists() and told() == 'xn0002'\ndata.append(2)\n"
+        "Path('working/result.json').write_text(json.dumps({'metric': sum(data)}))\n"
+    )
+    attempts = {"draft": draft, "hyperparam": child}
+    model = answering({k: {"plan": "", "name": k, "code": code} for k, code in attempts.items()})
+    settings = ONE | {"phase_mode": "single", "stage2_nodes": 1}
+    made = search(lab(tmp_path, **{"execution.zygote": True}), model, report=True, **settings)
+    best = made.state.journal.best()
+    assert best is not None
+    assert (best.id, best.value) == ("n0002", 42.0), made.state.journal.nodes[-1].error
+    assert run_again(made, tmp_path / "again") == 42
+    assert (tmp_path / "again/before/01_n0001/experiment.py").read_text() == draft
+
+
+def test_what_fails_when_it_is_run_again_says_so(tmp_path: Path) -> None:
+    code = (
+        "import os\nassert 'AGAIN' not in os.environ\n"
+        "open('working/result.json', 'w').write('{\"metric\": 1}')\n"
+    )
+    model = answering({"draft": {"plan": "", "name": "", "code": code}})
+    made = search(lab(tmp_path), model, report=True, **ONE, phase_mode="single")
+    path = os.pathsep.join([f"{sys.prefix}/bin", os.environ["PATH"]])
+    ran = subprocess.run(
+        [made.places.folder / "best/reproduce.sh"],
+        env={"PATH": path, "HOME": str(tmp_path), "AGAIN": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ran.returncode == 1
+    assert "The program of n0001 failed." in ran.stderr

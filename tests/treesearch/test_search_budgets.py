@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from desk import Asked, Desk, at_desk
 from search_lab import FAST, FULL, Climber, lab, proposal, remembering, search
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import find_run, resume_search, start_search
+from taskweaver.app.searching import find_run, report_run, resume_search, start_search
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.results import results_of
 from taskweaver.treesearch.runlog import read_log
 from taskweaver.treesearch.search import Search, load_config
 from taskweaver.treesearch.state import RunState, fold
@@ -135,7 +135,7 @@ def test_calls_of_attempts_that_were_given_up_are_counted_in_all_sittings(tmp_pa
     search(project, again, resume=True, report=True)
     assert costs_of(project)["total"]["calls"] == first.calls + len(again.prompts)
     with TaskWeaverApp(project, model=again) as app:
-        results_of(find_run(app, "run"))
+        report_run(app, find_run(app, "run"))
     assert costs_of(project)["total"]["calls"] == first.calls + len(again.prompts)
 
 
@@ -193,6 +193,43 @@ def test_calls_that_wait_for_a_place_are_given_up(tmp_path: Path) -> None:
         thread.join(WAIT_S / 2)
         assert not thread.is_alive()
         assert len(stopped.state.journal) == 0
+
+
+def test_an_attempt_that_ran_is_kept_when_its_plots_take_too_long(tmp_path: Path) -> None:
+    searches: list[Search] = []
+
+    def plotting(_: Asked) -> str:
+        budget = searches[0].budget
+        budget.seconds = budget.elapsed_s + 1.0
+        return json.dumps({"code": "import time\ntime.sleep(600)"})
+
+    settings = FAST | {"search.plots": True, "search.summaries": True}
+    with (
+        at_desk(tmp_path, Desk({"plotting": plotting})) as (project, _),
+        TaskWeaverApp(project) as app,
+        start_search(app, project / "idea.md", settings, name="run") as made,
+    ):
+        searches.append(made)
+        made.run(lambda _: None)
+    (node,) = made.state.journal.nodes
+    assert node.is_good
+    assert made.state.is_spent
+
+
+class Stalling(Climber):
+    """A model that does not answer what it is asked about a stage until its call is given up."""
+
+    def __call__(self, messages: Sequence[ChatMessage], request: ModelRequest) -> str:
+        if "# Figures" in str(messages[-1]["content"]):
+            request.cancel.wait(WAIT_S)
+        return super().__call__(messages, request)
+
+
+def test_a_question_about_a_stage_ends_with_the_time(tmp_path: Path) -> None:
+    settings = {"summaries": True, "steps": 1, "time_limit_s": 6.0}
+    made = search(lab(tmp_path), Stalling(), **settings)
+    assert made.state.is_over
+    assert made.state.passed[0].summary.startswith(made.state.passed[0].state.label)
 
 
 def sleeping(prompt: Mapping[str, str]) -> str | None:
