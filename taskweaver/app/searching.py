@@ -22,6 +22,7 @@ from taskweaver.treesearch.idea import read_idea
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.places import RunPlaces
+from taskweaver.treesearch.results import results_of
 from taskweaver.treesearch.runlog import read_log
 from taskweaver.treesearch.search import (
     Machine,
@@ -103,6 +104,15 @@ def resume_search(
         search.close()
         raise
     return search
+
+
+def report_run(app: TaskWeaverApp, places: RunPlaces) -> Path:
+    """Write the results of a run anew; return the report.
+
+    Raises:
+        SearchError: If there is none.
+    """
+    return results_of(places, SearchConfig(_settled(app.config, load_config(places))))
 
 
 def runs(app: TaskWeaverApp) -> list[RunPlaces]:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +22,7 @@ from taskweaver.ces.environment import (
 )
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process import KernelProcess, private_folder
 from taskweaver.ces.sandbox import confined, require
@@ -222,21 +223,23 @@ class Boxes:
         """What keeps them."""
         return self._plan.policy.tier
 
-    def start(self, folder: Path, cwd: Path, log_path: Path, calls: Path) -> KernelProcess:
-        """Start a kernel in the session's box; a box that has ended is replaced.
+    def start(self, place: KernelPlace) -> KernelProcess:
+        """Start a kernel in the box of its session; a box that has ended is replaced.
 
         Raises:
             SandboxUnavailable: If there can be none here.
             OSError: If it cannot be started.
         """
+        folder, own = place.folder, (place.cwd, place.log_path)
         box = self._boxes.get(folder)
         if box is not None:
             try:
-                return box.start(cwd, log_path)
+                return box.start(*own)
             except ForkRefused:
                 self.close(folder)
-        self._boxes[folder] = Box(self._plan, folder, cwd, log_path, calls)
-        return self._boxes[folder].start(cwd, log_path)
+        policy = replace(self._plan.policy, devices=place.devices)
+        self._boxes[folder] = Box(replace(self._plan, policy=policy), folder, *own, place.calls)
+        return self._boxes[folder].start(*own)
 
     def close(self, folder: Path) -> None:
         """End a session's box, if there is one."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.policy import HARDWARE, SandboxPolicy
 
 _TMP_BYTES = 256 << 20
 _HELP_TIMEOUT_S = 10.0
@@ -62,6 +62,7 @@ def bwrap_command(
         *_system(policy),
         *(["--ro-bind", str(path), str(path)] for path in code_folders()),
         *_granted(policy),
+        *_devices(policy),
         *(["--ro-bind", str(source), target] for source, target in copies),
         *(["--bind", str(path), str(path)] for path in writable),
         *(["--bind", str(source), target] for source, target in aliases),
@@ -95,6 +96,13 @@ def _system(policy: SandboxPolicy) -> Iterator[list[str]]:
             yield ["--ro-bind", str(path), str(path)]
     for file in system_files(policy):
         yield ["--ro-bind-try", file, file]
+
+
+def _devices(policy: SandboxPolicy) -> Iterator[list[str]]:
+    for path in policy.devices:
+        yield ["--dev-bind-try", str(path), str(path)]
+    for path in HARDWARE if policy.devices else ():
+        yield ["--ro-bind-try", str(path), str(path)]
 
 
 def _granted(policy: SandboxPolicy) -> list[list[str]]:

@@ -251,6 +251,8 @@ class Manager(Protocol):
         env_id: str | None = None,
         session_dir: Path | str | None = None,
         cwd: Path | str | None = None,
+        *,
+        devices: tuple[Path, ...] = (),
     ) -> Client:
         """Return the client of a session, made on first call."""
         ...

@@ -152,12 +152,11 @@ class KernelManager:
         return self._launcher
 
     def _launch(self, place: KernelPlace) -> Future[KernelProcess]:
-        where = (place.cwd, place.log_path)
         if self._boxes is not None:
-            return self._launching().submit(self._boxes.start, place.folder, *where, place.calls)
+            return self._launching().submit(self._boxes.start, place)
         if self._zygote is not None:
-            return self._launching().submit(self._zygote.start, *where)
-        return self._launching().submit(start_kernel, *where, self._limits)
+            return self._launching().submit(self._zygote.start, place.cwd, place.log_path)
+        return self._launching().submit(start_kernel, place.cwd, place.log_path, self._limits)
 
     def clean_up(self) -> None:
         """Stop every kernel, then the launcher thread."""
@@ -180,6 +179,8 @@ class KernelManager:
         env_id: str | None = None,
         session_dir: Path | str | None = None,
         cwd: Path | str | None = None,
+        *,
+        devices: tuple[Path, ...] = (),
     ) -> KernelClient:
         """Return the client of a session, made on first call.
 
@@ -188,11 +189,13 @@ class KernelManager:
             env_id: Id of the environment; None takes ``local``.
             session_dir: Folder of the session; None takes one below the environment's.
             cwd: Working directory of the kernel; None takes ``cwd`` below the session's.
+            devices: Devices that code in the session's sandbox may use; those of the client that
+                is the first to start count.
         """
         kept = self._clients.get(session_id)
         if kept is not None and kept.state != "stopped":
             return kept
-        return self._add(session_id, env_id, session_dir, cwd, None)
+        return self._add(session_id, env_id, session_dir, cwd, None, devices)
 
     def fork_session_client(
         self,
@@ -225,6 +228,7 @@ class KernelManager:
         session_dir: Path | str | None,
         cwd: Path | str | None,
         origin: KernelSnapshot | None,
+        devices: tuple[Path, ...] = (),
     ) -> KernelClient:
         folder = Path(session_dir or self._env_dir / "sessions" / session_id)
         where = Path(cwd or folder / "cwd")
@@ -233,7 +237,8 @@ class KernelManager:
         if folder not in self._calls:
             self._calls[folder] = private_folder()
         calls = self._calls[folder]
-        place = KernelPlace(env_id or "local", session_id, folder, where, log_path, calls)
+        own = (folder, where, log_path, calls, devices)
+        place = KernelPlace(env_id or "local", session_id, *own)
         kernel = Kernel(place, self._limits, self._launch, origin)
         client = KernelClient(kernel, where, lambda: self._has_stopped(folder))
         self._clients[session_id] = client

@@ -18,6 +18,7 @@ class KernelPlace:
         log_path: File for the process's own output.
         calls: Private folder with the sockets of the session's `HostCalls`; kernels may not write
             there.
+        devices: Devices that kernels of its sandbox may use.
     """
 
     env_id: str
@@ -26,3 +27,4 @@ class KernelPlace:
     cwd: Path
     log_path: Path
     calls: Path
+    devices: tuple[Path, ...] = ()

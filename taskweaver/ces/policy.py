@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 Tier = Literal["bwrap", "landlock"]
+HARDWARE = tuple(Path("/sys") / name for name in ("bus", "class", "dev", "devices", "module"))
+"""What drivers of GPUs look up; CUDA does not start without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class SandboxPolicy:
         writable: Further paths it may write.
         allowed_hosts: Hosts it may reach by a proxy when it may not use the network; with
             bubblewrap only.
+        devices: Devices it may use, such as GPUs; with one comes what the system's kernel tells of
+            the machine's hardware.
         tier: What keeps it: namespaces, or rights that are given up.
     """
 
@@ -26,4 +30,5 @@ class SandboxPolicy:
     read_only: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    devices: tuple[Path, ...] = ()
     tier: Tier = "bwrap"

@@ -19,7 +19,7 @@ from pathlib import Path
 from taskweaver.ces.bwrap import bwrap_command, code_folders, system_files
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.inkernel import confine, probe
-from taskweaver.ces.policy import SandboxPolicy, Tier
+from taskweaver.ces.policy import HARDWARE, SandboxPolicy, Tier
 from taskweaver.ces.seccomp import system_call_filter
 
 __all__ = ["Confined", "SandboxChoice", "SandboxPolicy", "choose", "confined", "require"]
@@ -89,8 +89,9 @@ def _landlock_command(policy: SandboxPolicy, writable: Iterable[Path]) -> list[s
             *_READABLE,
             *system_files(policy),
             *map(str, (*code_folders(), *policy.read_only)),
+            *map(str, HARDWARE if policy.devices else ()),
         ],
-        writable=[*devices, *map(str, (*writable, *policy.writable))],
+        writable=[*devices, *map(str, (*policy.devices, *writable, *policy.writable))],
         has_network=policy.has_network,
         filter=base64.b64encode(steps).decode(),
     )

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from taskweaver import __version__
+from taskweaver.cli.folder import require_folder
 from taskweaver.cli.memory import memory
 from taskweaver.cli.plugin import plugin
 from taskweaver.cli.role import role
@@ -141,7 +142,7 @@ def chat(
     node: str | None,
 ) -> None:
     """Ask questions; this is what happens without a command."""
-    _require_folder(project)
+    require_folder(project)
     if node is not None:
         from taskweaver.cli.searching import session_of
 
@@ -188,7 +189,7 @@ def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
 @click.pass_obj
 def doctor(project: Path | None, *, as_json: bool) -> None:
     """Say what works here, and what to do about the rest."""
-    _require_folder(project)
+    require_folder(project)
     from taskweaver.cli.doctor import examine
 
     sys.exit(examine(project, as_json=as_json))
@@ -198,7 +199,7 @@ def doctor(project: Path | None, *, as_json: bool) -> None:
 @click.pass_obj
 def mcp(project: Path | None) -> None:
     """Serve the project to other programs as an MCP server, on standard input and output."""
-    _require_folder(project)
+    require_folder(project)
     from taskweaver.cli.serve import serve
 
     serve(project)
@@ -231,7 +232,7 @@ def replay(
 
     EXPERIENCE is a file that /save wrote. The exit status is 1 when a result is not as recorded.
     """
-    _require_folder(project)
+    require_folder(project)
     from taskweaver.cli.replay import replay_file
 
     files = {old: Path(new) for old, new in map(_pair, data)}
@@ -244,13 +245,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not (name and sign and value):
         raise click.UsageError(f"{text!r} must be like name=value.")
     return name.strip(), value.strip()
-
-
-def _require_folder(project: Path | None) -> None:
-    if project is not None and not project.is_dir():
-        raise click.UsageError(
-            f"There is no folder {project}; `taskweaver init {project}` makes a project there."
-        )
 
 
 def _piped_text() -> str | None:

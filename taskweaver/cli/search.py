@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 
+from taskweaver.cli.folder import require_folder
+
 _EXAMPLES = """\b
 Examples:
-  taskweaver -p lab search ideas/stencil.md               until the stages are through
+  taskweaver -p lab search ideas/stencil.md         until the stages are through
   taskweaver -p lab search idea.md --time 8h --budget 5usd --workers 4
-  taskweaver -p lab search --resume latest                go on after a stop or a crash
+  taskweaver -p lab search --resume latest          go on after a stop or a crash
   taskweaver -p lab search list
   taskweaver -p lab search show latest
-  taskweaver -p lab search open latest                    the page, in your browser
-  taskweaver -p lab chat --node latest/n0007              ask a node about itself"""
-_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?", re.I)
+  taskweaver -p lab search open latest              the page, in your browser
+  taskweaver -p lab chat --node latest/best         ask a node about itself"""
+_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.I)
 _MONEY = re.compile(r"(\d+(?:\.\d+)?)\s*(?:usd|eur|\$|€)?", re.I)
 
 
@@ -28,15 +31,33 @@ class SearchGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the command in that is meant."""
         is_known = bool(args) and (args[0] in self.commands or args[0] in {"-h", "--help"})
-        return super().parse_args(ctx, args if is_known or not args else ["run", *args])
+        if not args or is_known:
+            return super().parse_args(ctx, args)
+        close = get_close_matches(args[0], self.commands, n=1)
+        if close and not Path(args[0]).exists():
+            ctx.fail(f"There is no file {args[0]}. Did you mean `search {close[0]}`?")
+        return super().parse_args(ctx, ["run", *args])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the options of a search too: ``run`` is seldom written."""
+        records = (option.get_help_record(ctx) for option in self.commands["run"].params)
+        with formatter.section("Options of a search"):
+            formatter.write_dl(list(filter(None, records)))
+        super().format_options(ctx, formatter)
 
 
-@click.group(cls=SearchGroup, epilog=_EXAMPLES)
-def search() -> None:
+@click.group(
+    cls=SearchGroup, epilog=_EXAMPLES, subcommand_metavar="IDEA | --resume RUN | COMMAND ..."
+)
+@click.pass_obj
+def search(project: Path | None) -> None:
     """Search for the best experiment: drafts, repairs, improvements, tuning, ablations.
 
-    Runs are kept in the folder experiments/ of the project, with a report and a page each.
+    IDEA is a Markdown file that says what is to be tried, and how it is measured. Ctrl-C stops
+    cleanly: what was finished is kept, and --resume goes on. Runs are kept in the folder
+    experiments/ of the project, with a report and a page each.
     """
+    require_folder(project)
 
 
 def _seconds(_ctx: click.Context, _option: click.Parameter, text: str | None) -> float | None:
@@ -44,7 +65,7 @@ def _seconds(_ctx: click.Context, _option: click.Parameter, text: str | None) ->
     if text is None:
         return None
     if match is None or not any(match.groups()):
-        raise click.BadParameter("write a time like 8h, 1h30m, 20m or 90s.")
+        raise click.BadParameter("write a time with its unit, like 8h, 1h30m, 20m or 90s.")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds
 
@@ -58,36 +79,21 @@ def _money(_ctx: click.Context, _option: click.Parameter, text: str | None) -> f
     return float(match[1])
 
 
-_KEYS = {
-    "workers": "search.workers",
-    "steps": "search.steps",
-    "time": "search.time_limit_s",
-    "budget": "search.cost_limit",
-    "tokens": "search.token_limit",
-    "seed": "search.seed",
-    "policy": "search.policy",
-    "phase_mode": "search.phase_mode",
-    "phase1_max_steps": "search.phase1_max_steps",
-    "resources": "search.resources",
-    "with_memory": "memory.enabled",
-    "memory_core_max_chars": "memory.core_max_chars",
-    "memory_recall_max_events": "memory.recall_max_events",
-    "memory_retrieval_k": "memory.retrieval_k",
-    "memory_max_compression_iterations": "memory.max_compression_iterations",
-}
+_SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
+_FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
 
 
 @search.command()
 @click.argument("idea", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--load_ideas", "--load-ideas", type=click.Path(path_type=Path), hidden=True)
-@click.option("--idea_idx", "--idea-idx", type=int, default=0, help="Which idea of a JSON list.")
-@click.option("--name", default="", help="Name of the run's folder.")
+@click.option("--idea_idx", "--idea-idx", type=int, help="Which idea of a JSON list.")
+@click.option("--name", help="Name of a new run's folder.")
 @click.option("--resume", metavar="RUN", help="Go on with a run; `latest` is the newest.")
-@click.option("--workers", "--num_workers", "--num-workers", type=int, help="Attempts at once.")
-@click.option("--steps", type=int, help="Most nodes.")
+@click.option("--workers", "--num_workers", "--num-workers", type=_SOME, help="Attempts at once.")
+@click.option("--steps", type=_ANY, help="Most nodes; 0 sets no limit.")
 @click.option("--time", callback=_seconds, metavar="8h", help="Longest time of the run.")
 @click.option("--budget", callback=_money, metavar="5usd", help="Most money.")
-@click.option("--tokens", type=int, help="Most tokens.")
+@click.option("--tokens", type=_ANY, help="Most tokens.")
 @click.option("--seed", type=int, help="Seed of everything random.")
 @click.option("--policy", type=click.Choice(["best_first", "uct"]), help="What is built on next.")
 @click.option(
@@ -96,8 +102,10 @@ _KEYS = {
     type=click.Choice(["split", "single"]),
     help="Phases in a workspace, or one script in a kernel.",
 )
-@click.option("--config", "bfts", type=click.Path(path_type=Path), help="A bfts_config.yaml.")
-@click.option("--resources", type=click.Path(path_type=Path), help="A file of resources.")
+@click.option(
+    "--config", "bfts", type=click.Path(path_type=Path), help="A bfts_config.yaml of the original."
+)
+@click.option("--resources", type=_FILE, help="A file of resources: data, code and models.")
 @click.option("--memory/--no-memory", "with_memory", default=None, help="Whether nodes remember.")
 @click.option(
     "--memory_db",
@@ -110,7 +118,7 @@ _KEYS = {
 @click.option("--memory_recall_max_events", type=int, hidden=True)
 @click.option("--memory_retrieval_k", type=int, hidden=True)
 @click.option("--memory_max_compression_iterations", type=int, hidden=True)
-@click.option("--phase1_max_steps", "--phase1-max-steps", type=int, hidden=True)
+@click.option("--phase1_max_steps", "--phase1-max-steps", type=_SOME, hidden=True)
 @click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
 @click.pass_obj
 def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **options: Any) -> None:
@@ -118,31 +126,12 @@ def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **opt
 
     Ctrl-C stops it cleanly: what was finished is kept, and --resume goes on.
     """
-    from taskweaver.cli.searching import Wish, search_and_show
+    from taskweaver.cli.searching import search_and_show
+    from taskweaver.cli.wish import wish_of
 
-    chosen = options.pop("load_ideas") or idea
-    if (chosen is None) == (resume is None):
-        raise click.UsageError("Give an idea, or --resume RUN. For example: search idea.md")
-    memory_db = options.pop("memory_db")
-    if resume is not None and memory_db is not None:
-        raise click.UsageError("A run keeps its memory where it was begun: leave --memory_db out.")
-    wish = Wish(chosen, resume, options.pop("name"), options.pop("idea_idx"), memory_db)
     is_plain = options.pop("plain")
-    sys.exit(search_and_show(project, wish, _settings(options), is_plain=is_plain))
-
-
-def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration keys that the options mean."""
-    from taskweaver.treesearch.bfts import settings_of
-
-    bfts = options.pop("bfts")
-    settings = settings_of(bfts) if bfts else {}
-    if options.pop("enable_memgpt"):
-        settings["memory.enabled"] = True
-    for option, value in options.items():
-        if value is not None:
-            settings[_KEYS[option]] = str(value) if isinstance(value, Path) else value
-    return settings
+    wish = wish_of(options.pop("load_ideas") or idea, resume, options)
+    sys.exit(search_and_show(project, wish, is_plain=is_plain))
 
 
 @search.command(name="list")

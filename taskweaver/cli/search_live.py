@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.live import Live
+from rich.text import Text
 
 from taskweaver.console.search_view import search_view
+from taskweaver.console.text import safe
 from taskweaver.treesearch.facts import RunningPhase, SearchSnapshot
 from taskweaver.treesearch.results import run_facts
 from taskweaver.treesearch.search import Search
@@ -17,16 +19,38 @@ from taskweaver.treesearch.state import RunState
 _MARGIN = 2
 
 
+class LiveView:
+    """The tree of a search, drawn anew whenever it changed; what is said stands above it."""
+
+    def __init__(self, search: Search, live: Live) -> None:
+        self._search = search
+        self._live = live
+        self._hint = "Ctrl-C stops"
+
+    def changed(self, state: RunState) -> None:
+        """Draw it."""
+        rows = self._live.console.size.height - _MARGIN
+        view = search_view(_snapshot(self._search, state), rows, self._hint)
+        self._live.update(view, refresh=True)
+
+    def end(self) -> None:
+        """Draw what stays on the screen."""
+        self._hint = ""
+        self.changed(self._search.state)
+
+    def say(self, text: str) -> None:
+        """Say that it stops."""
+        self._hint = ""
+        self._live.console.print(Text(safe(text)))
+
+
 @contextmanager
-def live_view(search: Search) -> Iterator[Callable[[RunState], None]]:
-    """Give what draws the tree anew when it is told of a change."""
+def live_view(search: Search) -> Iterator[LiveView]:
+    """Give the live tree of a search."""
     with Live(auto_refresh=False, transient=False) as live:
-
-        def changed(state: RunState) -> None:
-            rows = live.console.size.height - _MARGIN
-            live.update(search_view(_snapshot(search, state), rows), refresh=True)
-
-        yield changed
+        view = LiveView(search, live)
+        yield view
+        view.end()
 
 
 def _snapshot(search: Search, state: RunState) -> SearchSnapshot:
@@ -41,7 +65,7 @@ def _snapshot(search: Search, state: RunState) -> SearchSnapshot:
     return SearchSnapshot.of(
         state.journal,
         name=facts.name,
-        stage=state.stage.label if state.stage else "over",
+        stage=state.stage.title if state.stage else "over",
         budgets=facts.budgets,
         now=now,
         running=phases,

@@ -2,61 +2,44 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import click
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import (
     find_run,
+    report_run,
     resume_search,
     runs,
     session_on_node,
     start_search,
 )
+from taskweaver.cli.wish import Wish
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import counted, safe
 from taskweaver.treesearch import findings
+from taskweaver.treesearch.engine import Changed
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.places import RunPlaces
-from taskweaver.treesearch.results import results_of, write_results
-from taskweaver.treesearch.runlog import read_log
+from taskweaver.treesearch.results import write_results
+from taskweaver.treesearch.runlog import is_worked_on, read_log
 from taskweaver.treesearch.search import Search
 from taskweaver.treesearch.state import RunState, fold
 
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """Which run is meant.
-
-    Attributes:
-        idea: The idea of a new one; None for one to go on with.
-        resume: Name of the one to go on with.
-        name: Name of a new one; empty makes one.
-        index: Which idea of a JSON list.
-        memory_db: File of the memory of a new one; None keeps it in the run's folder.
-    """
-
-    idea: Path | None
-    resume: str | None
-    name: str = ""
-    index: int = 0
-    memory_db: Path | None = None
+_STOPPED = "stopped"
 
 
-def search_and_show(
-    project: Path | None, wish: Wish, settings: dict[str, Any], *, is_plain: bool
-) -> int:
+def search_and_show(project: Path | None, wish: Wish, *, is_plain: bool) -> int:
     """Search, show how it goes on, and return the exit status.
 
     Returns:
@@ -68,25 +51,33 @@ def search_and_show(
     with TaskWeaverApp(project) as app:
         for warning in app.warnings:
             _say(f"warning: {warning}", "yellow")
+        if wish.note:
+            _say(wish.note, "yellow")
         if wish.resume is not None:
-            search = resume_search(app, wish.resume, settings)
+            search = resume_search(app, wish.resume, wish.settings)
         else:
             assert wish.idea is not None
             search = start_search(
                 app,
                 wish.idea,
-                settings,
+                wish.settings,
                 name=wish.name,
                 index=wish.index,
                 memory_db=wish.memory_db,
             )
         with search:
             _introduce(app, search)
-            with _stopping(search), _shown(search, plain=is_plain) as changed:
+            with _shown(search, plain=is_plain) as (changed, say), _stopping(search, say):
                 search.run(changed)
             _say("writing the report ...")
             write_results(search.places, search.state, search.budget, search.store)
-        return _conclude(search)
+        return _conclude(project, search)
+
+
+def _warn_of_no_project(app: TaskWeaverApp) -> None:
+    """Say where one looked: without runs, that is often the mistake."""
+    if not app.discover_app_dir(app.app_dir)[1]:
+        _say(f"warning: {app.warnings[0]}", "yellow")
 
 
 def _introduce(app: TaskWeaverApp, search: Search) -> None:
@@ -105,12 +96,12 @@ def _introduce(app: TaskWeaverApp, search: Search) -> None:
 
 
 @contextmanager
-def _stopping(search: Search) -> Iterator[None]:
+def _stopping(search: Search, say: Callable[[str], None]) -> Iterator[None]:
     """Let the first Ctrl-C stop the search cleanly, and a second one end it at once."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)
-        _say("stopping: what is being tried is given up, the rest is kept ...")
+        say("stopping: what is being tried is given up, the rest is kept ...")
         search.stop()
 
     before = signal.signal(signal.SIGINT, leave)
@@ -121,13 +112,16 @@ def _stopping(search: Search) -> Iterator[None]:
 
 
 @contextmanager
-def _shown(search: Search, *, plain: bool) -> Iterator[Any]:
-    """Give what is told of changes: it draws a live tree, or prints a line for each node."""
+def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[str], None]]]:
+    """Give what is told of changes, and what says things meanwhile.
+
+    It draws a live tree, or prints a line for each node.
+    """
     if not plain and not is_plain(sys.stdout) and sys.stdout.isatty():
         from taskweaver.cli.search_live import live_view
 
-        with live_view(search) as changed:
-            yield changed
+        with live_view(search) as view:
+            yield view.changed, view.say
         return
     seen: set[str] = {node.id for node in search.state.journal.nodes}
 
@@ -135,32 +129,36 @@ def _shown(search: Search, *, plain: bool) -> Iterator[Any]:
         for node in state.journal.nodes:
             if node.finished_at is not None and node.id not in seen:
                 seen.add(node.id)
-                click.echo(_line(node, state.journal))
+                click.echo(_marked(node, state.journal))
 
-    yield tell
+    yield tell, _say
 
 
 def _line(node: Node, journal: Journal) -> str:
     value = journal.objective.text(node.value) if node.is_good else str(node.status)
-    best = journal.best()
-    mark = "  best" if best is not None and best.id == node.id else ""
     name = f" {node.name}" if node.name else ""
     origin = f" of {node.parent}" if node.parent else ""
     why = f" ({node.error.kind})" if node.error else ""
-    return safe(f"{node.id} {node.kind}{name}{origin}: {value}{why}{mark}")
+    return safe(f"{node.id} {node.kind}{name}{origin}: {value}{why}")
 
 
-def _conclude(search: Search) -> int:
+def _marked(node: Node, journal: Journal) -> str:
+    best = journal.best()
+    is_best = best is not None and best.id == node.id
+    return f"{_line(node, journal)}{'  best' if is_best else ''}"
+
+
+def _conclude(project: Path | None, search: Search) -> int:
     state, places = search.state, search.places
     best = state.journal.best()
-    if state.is_over:
-        _say(f"over: {state.reason}")
-    else:
-        _say(f"stopped; go on with: taskweaver search --resume {places.folder.name}")
+    _say(_ending(project, places, state))
     if best is None:
         _say("no node measured anything; the report says why", "yellow")
     else:
         _say(f"best: {_line(best, state.journal)}", "green")
+        again = findings.reached(state.journal, best)
+        if again != state.journal.objective.text(best.value):
+            _say(f"      {again}", "green")
     _say(f"report: {places.folder / 'report.md'}")
     _say(f"page:   {places.folder / 'tree.html'}")
     return 0 if best is not None else 1
@@ -173,23 +171,51 @@ def _say(text: str, color: str | None = None) -> None:
 def list_runs(project: Path | None) -> None:
     """Print a line for each run, the newest first."""
     with TaskWeaverApp(project) as app:
-        found = runs(app)
-        for places in found:
-            try:
-                state = _state(places)
-            except SearchError as error:
-                click.echo(safe(f"{places.folder.name}  {error}"))
-                continue
-            if state is None:
-                continue
-            best = state.journal.best()
-            value = state.journal.objective.text(best.value) if best else "nothing measured"
-            ended = "over" if state.is_over else "not over"
-            began = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.started_at))
-            nodes = counted(len(state.journal), "node")
-            click.echo(safe(f"{places.folder.name}  {began}  {nodes}  {value}  {ended}"))
-        if not found:
-            _say("There are no runs yet. Begin one: taskweaver search idea.md")
+        _warn_of_no_project(app)
+        rows = [row for places in runs(app) if (row := _row(places))]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)] if rows else []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[-1]]))
+    if not rows:
+        _say(f"There are no runs yet. Begin one: {_command(project, 'idea.md')}")
+    elif any(row[-1] == _STOPPED for row in rows):
+        _say(f"go on with a stopped one: {_command(project, '--resume RUN')}")
+
+
+def _row(places: RunPlaces) -> tuple[str, ...]:
+    """Return what the list says of a run; nothing of one that has not begun."""
+    try:
+        state = _state(places)
+    except SearchError as error:
+        return places.folder.name, "", "", "", safe(str(error))
+    if state is None:
+        return ()
+    best = state.journal.best()
+    value = safe(findings.reached(state.journal, best)) if best else "nothing measured"
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.started_at))
+    nodes = counted(len(state.journal), "node")
+    return safe(places.folder.name), began, nodes, value, _status(places, state)
+
+
+def _status(places: RunPlaces, state: RunState) -> str:
+    if state.is_over:
+        return "over"
+    return "running now" if is_worked_on(places.log) else _STOPPED
+
+
+def _ending(project: Path | None, places: RunPlaces, state: RunState) -> str:
+    status = _status(places, state)
+    if state.is_over:
+        return f"over: {state.reason}"
+    if status == _STOPPED:
+        return f"stopped; go on with: {_command(project, f'--resume {places.folder.name}')}"
+    return status
+
+
+def _command(project: Path | None, what: str) -> str:
+    folder = f"-p {shlex.quote(str(project))} " if project is not None else ""
+    return f"taskweaver {folder}search {what}"
 
 
 def show_run(project: Path | None, run: str) -> None:
@@ -201,28 +227,29 @@ def show_run(project: Path | None, run: str) -> None:
     waiting = [(0, node) for node in reversed(journal.nodes) if node.parent is None]
     while waiting:
         depth, node = waiting.pop()
-        click.echo(f"{'  ' * min(depth, 20)}{_line(node, journal)}")
+        branch = f"  (memory branch {node.branch})" if node.branch not in {"", node.id} else ""
+        click.echo(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
         waiting += [(depth + 1, child) for child in reversed(journal.children(node.id))]
     for said in findings.overruled(journal):
         _say(said)
     for passed in state.passed:
-        _say(f"{passed.state.label}: {passed.reason}")
+        _say(f"{passed.state.title}: {passed.reason}")
+    _say(_ending(project, places, state))
 
 
 def write_report(project: Path | None, run: str) -> None:
     """Write the results of a run anew."""
     with TaskWeaverApp(project) as app:
-        places = find_run(app, run)
-    _say(f"report: {results_of(places)}")
+        _say(f"report: {report_run(app, find_run(app, run))}")
 
 
 def open_page(project: Path | None, run: str) -> None:
     """Open the page of a run."""
     with TaskWeaverApp(project) as app:
         places = find_run(app, run)
-    page = places.folder / "tree.html"
-    if not page.is_file():
-        results_of(places)
+        page = places.folder / "tree.html"
+        if not page.is_file():
+            report_run(app, places)
     _say(str(page))
     click.launch(page.as_uri())
 

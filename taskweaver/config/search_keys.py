@@ -53,6 +53,7 @@ SEARCH_KEYS: tuple[Key, ...] = (
     Key("search.time_limit_s", "float", 0.0, "Longest time of a run; 0 sets none.", minimum=0.0),
     Key("search.token_limit", "int", 0, "Tokens a run may consume; 0 sets none.", minimum=0),
     Key("search.cost_limit", "float", 0.0, "Money a run may cost; 0 sets none.", minimum=0.0),
+    Key("search.model_calls", "int", 4, "Calls of models made at the same time.", minimum=1),
     Key("search.download_timeout_s", "float", 600.0, "Longest download command.", minimum=1.0),
     Key("search.compile_timeout_s", "float", 300.0, "Longest compile command.", minimum=1.0),
     Key("search.run_timeout_s", "float", 3600.0, "Longest run command, or script.", minimum=1.0),

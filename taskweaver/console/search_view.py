@@ -20,14 +20,17 @@ _FAILED = ("✕", "red")
 _LEAST_ROWS = 6
 
 
-def search_view(snapshot: SearchSnapshot, rows: int = 30) -> RenderableType:
+def search_view(
+    snapshot: SearchSnapshot, rows: int = 30, hint: str = "Ctrl-C stops"
+) -> RenderableType:
     """Return what a terminal shows of a search.
 
     Args:
         snapshot: The search.
         rows: Lines there are; a long tree is cut to its newest part and the best node's line.
+        hint: What a person can do; empty when it has ended.
     """
-    head = [_headline(snapshot), _budget_line(snapshot)]
+    head = [_headline(snapshot), _budget_line(snapshot, hint)]
     running = [
         Text(
             f"  {phase.node_id} {phase.phase} {snapshot.now - phase.since:.0f} s",
@@ -45,7 +48,7 @@ def _headline(snapshot: SearchSnapshot) -> Text:
     objective = snapshot.objective
     best = next((node for node in snapshot.nodes if node.id == snapshot.best), None)
     line = Text(no_wrap=True, overflow="ellipsis")
-    line.append(safe(snapshot.stage.replace("_", " ") or "starting"), style="bold")
+    line.append(safe(snapshot.stage or "starting"), style="bold")
     line.append(f"  {safe(objective.name)} ")
     if best is None:
         line.append("nothing measured yet", style="dim")
@@ -54,7 +57,7 @@ def _headline(snapshot: SearchSnapshot) -> Text:
     return line
 
 
-def _budget_line(snapshot: SearchSnapshot) -> Text:
+def _budget_line(snapshot: SearchSnapshot, hint: str) -> Text:
     budgets = snapshot.budgets
     parts = [f"{budgets.nodes.used:.0f}{_of(budgets.nodes.limit)} nodes"]
     parts.append(_clock(budgets.seconds.used))
@@ -64,7 +67,8 @@ def _budget_line(snapshot: SearchSnapshot) -> Text:
         parts.append(f"{budgets.tokens.used:,.0f}{_of(budgets.tokens.limit)} tokens")
     if budgets.money is not None:
         parts.append(f"cost {budgets.money.used:.2f}{_of(budgets.money.limit)}")
-    return Text("  ".join([*parts, "Ctrl-C stops"]), style="dim", no_wrap=True, overflow="ellipsis")
+    line = "  ".join(filter(None, [*parts, hint]))
+    return Text(line, style="dim", no_wrap=True, overflow="ellipsis")
 
 
 def _of(limit: float) -> str:

@@ -177,7 +177,8 @@ class LLMApi:
                 raise ModelError("cancelled", "the session was stopped.")
             self._in_flight.add(token)
         try:
-            yield token
+            with self._services.meter.call(token):
+                yield token
         finally:
             with self._lock:
                 self._in_flight.discard(token)
@@ -206,7 +207,9 @@ class LLMApi:
         if reported is not None:
             estimator.learn(name, request.messages, reported)
         usage = reported or estimator.estimate(name, request.messages, "".join(texts))
-        self._ledger.add(model.prices.apply(usage))
+        usage = model.prices.apply(usage)
+        self._ledger.add(usage)
+        self._services.meter.add(usage)
 
     def _check(
         self, model: Model, request: ModelRequest, texts: Sequence[str], last: Chunk | None

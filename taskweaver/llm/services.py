@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Self, cast
@@ -20,7 +21,7 @@ from taskweaver.llm.function import FunctionService
 from taskweaver.llm.openai import OpenAIService
 from taskweaver.llm.recorded import RecordedMode, RecordedService
 from taskweaver.llm.retry import RetryPolicy
-from taskweaver.llm.usage import Prices, TokenEstimator
+from taskweaver.llm.usage import Meter, Prices, TokenEstimator
 from taskweaver.utils.redact import register_secret
 
 ModelFunction = Callable[..., Any]
@@ -49,6 +50,7 @@ class ModelServices:
 
     Attributes:
         estimator: Estimates tokens for all of them.
+        meter: Lets calls begin, and is told what they consumed.
     """
 
     def __init__(self, src: AppConfigSource, *, function: ModelFunction | None = None) -> None:
@@ -59,6 +61,7 @@ class ModelServices:
             function: Answers for ``llm.api_type`` ``function``, and for ``auto``.
         """
         self.estimator = TokenEstimator()
+        self.meter = Meter()
         self._src = src
         self._function = function
         self._lock = threading.RLock()
@@ -70,6 +73,12 @@ class ModelServices:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def metered(self, meter: Meter) -> ModelServices:
+        """Return the same models with a meter for the calls made through what is returned."""
+        view = copy(self)
+        view.meter = meter
+        return view
 
     @property
     def announcement(self) -> str:

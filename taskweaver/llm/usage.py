@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from taskweaver.llm.types import ChatMessage, Usage
+from taskweaver.utils.cancel import CancelToken
 from taskweaver.utils.text import estimate_tokens
 
 _MESSAGE_TOKENS = 4
@@ -23,6 +25,11 @@ class Prices:
     prompt: float | None = None
     completion: float | None = None
 
+    @property
+    def are_known(self) -> bool:
+        """Whether what a call costs can be told: both prices are there."""
+        return self.prompt is not None and self.completion is not None
+
     def apply(self, usage: Usage) -> Usage:
         """Return `usage` with its cost."""
         if self.prompt is None and self.completion is None:
@@ -30,6 +37,22 @@ class Prices:
         prompt = usage.prompt_tokens * (self.prompt or 0.0)
         completion = usage.completion_tokens * (self.completion or 0.0)
         return replace(usage, cost=(prompt + completion) / 1e6)
+
+
+class Meter:
+    """Lets calls begin, and is told what they consumed; this one lets all begin at once."""
+
+    @contextmanager
+    def call(self, cancel: CancelToken) -> Iterator[None]:  # noqa: ARG002 - for those that wait
+        """Surround a call; waiting ends when it is cancelled.
+
+        Args:
+            cancel: Gives the call up.
+        """
+        yield
+
+    def add(self, usage: Usage) -> None:
+        """Take note of what a call consumed."""
 
 
 class TokenEstimator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +27,64 @@ _KEYS = {
     "exec.resources": "search.resources",
     "memory.enabled": "memory.enabled",
 }
+_STEPS, _MEMORY_FILE = "agent.steps", "memory.db_path"
 
 
-def settings_of(file: Path) -> dict[str, Any]:
-    """Return the settings a file makes; what has no meaning here is left out.
+@dataclass(frozen=True, slots=True)
+class Bfts:
+    """What such a file says.
+
+    Attributes:
+        settings: Keys of ours with their values.
+        memory_db: File of the memory; None where it names none.
+        ignored: Keys that mean nothing here; by their first two words where that says it all.
+    """
+
+    settings: Mapping[str, Any]
+    memory_db: Path | None
+    ignored: tuple[str, ...]
+
+
+def read_bfts(file: Path) -> Bfts:
+    """Read such a file; paths in it start at the current folder.
 
     Raises:
         SearchError: If it cannot be read.
     """
     try:
         data = read_yaml(file)
+    except FileNotFoundError as error:
+        raise SearchError(f"There is no file {file}.") from error
     except (OSError, ValueError) as error:
         raise SearchError(f"{file} cannot be read: {error}.") from error
     if not isinstance(data, Mapping):
         raise SearchError(f"{file} is no configuration: it must be a mapping.")
+    values = {name: value for name, value in _flat(data) if value is not None}
+    memory_file = values.pop(_MEMORY_FILE, None)
+    steps = values.pop(_STEPS, None)
     found: dict[str, Any] = {}
-    for name, value in _flat(data):
+    ignored: dict[str, None] = {}
+    for name, value in values.items():
         key = _KEYS.get(name) or (name if name.startswith("memory.") and find(name) else None)
-        if key is not None and value is not None:
+        if key is None:
+            ignored[_outline(name)] = None
+        else:
             found[key] = value
+    if "search.resources" in found:
+        found["search.resources"] = str(Path(str(found["search.resources"])).absolute())
     stages = [f"search.stage{n}_nodes" for n in range(1, 5)]
     if all(stage in found for stage in stages):
+        ignored |= {_STEPS: None} if steps is not None else {}
+    elif steps is not None:  # as in the original: of each stage that has no number of its own
+        found = dict.fromkeys(stages, steps) | found
+    if all(stage in found for stage in stages):
         found["search.steps"] = 0  # the stages' own numbers are the limit
-    return found
+    return Bfts(found, Path(str(memory_file)) if memory_file else None, tuple(ignored))
+
+
+def _outline(name: str) -> str:
+    head = ".".join(name.split(".")[:2])
+    return name if any(key.startswith(f"{head}.") for key in _KEYS) else head
 
 
 def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.node import Node
+from taskweaver.treesearch.node import Cost
 
 
 class BudgetSpent(SearchError):
@@ -26,6 +25,7 @@ class Budget:
         tokens: Most tokens.
         money: Most money.
         before_s: Time of earlier sittings.
+        spent: What all model calls consumed so far, all sittings together.
         clock: Seconds of a clock that only goes forward.
     """
 
@@ -34,38 +34,44 @@ class Budget:
     tokens: int = 0
     money: float = 0.0
     before_s: float = 0.0
+    spent: Cost = field(default_factory=Cost)
     clock: Callable[[], float] = time.monotonic
-    _began: float = 0.0
-    _tokens: int = 0
-    _money: float = 0.0
+    _began: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def begin(self, journal: Journal) -> None:
-        """Start the clock, and count what was spent before."""
+    def begin(self) -> None:
+        """Start the clock."""
         self._began = self.clock()
-        for node in journal.nodes:
-            self.add(node)
 
-    def add(self, node: Node) -> None:
-        """Count what a node consumed."""
+    def add(self, cost: Cost) -> None:
+        """Count what a call consumed."""
         with self._lock:
-            self._tokens += node.cost.prompt_tokens + node.cost.completion_tokens
-            self._money += node.cost.money or 0.0
+            self.spent += cost
 
     @property
     def elapsed_s(self) -> float:
         """Seconds so far, all sittings together."""
-        return self.before_s + (self.clock() - self._began)
+        return self.before_s + (0.0 if self._began is None else self.clock() - self._began)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left, 0 when its time is over; endless without a limit."""
+        return max(0.0, self.seconds - self.elapsed_s) if self.seconds else float("inf")
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its time is over."""
+        return not self.left_s
 
     @property
     def tokens_used(self) -> int:
-        """Tokens of finished nodes."""
-        return self._tokens
+        """Tokens so far."""
+        return self.spent.prompt_tokens + self.spent.completion_tokens
 
     @property
     def money_used(self) -> float:
-        """Money of finished nodes."""
-        return self._money
+        """Money so far."""
+        return self.spent.money or 0.0
 
     def why_spent(self, steps: int) -> str:
         """Return which limit is reached, or an empty text.
@@ -75,12 +81,12 @@ class Budget:
         """
         if self.steps and steps >= self.steps:
             return f"it has had its {self.steps} nodes"
-        if self.seconds and self.elapsed_s >= self.seconds:
+        if self.is_late:
             return f"its time of {self.seconds:g} s is over"
-        if self.tokens and self._tokens >= self.tokens:
-            return f"it has used {self._tokens:,} of {self.tokens:,} tokens"
-        if self.money and self._money >= self.money:
-            return f"it has cost {self._money:.2f} of {self.money:.2f}"
+        if self.tokens and self.tokens_used >= self.tokens:
+            return f"it has used {self.tokens_used:,} of {self.tokens:,} tokens"
+        if self.money and self.money_used >= self.money:
+            return f"it has cost {self.money_used:.4g} of {self.money:.4g}"
         return ""
 
     def check(self) -> None:

@@ -18,6 +18,7 @@ class SearchConfig(ModuleConfig):
     Attributes:
         folder: Where runs are kept.
         rules: Numbers of the policy.
+        allowance: What a run may use: nodes, seconds, tokens, money; 0 is no limit.
         limits: Limits of phases.
         asking: How often a model is asked.
         stage_nodes: Most nodes of each stage.
@@ -28,6 +29,7 @@ class SearchConfig(ModuleConfig):
         self.folder = Path(self._get_path("folder"))
         self.prompt_dir = Path(self._get_path("prompt_dir"))
         self.workers = self._get_int("workers")
+        self.model_calls = self._get_int("model_calls")
         self.steps = self._get_int("steps")
         self.stage_nodes = [self._get_int(f"stage{n}_nodes") for n in range(1, STAGES + 1)]
         self.rules = SearchRules(
@@ -45,6 +47,7 @@ class SearchConfig(ModuleConfig):
         self.time_limit_s = self._get_float("time_limit_s")
         self.token_limit = self._get_int("token_limit")
         self.cost_limit = self._get_float("cost_limit")
+        self.allowance = (self.steps, self.time_limit_s, self.token_limit, self.cost_limit)
         self.limits = PhaseLimits(
             self._get_float("download_timeout_s"),
             self._get_float("compile_timeout_s"),

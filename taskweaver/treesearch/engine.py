@@ -10,29 +10,28 @@ import errno
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, replace
+from dataclasses import replace
 from random import Random
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.treesearch import findings
 from taskweaver.treesearch.budget import Budget, BudgetSpent
+from taskweaver.treesearch.carrying import WorkCancelled
 from taskweaver.treesearch.errors import SearchError, WorkerLost
-from taskweaver.treesearch.events import RunEvents
-from taskweaver.treesearch.journal import Journal, Judgement
-from taskweaver.treesearch.judging import Judge
+from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeError, NodeKind, NodeStatus
+from taskweaver.treesearch.passage import Passage
 from taskweaver.treesearch.policy import Action, Policy, StageView, policy_named
 from taskweaver.treesearch.runlog import RunLog
 from taskweaver.treesearch.stages import STAGES, StageState, why_over
-from taskweaver.treesearch.state import RunState, StagePassed, stage_entry
-from taskweaver.treesearch.substages import Substages, Verdict
+from taskweaver.treesearch.state import RunState
 from taskweaver.treesearch.toolbox import Toolbox
-from taskweaver.treesearch.work import NodeWork, WorkCancelled
+from taskweaver.treesearch.work import NodeWork
 
 Changed = Callable[[RunState], None]
 _POLL_S = 1.0
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _MOST_BROKEN = 3
+_MOST_REPEATED = 3
 
 
 class Engine:
@@ -56,10 +55,8 @@ class Engine:
         self._log = log
         self._budget = budget
         self._changed = changed
-        self._events = RunEvents(tools.store)
         self._policy: Policy = policy_named(self._config.policy, self._config.rules)
-        self._substages = Substages(tools, state.journal)
-        self._judge = Judge(tools, state.journal)
+        self._passage = Passage(tools, state, log)
         self._working: dict[Future[Node], tuple[Node, NodeWork]] = {}
         self._queue: list[Action] = []
         self._branches = {branch.id for branch in tools.store.branches()} if tools.store else set()
@@ -75,7 +72,7 @@ class Engine:
     def stop(self) -> None:
         """Stop soon, from any thread: what is worked on is given up, and made again on resuming."""
         self._is_stopping = True
-        self._substages.give_up()
+        self._passage.give_up()
         for _, work in list(self._working.values()):
             work.cancel()
 
@@ -86,7 +83,7 @@ class Engine:
             SearchError: If it cannot go on.
             ModelError: If the model cannot be asked.
         """
-        self._budget.begin(self.journal)
+        self._budget.begin()
         try:
             with ThreadPoolExecutor(self._config.workers, "search-node") as threads:
                 try:
@@ -101,17 +98,18 @@ class Engine:
 
     def _loop(self, threads: ThreadPoolExecutor) -> None:
         if self._state.stage is None and not self._state.is_over:
-            self._enter(StageState(STAGES[0], goals=STAGES[0].goals))
+            self._passage.enter(StageState(STAGES[0], goals=STAGES[0].goals))
         elif self._state.stage is not None:
-            self._begun(self._state.stage)  # the process may have ended before it was noted
+            self._passage.begun(self._state.stage)  # the process may have ended before
         while self._state.stage is not None and not self._is_stopping:
-            spent = self._budget.why_spent(self._steps())
+            spent = self._budget.why_spent(self.journal.attempts)
             if spent:
                 if not self._working:
-                    self._judged(self._state.stage)
-                    self._close(self._state.stage, spent, self.journal.best(), spent)
-                    self._end(spent, is_spent=True)
+                    self._passage.break_off(self._state.stage, spent)
+                    self._changed(self._state)
                     return
+                if self._budget.is_late:
+                    self._cut_off()
             else:
                 self._fill(threads, self._state.stage)
             if self._working:
@@ -120,8 +118,10 @@ class Engine:
                 self._advance(self._state.stage)
         self._drain()
 
-    def _steps(self) -> int:
-        return sum(node.kind is not NodeKind.SEED for node in self.journal.nodes)
+    def _cut_off(self) -> None:
+        """End commands when the time is over; an attempt that had not run is made again later."""
+        for _, work in self._working.values():
+            work.cut_off()
 
     def _fill(self, threads: ThreadPoolExecutor, stage: StageState) -> None:
         """Begin attempts while there is room; none when the stage is over but for what runs."""
@@ -131,7 +131,7 @@ class Engine:
                 continue
             if self._why_over(stage) or self._is_full(stage):
                 return
-            if self._budget.why_spent(self._steps()):
+            if self._budget.why_spent(self.journal.attempts):
                 return
             step = self._next_step()
             random = Random(f"{self._config.seed}:{step}")
@@ -213,7 +213,6 @@ class Engine:
                 self.journal.drop(node.id)
                 continue
             self.journal.put(finished)
-            self._budget.add(finished)
             # With the time so far: a process that is killed does not say that it pauses.
             self._log.add("node", node=finished.to_dict(), elapsed=self._budget.elapsed_s)
         self._changed(self._state)
@@ -271,56 +270,31 @@ class Engine:
         while self._working:
             self._collect()
 
-    def _enter(self, stage: StageState) -> None:
-        self._state.stage = stage
-        self._log.add("stage", **stage_entry(stage))
-        self._begun(stage)
-
-    def _begun(self, stage: StageState) -> None:
-        if stage.substage > 1:
-            self._events.goal_generated(stage)
-
     def _advance(self, stage: StageState) -> None:
         """Go on when a stage is over: seeds of its best node, then the next substage or stage."""
         reason = self._why_over(stage)
-        if not reason and (self._is_stopping or self._budget.why_spent(self._steps())):
+        if not reason and (self._is_stopping or self._budget.why_spent(self.journal.attempts)):
             return  # it happened since the loop looked
         if not reason:
             raise SearchError(f"The search cannot go on in {stage.label}: nothing is left to try.")
         best = self.journal.best()
-        if best is not None and self._wants_seeds(best):
+        if best is not None and self._wants_seeds(best, stage.stage.number):
             return
-        is_decided = self._is_judged() or self._is_closed(stage)
-        verdict = Verdict() if is_decided else self._substages.verdict(stage)
-        if verdict.goals:
-            self._events.substage_ended(stage, _told(reason, verdict), is_complete=False)
-            first, number = len(self.journal), stage.substage + 1
-            self._enter(replace(stage, substage=number, goals=verdict.goals, first=first))
-            return
-        if self._judged(stage) and self.journal.best() is not best:
-            return  # the next round looks whether that one has had its seeds
-        self._close(stage, reason, best, _told(reason, verdict))
-        self._leave(stage, reason, best)
+        self._passage.go_on(stage, reason)
+        self._changed(self._state)
 
-    def _is_judged(self) -> bool:
-        done = self.journal.judgements
-        return bool(done) and done[-1].after == self._steps()
+    def _wants_seeds(self, best: Node, stage: int) -> bool:
+        """Queue the seed evaluations a stage's best node has not had yet.
 
-    def _judged(self, stage: StageState) -> bool:
-        """Have it judged which node is carried on, once; return whether it was judged now."""
-        if self._is_judged():
+        One that was only lucky is not the best any more then, and the next has its turn.
+        """
+        repeated = {
+            node.parent
+            for node in self.journal.nodes
+            if node.kind is NodeKind.SEED and node.stage == stage
+        }
+        if best.id not in repeated and len(repeated) >= _MOST_REPEATED:
             return False
-        judgement = self._judge.judgement(stage, self._steps())
-        if judgement is None:
-            return False
-        self._log.add("judged", **asdict(judgement))
-        self.journal.judge(Judgement.from_dict(self._log.entries[-1]))  # as a resumed run reads it
-        if judgement.passed_over:
-            self._events.judged(stage, judgement.after, findings.overruled(self.journal)[-1])
-        return True
-
-    def _wants_seeds(self, best: Node) -> bool:
-        """Queue the seed evaluations a stage's best node has not had yet."""
         had = {node.seed for node in self.journal.seeds_of(best.id)}
         wanted = [self._config.seed + n for n in range(1, self._config.num_seeds + 1)]
         self._queue = [
@@ -328,56 +302,6 @@ class Engine:
         ]
         return bool(self._queue)
 
-    def _leave(self, stage: StageState, reason: str, best: Node | None) -> None:
-        following = self._following(stage, best)
-        self._events.progressed(stage, following, reason)
-        if following is None:
-            self._end(reason if best else f"no attempt of the first stage worked; {reason}")
-        else:
-            self._enter(following)
-
-    def _is_closed(self, stage: StageState) -> bool:
-        """Return whether the end of a stage was noted, by a process that went no further."""
-        return bool(self._state.passed) and self._state.passed[-1].state == stage
-
-    def _close(self, stage: StageState, reason: str, best: Node | None, told: str) -> None:
-        """Note that a stage is over, and what it brought; what is noted is not asked for again."""
-        passed = self._state.passed
-        if not self._is_closed(stage):
-            best_id = best.id if best else None
-            self._log.add("stage_ended", reason=reason, best=best_id)
-            passed.append(StagePassed(stage, reason, best_id))
-        self._events.substage_ended(stage, told, is_complete=best is not None)
-        self._events.stage_ended(stage, reason, self._tested(stage))
-        if not passed[-1].summary:
-            summary = self._substages.summary(stage)
-            self._log.add("stage_summary", summary=summary)
-            passed[-1] = replace(passed[-1], summary=summary)
-        self._events.stage_summary(stage, passed[-1].summary)
-
-    def _following(self, stage: StageState, best: Node | None) -> StageState | None:
-        if best is None:
-            return None
-        for next_ in STAGES[stage.stage.number :]:
-            if self._config.stage_nodes[next_.number - 1]:
-                return StageState(next_, best.id, 1, next_.goals, len(self.journal))
-        return None
-
-    def _tested(self, stage: StageState) -> str:
-        nodes = self.journal.of_stage(stage.stage.number)
-        names = dict.fromkeys(node.name for node in nodes if node.name)
-        return ", ".join(names)
-
-    def _end(self, reason: str, *, is_spent: bool = False) -> None:
-        self._log.add("ended", reason=reason, spent=is_spent)
-        self._state.is_over, self._state.reason, self._state.stage = True, reason, None
-        self._state.is_spent = is_spent
-        self._changed(self._state)
-
 
 def _is_cancelled(error: BaseException) -> bool:
     return isinstance(error, ModelError) and error.kind == "cancelled"
-
-
-def _told(reason: str, verdict: Verdict) -> str:
-    return f"{reason}. {verdict.reason}" if verdict.reason else reason

@@ -11,6 +11,7 @@ from typing import Any
 
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.utils import encodable
+from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Node, PhaseOutcome
 from taskweaver.treesearch.stages import StageState
@@ -131,23 +132,36 @@ class NodeEvents:
 class RunEvents:
     """Writes what concerns the whole run to its root, once each."""
 
-    def __init__(self, store: MemoryManager | None) -> None:
+    def __init__(self, store: MemoryManager | None, journal: Journal) -> None:
         self._store = store
+        self._journal = journal
 
-    def _note(self, kind: str, mark: str, text: str, tags: list[str] | None = None) -> None:
-        """Write an event, unless the one with this mark is there: a run may be resumed."""
-        if self._store is None:
-            return
-        done = self._store.events(self._store.root_branch_id)
-        if any(event.kind == kind and event.data.get("mark") == mark for event in done):
-            return
+    def _note(
+        self,
+        kind: str,
+        mark: str,
+        text: str,
+        tags: list[str] | None = None,
+        nodes: int | None = None,
+    ) -> bool:
+        """Write an event, and return whether it was new.
+
+        A run that is resumed comes by again, with as many nodes as before; one that is opened
+        again, with more of them.
+        """
+        root = self._store.root_branch_id if self._store else None
+        if self._store is None or root is None:
+            return False
+        is_of = {"mark": mark, "nodes": len(self._journal) if nodes is None else nodes}
+        for noted in self._store.events(root):
+            if noted.kind == kind and is_of.items() <= noted.data.items():
+                return False
         records = [{"text": text, "tags": tags}] if tags else []
-        event = {"kind": kind, "summary": text[:2000], "mark": mark}
-        root = self._store.root_branch_id
-        if root is not None:
-            self._store.mem_node_write(
-                root, recall_event=storable(event), archival_records=storable(records)
-            )
+        event = {"kind": kind, "summary": text[:2000], **is_of}
+        self._store.mem_node_write(
+            root, recall_event=storable(event), archival_records=storable(records)
+        )
+        return True
 
     def substage_ended(self, state: StageState, reason: str, *, is_complete: bool) -> None:
         """Note that a substage is over."""
@@ -172,7 +186,7 @@ class RunEvents:
     def goal_generated(self, state: StageState) -> None:
         """Note the goals of a substage."""
         tags = ["GOAL", f"substage:{state.substage}"]
-        self._note("goal_generated", state.label, state.goals, tags)
+        self._note("goal_generated", state.label, state.goals, tags, nodes=state.first)
 
     def progressed(self, old: StageState, new: StageState | None, reason: str) -> None:
         """Note that the run goes on to the next stage."""
@@ -185,6 +199,29 @@ class RunEvents:
         """Note what a stage brought."""
         tags = ["SUMMARY", f"stage:{state.stage.number}", "FINDINGS"]
         self._note("stage_summary", state.stage.label, summary, tags)
+
+    def lesson(self, best: Node) -> None:
+        """Bring what the best node of a stage teaches to the root, where every attempt sees it."""
+        if self._store is None or self._store.root_branch_id is None or not best.branch:
+            return
+        for tag in ("NODE_SUMMARY", "SUCCESS"):
+            tags = [f"node_uid:{best.id}", tag]
+            for record in self._store.retrieve_archival(best.branch, "", 1, tags):
+                if self._note("lesson_promoted", best.id, str(record["text"]), nodes=0):
+                    root = self._store.root_branch_id
+                    self._store.promote(int(record["id"]), root, branch_id=best.branch)
+                return
+
+    def journal_summary(self) -> None:
+        """Note what the whole run brought, when it ends."""
+        journal = self._journal
+        best = journal.best()
+        reached = f"{best.id}, {journal.objective.text(best.value)}" if best else "none"
+        text = (
+            f"{len(journal)} nodes, {len(journal.good)} good, {len(journal.buggy)} failed."
+            f" Best: {reached}."
+        )
+        self._note("journal_summary", "run", text)
 
 
 def storable(data: Any) -> Any:

@@ -13,7 +13,15 @@ from typing import Any
 from taskweaver.ces.command import Command, CommandLimits, CommandResult
 from taskweaver.treesearch.commands import failure, run_commands_with_logging, shown
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.job import PHASES, FileStates, Job, JobResult
+from taskweaver.treesearch.gpus import VARIABLE, devices_of
+from taskweaver.treesearch.job import (
+    PACKAGES,
+    PHASES,
+    FileStates,
+    Job,
+    JobResult,
+    run_variables,
+)
 from taskweaver.treesearch.node import CommandRun, NodeError, PhaseOutcome
 from taskweaver.treesearch.plan import PhasePlan
 from taskweaver.treesearch.plan_values import CommandText
@@ -27,9 +35,7 @@ _KINDS = {
     "compile": "CompilationError",
     "run": "RuntimeError",
 }
-_PYDEPS = ".pydeps"
 _MIRRORS = ("HF_ENDPOINT",)
-_HASH_SEEDS = 1 << 32
 _MOST_NAMED = 10
 _COMMAND_CHARS = 2000
 
@@ -262,22 +268,18 @@ def _states(workspace: Path, paths: Sequence[str]) -> FileStates:
 
 
 def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
-    """Return a command of a phase, with what it may use; only downloads have the network."""
+    """Return a command of a phase, with what it may use; only downloads have the network.
+
+    Only other commands have the GPUs of this process, a worker's own.
+    """
     limits = job.limits
     seconds = {"download": limits.download_s, "compile": limits.compile_s, "run": limits.run_s}
     sandbox = job.sandbox
     if sandbox is not None and phase != "download":
-        sandbox = replace(sandbox, has_network=False, allowed_hosts=())
-    packages = str(job.workspace.resolve() / _PYDEPS)
-    variables = {
-        "OMP_NUM_THREADS": "1",  # processes share the cores; a command may set its own number
-        "PYTHONPATH": packages,
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONHASHSEED": str(job.seed % _HASH_SEEDS),
-        "TASKWEAVER_SEED": str(job.seed),
-    }
-    if job.gpu:
-        variables["CUDA_VISIBLE_DEVICES"] = job.gpu
+        devices = devices_of(os.environ.get(VARIABLE, ""))
+        sandbox = replace(sandbox, has_network=False, allowed_hosts=(), devices=devices)
+    packages = str(job.workspace.resolve() / PACKAGES)
+    variables = run_variables(job.seed, packages)
     if phase == "download":
         # `pip install` means this folder, and replaces what the parent left there.
         variables |= {"PIP_TARGET": packages, "PIP_UPGRADE": "1"}

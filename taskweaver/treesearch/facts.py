@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Objective
-from taskweaver.treesearch.node import NodeKind, NodeStatus
+from taskweaver.treesearch.node import Cost, NodeKind, NodeStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,8 @@ class RunFacts:
         budgets: What it used.
         stages: The stages it has been in, in order.
         reason: Why it ended; empty while it goes on.
+        beside: What model calls consumed that are of no finished node: about stages, for the
+            memory, of attempts that were given up or lost.
     """
 
     name: str
@@ -82,6 +84,7 @@ class RunFacts:
     budgets: Budgets = field(default_factory=Budgets)
     stages: tuple[StageFacts, ...] = ()
     reason: str = ""
+    beside: Cost = field(default_factory=Cost)
 
     def base_of(self, stage: int) -> str | None:
         """Return the id of the node a stage began with."""
@@ -131,7 +134,7 @@ class SearchSnapshot:
     Attributes:
         name: Name of the run.
         objective: What it optimises.
-        stage: Stage and substage, as `StageState.label` spells them.
+        stage: Stage and substage, as `StageState.title` spells them; empty before the first.
         nodes: All nodes, in order.
         best: Id of the best; None while nothing was measured.
         running: What is worked on.

@@ -138,6 +138,16 @@ def seeds(journal: Journal, node_id: str) -> Spread | None:
     return Spread(values, sum(node.has_failed for node in nodes))
 
 
+def reached(journal: Journal, node: Node) -> str:
+    """Return what a node reached, as people read it; repeated with other seeds, their mean."""
+    own, again = journal.objective.text(node.value), seeds(journal, node.id)
+    if node.value is None or again is None or not again.values:
+        return own
+    mean = fmean([node.value, *again.values])
+    runs = len(again.values) + 1
+    return f"{journal.objective.text(mean)}, the mean of {runs} runs ({own} with its own seed)"
+
+
 def overruled(journal: Journal) -> list[str]:
     """Return a sentence for each judgement that chose another node than the metric."""
     return [_told(journal, judgement) for judgement in journal.judgements if judgement.passed_over]
@@ -186,14 +196,7 @@ def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float |
 
 def total_cost(nodes: Iterable[Node]) -> Cost:
     """Return what nodes consumed together; money is known when any of it is."""
-    costs = [node.cost for node in nodes]
-    money = [cost.money for cost in costs if cost.money is not None]
-    return Cost(
-        sum(cost.calls for cost in costs),
-        sum(cost.prompt_tokens for cost in costs),
-        sum(cost.completion_tokens for cost in costs),
-        sum(money) if money else None,
-    )
+    return sum((node.cost for node in nodes), Cost())
 
 
 def seconds(node: Node) -> float:

@@ -18,10 +18,18 @@ _METRIC = re.compile(
     r"^[\s>*_-]*(?:primary\s+|evaluation\s+)?(?:metric|objective)[*_]*\s*[:=]\s*(?P<text>\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
-_DOWN = re.compile(r"\b(?:minimi[sz]\w*|lower|smaller|less|fewer)\b", re.IGNORECASE)
-_UP = re.compile(r"\b(?:maximi[sz]\w*|higher|larger|greater|more)\b", re.IGNORECASE)
+_DOWN = re.compile(
+    r"\bminimi[sz]\w*|\b(?:lower|smaller|less|fewer)\s+(?:is|the)\s+better", re.IGNORECASE
+)
+_UP = re.compile(
+    r"\bmaximi[sz]\w*|\b(?:higher|larger|greater|more)\s+(?:is|the)\s+better", re.IGNORECASE
+)
 _NAMES_DOWN = re.compile(
     r"loss|error|rmse|\bmae\b|\bmse\b|time|latency|seconds|perplexity|distance|cost", re.IGNORECASE
+)
+_WRITE = (
+    "Write a line such as `Metric: accuracy (maximize)` or `Metric: error, lower is better`; what a"
+    " run optimises is fixed when it begins."
 )
 _UNIT = re.compile(r"\bin\s+(?P<unit>[A-Za-z%/]+)|\[(?P<bracket>[^\]\s]{1,16})\]")
 _JSON_SECTIONS = (
@@ -44,21 +52,26 @@ class Idea:
     text: str
     sections: Mapping[str, str]
 
-    def objective(self) -> Objective | None:
-        """Return what the idea says is measured; None where it does not say.
+    def objective(self) -> tuple[Objective, str]:
+        """Return what is optimised, and what the idea left open about it, in words.
 
         It is a line such as ``Metric: accuracy (maximize)`` or ``Metric: run time in s, lower is
-        better``. A name that means a loss or a time is minimised where nothing is said.
+        better``. A name that means a loss or a time is minimised where the line does not say.
         """
         found = _METRIC.search(self.text)
         if found is None:
-            return None
+            return Objective(), f"The idea names no metric: the run optimises `score`. {_WRITE}"
         text = found["text"].strip().rstrip(".")
         name = re.split(r"[,;(\[]|\bin\b", text)[0].strip(" *_`") or "score"
         unit = _UNIT.search(text)
-        is_down = bool(_DOWN.search(text)) if _DOWN.search(text) or _UP.search(text) else None
-        maximize = not (bool(_NAMES_DOWN.search(name)) if is_down is None else is_down)
-        return Objective(name, maximize, (unit["unit"] or unit["bracket"]) if unit else "")
+        is_down, is_up = bool(_DOWN.search(text)), bool(_UP.search(text))
+        is_told = is_down != is_up
+        maximize = is_up if is_told else not _NAMES_DOWN.search(name)
+        objective = Objective(name, maximize, (unit["unit"] or unit["bracket"]) if unit else "")
+        if is_told:
+            return objective, ""
+        note = f"The idea does not say whether a higher or a lower {name} is better."
+        return objective, f"{note} {_WRITE}"
 
 
 def read_idea(path: Path, index: int = 0) -> Idea:
@@ -73,6 +86,8 @@ def read_idea(path: Path, index: int = 0) -> Idea:
     """
     try:
         text = read_text(path)
+    except FileNotFoundError as error:
+        raise SearchError(f"There is no file {path}.") from error
     except (OSError, ValueError) as error:
         raise SearchError(f"The idea cannot be read: {error}.") from error
     if path.suffix == ".json":

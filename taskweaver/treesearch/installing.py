@@ -6,12 +6,13 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from taskweaver.ces.command import CommandResult
 from taskweaver.treesearch.installer import BadReply, phase1_iterative_driver
 from taskweaver.treesearch.job import Job, JobResult
-from taskweaver.treesearch.node import NodeError, PhaseOutcome
+from taskweaver.treesearch.node import Node, NodeError, PhaseOutcome
 from taskweaver.treesearch.plan_values import CommandText
 from taskweaver.treesearch.thinking import ReplyUnusable
 
@@ -56,6 +57,27 @@ def install(
     outcome = PhaseOutcome("download", status, seconds, None, done.explanation, log)
     error = None if done.is_ok else NodeError("DownloadError", done.explanation)
     return JobResult((outcome,), error)
+
+
+def installs(node: Node) -> list[CommandText]:
+    """Return the commands an attempt wants its download phase to run."""
+    return list(((node.artifacts or {}).get("download") or {}).get("commands") or [])
+
+
+def has_installed(parent: Node, node: Node) -> bool:
+    """Return whether a parent installed what a node wants, in the folder that is taken over."""
+    has_worked = any(one.name == "download" and not one.has_failed for one in parent.phases)
+    return has_worked and bool(installs(node)) and installs(parent) == installs(node)
+
+
+def without_installing(result: JobResult) -> JobResult:
+    """Say of a download phase why nothing was installed."""
+    said = "Its parent installed the same."
+    phases = (
+        replace(one, message=said) if one.name == "download" and not one.has_failed else one
+        for one in result.phases
+    )
+    return replace(result, phases=tuple(phases))
 
 
 class _Check:

@@ -20,6 +20,25 @@ RESULT_FILE = "working/result.json"
 
 A file is this run's own: the folder ``working`` is emptied before each run.
 """
+PACKAGES = ".pydeps"
+"""Folder of a workspace that the download phase installs Python packages into."""
+_HASH_SEEDS = 1 << 32
+
+
+def run_variables(seed: int, packages: str) -> dict[str, str]:
+    """Return the variables that the commands of a node are given.
+
+    Args:
+        seed: Its seed.
+        packages: Its folder of Python packages.
+    """
+    return {
+        "OMP_NUM_THREADS": "1",  # processes share the cores; a command may set its own number
+        "PYTHONPATH": packages,
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONHASHSEED": str(seed % _HASH_SEEDS),
+        "TASKWEAVER_SEED": str(seed),
+    }
 
 
 FileStates = Mapping[str, tuple[int, ...] | None]
@@ -67,7 +86,6 @@ class Job:
         limits: What they may use.
         sandbox: What they may reach; None runs them without a sandbox. The network it grants is
             for the download alone.
-        gpu: Number of the GPU that is theirs; empty for none.
         before: What its expected outputs were before its first phase, as an earlier job of the
             same node found them; None for the first job.
     """
@@ -83,8 +101,18 @@ class Job:
     seed: int = 0
     limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
-    gpu: str = ""
     before: FileStates | None = None
+
+    @property
+    def longest_s(self) -> float:
+        """Longest time its commands may take, one after the other."""
+        limits = self.limits
+        each = {"download": limits.download_s, "compile": limits.compile_s, "run": limits.run_s}
+        return sum(
+            limit * len((self.artifacts.get(phase) or {}).get("commands") or ())
+            for phase, limit in each.items()
+            if phase in self.phases
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import nlargest
+from statistics import fmean
 from typing import Any, Self
 
 from taskweaver.treesearch.metric import Measurement, Objective
@@ -84,6 +85,10 @@ class Journal:
         self._ranks[node.id] = self.objective.rank(node.metric)
         self._roots[node.id] = self._roots.get(node.parent or "", node.id)
         self._nodes[node.id] = node
+        if node.kind is NodeKind.SEED and node.is_good and node.parent in self._nodes:
+            again = [self._nodes[node.parent], *self.seeds_of(node.parent)]
+            good = [self.objective.rank(one.metric) for one in again if one.is_good]
+            self._ranks[node.parent] = fmean(good)
 
     def __len__(self) -> int:
         """Number of nodes."""
@@ -100,6 +105,11 @@ class Journal:
             KeyError: If there is none with this id.
         """
         return self._nodes[node_id]
+
+    @property
+    def attempts(self) -> int:
+        """Number of nodes, seed evaluations not counted."""
+        return sum(node.kind is not NodeKind.SEED for node in self._nodes.values())
 
     @property
     def nodes(self) -> list[Node]:
@@ -174,7 +184,11 @@ class Journal:
         return self._roots[node_id]
 
     def rank(self, node_id: str) -> float:
-        """Return a number that is higher for what is better; see `Objective.rank`."""
+        """Return a number that is higher for what is better; see `Objective.rank`.
+
+        Of a node that was repeated with other seeds it is the mean: what was luck once is not
+        better.
+        """
         return self._ranks[node_id]
 
     def best(self, among: Sequence[Node] | None = None) -> Node | None:

@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskweaver.llm.api import LLMApi
-from taskweaver.llm.errors import ModelError
-from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.treesearch import findings
 from taskweaver.treesearch.budget import BudgetSpent
-from taskweaver.treesearch.events import said_elsewhere
 from taskweaver.treesearch.journal import Journal, Judgement
+from taskweaver.treesearch.managing import Manager
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.proposing import code_of, metric_text
 from taskweaver.treesearch.stages import StageState
-from taskweaver.treesearch.thinking import MemorySeat, ReplyUnusable, Thinker
+from taskweaver.treesearch.thinking import ReplyUnusable
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.text import fenced, shorten
 
@@ -46,18 +43,19 @@ def candidates(journal: Journal) -> list[Node]:
     if not found:
         return []
     again = [node for node in journal.seeds_of(found[0].id) if node.is_good]
-    ranks = [journal.rank(node.id) for node in [found[0], *again]]
-    spread = max(ranks) - min(ranks)
-    return [node for node in found if not spread or ranks[0] - journal.rank(node.id) <= spread]
+    values = [node.value or 0.0 for node in [found[0], *again]]
+    spread = max(values) - min(values)
+    best = journal.rank(found[0].id)
+    return [node for node in found if not spread or best - journal.rank(node.id) <= spread]
 
 
 class Judge:
     """Asks a model which node is carried on."""
 
-    def __init__(self, tools: Toolbox, journal: Journal) -> None:
+    def __init__(self, tools: Toolbox, journal: Journal, manager: Manager) -> None:
         self._tools = tools
         self._journal = journal
-        self._api = LLMApi(tools.services)
+        self._manager = manager
 
     def judgement(self, stage: StageState, after: int) -> Judgement | None:
         """Return which node is carried on; None where there is nothing to ask, or nobody.
@@ -65,6 +63,9 @@ class Judge:
         Args:
             stage: The stage that is over.
             after: Nodes there are, seed evaluations not counted.
+
+        Raises:
+            ModelError: If no other question could be answered either.
         """
         nodes = candidates(self._journal)
         is_asked = self._tools.config.has_judge and not self._tools.is_embedded
@@ -78,30 +79,19 @@ class Judge:
                 chosen, why = ids[0], f"By metric: {chosen!r} was chosen, which is no candidate."
         except BudgetSpent:
             return None
-        except (ReplyUnusable, ModelError) as error:
+        except ReplyUnusable as error:
             chosen, why = ids[0], f"By metric: no model could judge. {error}"
         reasoning = shorten(" ".join(why.split()), _REASONING_CHARS)
         return Judgement(stage.stage.number, after, ids, chosen, reasoning)
 
     def _ask(self, stage: StageState, nodes: Sequence[Node]) -> dict[str, Any]:
-        tools = self._tools
-        folder = tools.places.folder / "logs" / "0-run" / "prompt_logs" / "manager"
-        root = tools.store.root_branch_id if tools.store else None
-        seat = None
-        if tools.store and root:
-            seat = MemorySeat(tools.store, root, PromptLog(folder), said_elsewhere())
-        system, limits = tools.prompts.text("core/system"), tools.config.asking
-        thinker = Thinker(self._api, "root", folder, system, seat, limits, tools.before_call)
-        prompt = {
-            "Introduction": tools.prompts.text(_NAME),
-            "Research idea": fenced(tools.idea.text, "markdown"),
+        shown = {
+            "Research idea": fenced(self._tools.idea.text, "markdown"),
             "Evaluation metric": metric_text(self._journal),
             "Goals": stage.goals,
             "Candidates": {node.id: self._described(node) for node in nodes},
         }
-        first = tools.prompts.text(_NAME, with_memory=True)
-        label = f"{stage.label}_best_node"
-        return thinker.ask_structured(label, prompt, _ANSWER, first, hint="best_node")
+        return self._manager.ask(_NAME, f"{stage.label}_best_node", shown, _ANSWER)
 
     def _described(self, node: Node) -> dict[str, str]:
         objective = self._journal.objective

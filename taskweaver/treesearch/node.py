@@ -92,7 +92,8 @@ class NodeError:
     Attributes:
         kind: ``DownloadError``, ``CodingError``, ``CompilationError``, ``RuntimeError``,
             ``TimeoutError``, ``PhasePlanError``, ``MetricError``, ``ValidityError`` (the run itself
-            says its result does not count), ``ReviewError``, ``ModelError``, ``WorkerLost`` or
+            says its result does not count), ``ReplayError`` (what it starts with could not be made
+            again), ``ReviewError``, ``ModelError``, ``WorkerLost`` or
             ``InternalError`` (it could not be carried out).
         message: What happened, in a few lines.
     """
@@ -103,7 +104,7 @@ class NodeError:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the model calls of a node consumed.
+    """What model calls consumed.
 
     Attributes:
         calls: Number of calls.
@@ -116,6 +117,23 @@ class Cost:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     money: float | None = None
+
+    def __add__(self, other: Cost) -> Cost:
+        known = [money for money in (self.money, other.money) if money is not None]
+        return Cost(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(known) if known else None,
+        )
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(
+            self.calls - other.calls,
+            self.prompt_tokens - other.prompt_tokens,
+            self.completion_tokens - other.completion_tokens,
+            None if self.money is None else self.money - (other.money or 0.0),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +148,7 @@ class Node:
         substage: Number of the substage, from 1.
         branch: Its branch of memory; empty without memory.
         parent: Id of the node it was made from; None for a draft.
+        line: Nodes whose programs run before its own in its kernel, the first one first.
         name: What is tuned or taken away, of ``hyperparam`` and ``ablation`` nodes.
         seed: Seed of everything random in it.
         attempt: Number of the attempt, from 1; a lost worker costs one.
@@ -159,6 +178,7 @@ class Node:
     branch: str = ""
     parent: str | None = None
     substage: int = 1
+    line: tuple[str, ...] = ()
     name: str = ""
     seed: int = 0
     attempt: int = 1
@@ -213,6 +233,7 @@ class Node:
         values["kind"] = NodeKind(values["kind"])
         values["status"] = NodeStatus(values["status"])
         values["phases"] = tuple(map(PhaseOutcome.from_dict, values.get("phases", ())))
+        values["line"] = tuple(values.get("line", ()))
         values["plots"] = tuple(values.get("plots", ()))
         values["datasets"] = tuple(values.get("datasets", ()))
         values["cost"] = Cost(**values.get("cost", {}))

@@ -18,8 +18,9 @@ from typing import Any
 from taskweaver.treesearch import findings
 from taskweaver.treesearch.facts import RunFacts, StageFacts
 from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.node import Node, NodeKind
+from taskweaver.treesearch.node import Cost, Node, NodeKind
 from taskweaver.treesearch.places import NodePlaces
+from taskweaver.treesearch.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.treesearch.stages import STAGES
 from taskweaver.utils.files import write_json, write_text
 
@@ -34,7 +35,7 @@ def write_outputs(journal: Journal, run_dir: Path, facts: RunFacts) -> None:
         OSError: If one of them cannot be written.
     """
     write_json(run_dir / "journal.json", journal.to_dict())
-    write_json(run_dir / "costs.json", costs(journal))
+    write_json(run_dir / "costs.json", costs(journal, facts.beside))
     for stage in known_stages(journal, facts):
         name = re.sub(r"[^\w-]+", "_", stage.name)[:60] or "stage"
         target = run_dir / "stage_summaries" / f"stage_{stage.number}_{name}.json"
@@ -121,18 +122,24 @@ def _tried(effect: findings.Effect) -> dict[str, Any]:
     }
 
 
-def costs(journal: Journal) -> dict[str, Any]:
-    """Return what the model calls and the runs cost, by stage and by kind; times in seconds."""
+def costs(journal: Journal, beside: Cost) -> dict[str, Any]:
+    """Return what the model calls and the runs cost, by stage and by kind; times in seconds.
+
+    Args:
+        journal: The nodes.
+        beside: What was consumed beside them; it is in the total.
+    """
     by_stage: dict[int, list[Node]] = {}
     for node in journal.nodes:
         by_stage.setdefault(node.stage, []).append(node)
     return {
-        "total": _account(journal.nodes),
+        "total": _account(journal.nodes) | asdict(findings.total_cost(journal.nodes) + beside),
         "by_stage": {
             str(stage): {"total": _account(nodes), "by_kind": _by_kind(nodes)}
             for stage, nodes in sorted(by_stage.items())
         },
         "by_kind": _by_kind(journal.nodes),
+        "beside_nodes": asdict(beside),
     }
 
 
@@ -153,7 +160,7 @@ def _account(nodes: list[Node]) -> dict[str, Any]:
 
 
 def write_best(journal: Journal, run_dir: Path) -> Path | None:
-    """Write ``best/``: the files of the best node's workspace, and ``node.json``.
+    """Write ``best/``: the best node's workspace, what runs it again, and ``node.json``.
 
     Links that lead out of the workspace, special files and files over `LARGEST_FILE_BYTES` are
     left out, and named in ``node.json``. Where the workspace is gone, the files are those that
@@ -176,6 +183,9 @@ def write_best(journal: Journal, run_dir: Path) -> Path | None:
         left_out = _copy(workspace, draft / "workspace") if has_files else []
         if not has_files:
             _write_proposed(journal.files(node.id), draft / "workspace")
+        for name, text in reproduction(journal, node).items():
+            write_text(draft / name, text)
+        (draft / SHELL_SCRIPT).chmod(0o755)
         write_json(draft / "node.json", {**node.to_dict(), "left_out": left_out})
         _replace(draft, target)
     finally:

@@ -173,6 +173,7 @@ class _Details:
                 [phase.name, phase.status, round(phase.seconds, 2)] for phase in node.phases
             ],
             "seed": node.seed,
+            "branch": node.branch if node.branch != node.id else "",
             "seconds": round((node.finished_at or node.started_at) - node.started_at, 2),
             "cost": [node.cost.calls, node.cost.prompt_tokens + node.cost.completion_tokens],
         }
@@ -185,11 +186,8 @@ class _Details:
         return f"{text[:half]}\n... {len(text) - most:,} characters left out ...\n{text[-half:]}"
 
     def _commands(self, artifacts: Mapping[str, Any]) -> dict[str, list[str]]:
-        found = {
-            phase: [self._cut(command) for command in sources.commands(artifacts, phase)]
-            for phase in ("download", "compile", "run")
-        }
-        return {phase: listed for phase, listed in found.items() if listed}
+        found = sources.commands(artifacts)
+        return {phase: [*map(self._cut, listed)] for phase, listed in found.items() if listed}
 
     def _logs(self, node: Node) -> Iterator[tuple[str, str]]:
         folder = self._places.node(node.id).phase_logs

@@ -85,7 +85,7 @@ class Plotter:
         job = replace(self.job, log_dir=self.job.log_dir / "plots", **_program(code))
         try:
             done = self.submit(job)
-        except WorkerLost as error:
+        except (WorkerLost, BudgetSpent) as error:
             return str(error)
         return f"{done.error.message}\n{done.output}" if done.error else ""
 

@@ -89,6 +89,9 @@ KEEPING: Mapping[str, Keeping] = {
     "agent/parallel/vlm_analysis": Keeping(
         ("plots_analyzed", "main_finding"), ("VLM_ANALYSIS", "PLOT_INSIGHTS"), "what they show"
     ),
+    "agent/manager/stage_summary": Keeping(
+        ("stage_findings",), ("STAGE_SUMMARY",), "what the next stage should build on", True
+    ),
     "agent/journal/best_node/introduction": Keeping(
         ("preferred_over",), ("BEST_NODE",), "what makes one attempt better than its equals", True
     ),

@@ -214,8 +214,10 @@ def attempt_prompt(
     """Return the prompt for an attempt, by its kind."""
     node, parent = question.node, question.parent
     form = "default" if question.is_script else "execution_split"
+    is_mended = question.parent is not None and not question.parent.is_good
+    where = "the parent's program began with" if is_mended else "the program of the parent left"
     state = (
-        "Its variables are those the program of the parent left; do not compute them again."
+        f"Its variables are those {where}; do not compute them again."
         if question.is_forked
         else "It is new: nothing is defined in it."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,11 +10,11 @@ from taskweaver.treesearch import findings, sources
 from taskweaver.treesearch.facts import RunFacts, Use
 from taskweaver.treesearch.figures import worth_of_parts, write_figures
 from taskweaver.treesearch.findings import Effect, gain_text
-from taskweaver.treesearch.job import PHASES
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.markdown import block, inline, table
 from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.outputs import costs
+from taskweaver.treesearch.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.utils.files import write_text
 from taskweaver.utils.redact import redact
 
@@ -96,7 +95,9 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
     if best is None:
         said = "No node measured anything, so there is no best one."
         return f"## What came out\n\n{said}\n\n{table(('', ''), rows)}{_stages(journal, facts)}"
-    reached = inline(journal.objective.text(best.value))
+    reached = inline(findings.reached(journal, best))
+    if best.branch not in {"", best.id}:
+        rows.append(("branch of its memory", inline(best.branch)))
     rows = [*_gains(journal, best), *rows]
     pictures = _pictures(figures, "best", "values")
     head = f"## What came out\n\n**{reached}**, by node {inline(best.id)}."
@@ -107,10 +108,11 @@ def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> s
 def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
     objective = journal.objective
     rows = []
-    for name, base in (
-        ("gain over the first draft", findings.first_draft(journal)),
-        ("gain over the baseline", findings.baseline(journal)),
-    ):
+    first, baseline = findings.first_draft(journal), findings.baseline(journal)
+    bases = [("gain over the first draft", first)]
+    if baseline is not first:
+        bases.append(("gain over the baseline", baseline))
+    for name, base in bases:
         if base is not None and base.id != best.id:
             better = inline(gain_text(objective, findings.gain(objective, best, base), base))
             was = inline(f"from {objective.text(base.value)}, node {base.id}")
@@ -283,13 +285,16 @@ def _ablations(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) ->
 
 
 def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
-    account = costs(journal)
+    account = costs(journal, facts.beside)
     header = ("stage", "kind", "nodes:", "calls:", "tokens in:", "tokens out:", "money:", "time:")
     rows = [
         _cost_row(str(stage), kind, entry)
         for stage, of_stage in account["by_stage"].items()
         for kind, entry in of_stage["by_kind"].items()
     ]
+    if facts.beside.calls:
+        none = {"nodes": 0, "seconds": 0.0}
+        rows.append(_cost_row("beside nodes", "", account["beside_nodes"] | none))
     rows.append(_cost_row("**all**", "", account["total"]))
     used = ", ".join(_uses(facts))
     said = f"Used of the budget: {used}.\n\n" if used else ""
@@ -323,18 +328,10 @@ def _reproduce(journal: Journal) -> str:
     best = journal.best()
     if best is None:
         return ""
-    listed = [
-        f"# {phase}\n" + "\n".join(commands)
-        for phase in PHASES
-        if (commands := sources.commands(best.artifacts, phase))
-    ]
-    if sources.SCRIPT in sources.own_files(best.artifacts):
-        listed.append(f"# run\npython {shlex.quote(sources.SCRIPT)}")
-    setting = f"export TASKWEAVER_SEED={best.seed} PYTHONHASHSEED={best.seed}"
-    text = "\n".join(["cd best/workspace", setting, *listed])
+    text = reproduction(journal, best)[SHELL_SCRIPT]
     said = (
-        "The files of the best node are in `best/workspace`; it ran inside the sandbox with these"
-        " commands, and wrote what it measured to `working/result.json`."
+        f"`best/{SHELL_SCRIPT}` runs the best node again, from its files in `best/workspace`"
+        " (those that were left out of them, `best/node.json` names). It is:"
     )
     return f"## How to reproduce\n\n{said}\n\n{block(text, 8_000, 'sh')}"
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch import findings
 from taskweaver.treesearch.budget import Budget
+from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.facts import Budgets, RunFacts, StageFacts, Use
 from taskweaver.treesearch.node import NodeKind
@@ -45,8 +47,12 @@ def write_results(
     return report
 
 
-def results_of(places: RunPlaces) -> Path:
+def results_of(places: RunPlaces, config: SearchConfig) -> Path:
     """Write the results of a run that nobody works on; return the report.
+
+    Args:
+        places: Where the run is.
+        config: Its configuration, which says what it may use.
 
     Raises:
         SearchError: If there is no such run.
@@ -54,8 +60,7 @@ def results_of(places: RunPlaces) -> Path:
     state = fold(read_log(places.log))
     if state is None:
         raise SearchError(f"The run {places.folder.name} has not begun.")
-    budget = Budget(before_s=state.seconds, clock=float)
-    budget.begin(state.journal)
+    budget = Budget(*config.allowance, before_s=state.seconds, spent=state.spent, clock=float)
     if not places.memory.exists():
         return write_results(places, state, budget, None)
     with MemoryManager(places.memory) as store:
@@ -82,7 +87,6 @@ def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
             StageFacts(now.stage.number, now.stage.name, "", now.base, best.id if best else None)
         )
     ends = [node.finished_at for node in journal.nodes if node.finished_at is not None]
-    money = any(node.cost.money is not None for node in journal.nodes)
     return RunFacts(
         name=places.folder.name,
         title=state.title,
@@ -93,8 +97,9 @@ def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
             Use(sum(node.kind is not NodeKind.SEED for node in journal.finished), budget.steps),
             Use(budget.elapsed_s, budget.seconds),
             Use(budget.tokens_used, budget.tokens),
-            Use(budget.money_used, budget.money) if money else None,
+            None if budget.spent.money is None else Use(budget.money_used, budget.money),
         ),
+        beside=budget.spent - findings.total_cost(journal.nodes),
         stages=tuple(stages),
         reason=state.reason,
     )

@@ -74,6 +74,19 @@ class RunLog:
         Raises:
             SearchError: If it cannot be written; nothing of it is then in the file.
         """
+        self._write(kind, data, is_synced=True)
+
+    def note(self, kind: str, **data: Any) -> None:
+        """Add an entry that outlives the process; if the machine goes down, the last may be lost.
+
+        It is on disk at the latest with the next that is added.
+
+        Raises:
+            SearchError: As `add`.
+        """
+        self._write(kind, data, is_synced=False)
+
+    def _write(self, kind: str, data: Mapping[str, Any], *, is_synced: bool) -> None:
         entry = _without_secrets({"t": kind, **data})
         line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
         with self._lock:
@@ -81,7 +94,8 @@ class RunLog:
             try:
                 self._file.write(line.encode("utf-8", "replace") + b"\n")
                 self._file.flush()
-                os.fsync(self._file.fileno())
+                if is_synced:
+                    os.fsync(self._file.fileno())
             except OSError as error:
                 self._take_back(end)
                 raise SearchError(
@@ -111,6 +125,16 @@ class RunLog:
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
+
+
+def is_worked_on(path: Path) -> bool:
+    """Return whether a process has the log of a run open for writing."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until it is closed
+    except OSError:
+        return True
+    return False
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Attempts that are one script: run in a kernel, new or forked from the parent's.
 
-A kernel that is gone, because the run was resumed or there were too many, is not silently done
-without: the programs that made it are run again before the child's.
+A kernel that is gone, because the run was resumed or there were too many, is made again: the
+programs that were run in it are run again, each in a folder of its own and with its own seed.
 """
 
 from __future__ import annotations
@@ -9,26 +9,41 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from taskweaver.ces.common import Client, ExecutionResult, Manager, Snapshot
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError
 from taskweaver.treesearch.job import JobResult
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.node import Node, NodeError, PhaseOutcome
-from taskweaver.treesearch.places import RunPlaces
+from taskweaver.treesearch.node import Node, NodeError, NodeKind, PhaseOutcome
 from taskweaver.treesearch.result_file import BadResult, read_result
+from taskweaver.treesearch.sources import SCRIPT
 from taskweaver.treesearch.takeover import WORKING, list_files, remove
 from taskweaver.utils.files import write_text
 from taskweaver.utils.text import shorten
 
-NEW_KERNEL = "a new kernel"
-"""What is said of a script that started with no variables."""
+REPLAY_ERROR = "ReplayError"
+"""Kind of error of a script that was not run, for want of the variables it starts with."""
+BEFORE = ".before"
+"""Folder of a workspace in which programs are run again, each in one of its own."""
 _OUTPUT_CHARS = 20_000
 _MESSAGE_CHARS = 1500
-_REASON_CHARS = 200
+
+
+class Program(NamedTuple):
+    """A program.
+
+    Attributes:
+        node_id: The node it is of.
+        code: Its text.
+        seed: Its seed.
+    """
+
+    node_id: str
+    code: str
+    seed: int
 
 
 # What is in a workspace is written by the kernel: code of the same sandbox may put links there.
@@ -37,20 +52,16 @@ class Script:
     """A script to run.
 
     Attributes:
-        node_id: The node.
-        code: The program.
+        program: What to run.
         workspace: Its folder.
         log: File of its output.
-        seed: Its seed.
-        before: The programs whose variables it starts with, the oldest first.
+        before: The programs whose variables it starts with, the first one first.
     """
 
-    node_id: str
-    code: str
+    program: Program
     workspace: Path
     log: Path
-    seed: int
-    before: tuple[Script, ...] = ()
+    before: tuple[Program, ...] = ()
 
 
 @dataclass(slots=True)
@@ -62,6 +73,7 @@ class ScriptRunner:
         folder: Folder below which all workspaces are.
         is_forking: Whether a script starts from its parent's state.
         longest_s: Longest time of a script.
+        devices: Devices of the GPUs that all of them may use.
         most_states: States that are kept; the one that was not wanted for longest goes first.
     """
 
@@ -69,6 +81,7 @@ class ScriptRunner:
     folder: Path
     is_forking: bool
     longest_s: float
+    devices: tuple[Path, ...] = ()
     most_states: int = 8
     _states: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,48 +92,63 @@ class ScriptRunner:
 
     def start(self) -> None:
         """Start a kernel that only sleeps: the sandbox, and the states in it, live as long."""
-        self._anchor = self.manager.get_session_client("search", session_dir=self.folder)
+        self._anchor = self._new("search", None)
         self._anchor.start()
 
-    def before(self, journal: Journal, places: RunPlaces, origin: str) -> tuple[Script, ...]:
-        """Return what was run in the kernel of a node that children start from, the oldest first.
+    def line(self, node: Node, parent: Node) -> tuple[str, ...]:
+        """Return the nodes whose programs run before a new node's, in its kernel.
 
-        Nothing where they start from nothing: it failed, or its kernel cannot be forked.
+        The same program with another seed, or mended, starts where it did the first time.
         """
-        found: list[Script] = []
-        if not self.is_forking or origin in self._unkept:
-            return ()
-        for node in reversed(journal.path(origin)):
-            if not node.phases or node.phases[-1].has_failed:
-                break
-            found.insert(0, script_of(node, places))
-            if node.phases[-1].message == NEW_KERNEL:
-                break
-        return tuple(found)
+        if node.kind is NodeKind.SEED or not parent.is_good:
+            return parent.line
+        is_kept = self.is_forking and parent.id not in self._unkept
+        return (*parent.line, parent.id) if is_kept else ()
 
     def run(self, script: Script) -> JobResult:
         """Run a script; what goes wrong is in the result."""
         remove(script.workspace)  # other scripts of the sandbox can write here
-        client = None
+        own, client = script.program, None
         try:
-            client, note, has_lost = self._client(script)
-            if has_lost:
-                note += self._replay(script, client)
-            done, is_late = self._execute(script, client, script.node_id)
+            client, there = self._client(script)
+            problem = self._replay(script, client, there)
+            if problem:
+                write_text(script.log, f"# {problem}\n")
+                phase = PhaseOutcome("run", "failed", message=problem)
+                return JobResult((phase,), NodeError(REPLAY_ERROR, problem))
+            done, is_late = self._execute(own, client, own.node_id, script.workspace)
             if done.is_success and self.is_forking:
-                self._keep(script.node_id, client)
-            return self._result(script, done, note, is_late=is_late)
+                self._keep(own.node_id, client)
+            return self._result(script, done, _origin(script, there), is_late=is_late)
         except KernelError as error:
             failure = NodeError("RuntimeError", str(error))
             return JobResult((PhaseOutcome("run", "failed", message=str(error)),), failure)
         finally:
-            self._running.pop(script.node_id, None)
+            self._running.pop(own.node_id, None)
             if client is not None:
                 client.stop()
 
-    def _execute(self, script: Script, client: Client, owner: str) -> tuple[ExecutionResult, bool]:
-        """Run a script on behalf of a node; return what came of it, and whether it was stopped."""
-        client.execute_code("begin", _beginning(script))
+    def _replay(self, script: Script, client: Client, there: int) -> str:
+        """Run again what was run before a script, but for what is there; return what went wrong."""
+        missing = script.before[there:]
+        for number, program in enumerate(missing, there + 1):
+            folder = script.workspace / BEFORE / f"{number:02}_{program.node_id}"
+            done, is_late = self._execute(program, client, script.program.node_id, folder)
+            if not done.is_success:
+                return (
+                    f"This program was not run: it starts with the variables of {program.node_id},"
+                    f" whose kernel is gone, and the program of {program.node_id} failed when it"
+                    f" was run again.\n{self._failure(done, is_late=is_late).message}"
+                )
+        if missing and self.is_forking:
+            self._keep(missing[-1].node_id, client)
+        return ""
+
+    def _execute(
+        self, program: Program, client: Client, owner: str, folder: Path
+    ) -> tuple[ExecutionResult, bool]:
+        """Run a program on behalf of a node; return what came of it, and whether it was late."""
+        client.execute_code("begin", _beginning(program, folder))
         self._running[owner] = client
         if owner in self._given_up:
             raise KernelClosed("The script was given up.")
@@ -133,7 +161,7 @@ class ScriptRunner:
         timer = threading.Timer(self.longest_s, end)
         timer.start()
         try:
-            done = client.execute_code(script.node_id, script.code)
+            done = client.execute_code(program.node_id, program.code)
         finally:
             timer.cancel()
             timer.join()
@@ -146,36 +174,25 @@ class ScriptRunner:
         if client is not None:
             client.interrupt()
 
-    def _client(self, script: Script) -> tuple[Client, str, bool]:
-        """Return a kernel for a script, what it is, and whether it lacks what it should have."""
-        id_, folder, cwd = script.node_id, self.folder, script.workspace
-        note = NEW_KERNEL
-        if script.before:
-            origin, reason = script.before[-1].node_id, "it is gone"
-            with self._lock:
-                state = self._states.get(origin)
-                try:
-                    if state is not None:
-                        made = self.manager.fork_session_client(
-                            state, id_, session_dir=folder, cwd=cwd
-                        )
-                        self._states.move_to_end(origin)
-                        return made, f"forked from the kernel of {origin}", False
-                except ForkRefused as error:
-                    reason = str(error)
-            note += f" in place of that of {origin} ({reason})"
-        client = self.manager.get_session_client(id_, session_dir=folder, cwd=cwd)
-        return client, note, bool(script.before)
+    def _client(self, script: Script) -> tuple[Client, int]:
+        """Return a kernel for a script, and how many of the programs before it were run in it."""
+        id_, folder, cwd = script.program.node_id, self.folder, script.workspace
+        with self._lock:
+            for there in range(len(script.before), 0, -1):
+                origin = script.before[there - 1].node_id
+                if origin not in self._states:
+                    continue
+                self._states.move_to_end(origin)
+                state = self._states[origin]
+                with suppress(ForkRefused):  # then what was run in it is run again
+                    made = self.manager.fork_session_client(state, id_, session_dir=folder, cwd=cwd)
+                    return made, there
+            return self._new(id_, cwd), 0
 
-    def _replay(self, script: Script, client: Client) -> str:
-        """Run in a new kernel what was run before in the one that is gone; say what came of it."""
-        for earlier in script.before:
-            done, _ = self._execute(earlier, client, script.node_id)
-            if not done.is_success:
-                problem = shorten(str(done.error or done.status).splitlines()[-1], _REASON_CHARS)
-                return f": the program of {earlier.node_id} did not run again: {problem}"
-        self._keep(script.before[-1].node_id, client)
-        return ": what was run in it was run again"
+    def _new(self, id_: str, cwd: Path | None) -> Client:
+        return self.manager.get_session_client(
+            id_, session_dir=self.folder, cwd=cwd, devices=self.devices
+        )
 
     def _keep(self, node_id: str, client: Client) -> None:
         try:
@@ -197,14 +214,10 @@ class ScriptRunner:
         write_text(script.log, f"# {note}\n{printed}\n")
         output = shorten(printed, _OUTPUT_CHARS)
         if not done.is_success:
-            is_late = is_late or done.status == "timeout"
-            message = shorten(str(done.error or done.status), _MESSAGE_CHARS)
-            if is_late and done.status != "timeout":
-                message = f"The script was stopped after {self.longest_s:g} s."
-            error = NodeError("TimeoutError" if is_late else "RuntimeError", message)
-            status = "timeout" if is_late else "failed"
-            phase = PhaseOutcome("run", status, done.duration_s, None, f"({note}) {message}")
-            return JobResult((phase,), error, output, exec_seconds=done.duration_s)
+            failure = self._failure(done, is_late=is_late)
+            status = "timeout" if failure.kind == "TimeoutError" else "failed"
+            phase = PhaseOutcome("run", status, done.duration_s, None, failure.message)
+            return JobResult((phase,), failure, output, exec_seconds=done.duration_s)
         result: Mapping[str, Any] | None = None
         problem: NodeError | None = None
         try:
@@ -215,6 +228,13 @@ class ScriptRunner:
         files = tuple(list_files(script.workspace, WORKING))
         return JobResult((phase,), problem, output, result, files, done.duration_s)
 
+    def _failure(self, done: ExecutionResult, *, is_late: bool) -> NodeError:
+        message = shorten(str(done.error or done.status), _MESSAGE_CHARS)
+        if is_late and done.status != "timeout":
+            message = f"The script was stopped after {self.longest_s:g} s."
+        is_late = is_late or done.status == "timeout"
+        return NodeError("TimeoutError" if is_late else "RuntimeError", message)
+
     def close(self) -> None:
         """Give all states up."""
         with self._lock:
@@ -224,25 +244,27 @@ class ScriptRunner:
             self._anchor.stop()
 
 
-def script_of(node: Node, places: RunPlaces, before: tuple[Script, ...] = ()) -> Script:
-    """Return the script of a node."""
-    own = places.node(node.id)
-    code = str((node.artifacts or {}).get("code", ""))
-    return Script(node.id, code, own.workspace, own.phase_logs / "run.log", node.seed, before)
+def program_of(node: Node) -> Program:
+    """Return the program of a node."""
+    return Program(node.id, str((node.artifacts or {}).get("code", "")), node.seed)
 
 
-def _beginning(script: Script) -> str:
-    """Return code that prepares a script's folder: it runs inside, where links lead nowhere.
+def _origin(script: Script, there: int) -> str:
+    """Say what a script started from, in the log and in its phase."""
+    names = [program.node_id for program in script.before]
+    start = f"forked from the kernel of {names[there - 1]}" if there else "a new kernel"
+    missing = ", ".join(names[there:])
+    return f"{start}; run again in it, as their kernels are gone: {missing}" if missing else start
 
-    The folder is not empty where programs were run again in this kernel.
-    """
-    variables = {"TASKWEAVER_SEED": str(script.seed), "TASKWEAVER_NODE": script.node_id}
+
+def _beginning(program: Program, folder: Path) -> str:
+    """Return code that prepares a program's folder: it runs inside, where links lead nowhere."""
+    variables = {"TASKWEAVER_SEED": str(program.seed), "TASKWEAVER_NODE": program.node_id}
     return (
-        f"import os as _os, shutil as _shutil\n_os.environ.update({variables!r})\n"
-        "for _file in _os.scandir():\n"
-        "    if _file.is_dir(follow_symlinks=False): _shutil.rmtree(_file)\n"
-        "    else: _os.unlink(_file)\n"
-        '_os.makedirs("working")\n'
-        'with open("experiment.py", "w", encoding="utf-8") as _file:\n'
-        f"    _file.write({script.code!r})\ndel _os, _shutil, _file\n"
+        "import IPython as _python, os as _os\n"
+        f"_os.environ.update({variables!r})\n"
+        f"_python.get_ipython().kernel.settle({str(folder)!r})\n"
+        '_os.makedirs("working", exist_ok=True)\n'
+        f'with open({SCRIPT!r}, "w", encoding="utf-8") as _file:\n'
+        f"    _file.write({program.code!r})\ndel _os, _file, _python\n"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -25,10 +26,11 @@ from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.embedded.choice import model_for
 from taskweaver.treesearch.engine import Changed, Engine
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.gpus import VARIABLE, devices_of, gpus
 from taskweaver.treesearch.history import earlier_runs
 from taskweaver.treesearch.idea import Idea, parse_idea
 from taskweaver.treesearch.materials import read_materials
-from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.metering import RunMeter, check_prices
 from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.places import WORKSPACES, RunPlaces
 from taskweaver.treesearch.prompting import PromptFiles
@@ -36,7 +38,7 @@ from taskweaver.treesearch.runlog import RunLog
 from taskweaver.treesearch.scripts import ScriptRunner
 from taskweaver.treesearch.state import RunState, fold, reopen
 from taskweaver.treesearch.toolbox import Claims, Toolbox
-from taskweaver.treesearch.workers import Workers, gpus
+from taskweaver.treesearch.workers import Workers
 from taskweaver.utils.files import read_json, read_text, write_json, write_text
 
 ROOT = "root"
@@ -81,6 +83,10 @@ def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
         raise SearchError(f"{chosen!r} is no name of a run: give one without folders.")
     places = RunPlaces(config.folder / chosen)
     try:
+        number = 1
+        while not name and places.folder.exists():  # another began in the same second
+            number += 1
+            places = RunPlaces(config.folder / f"{chosen}-{number}")
         places.folder.mkdir(parents=True)
         write_text(places.idea, idea.text)
     except FileExistsError as error:
@@ -160,8 +166,10 @@ class Search:
         self._log = self._stack.enter_context(RunLog(self.places.log))
         self.state = fold(self._log.entries) or self._begin()
         self.objective = self.state.journal.objective
-        self.services, self.is_embedded = self._models(machine)
-        self.services.get(config.vlm_alias)  # a name nobody knows is told now, not after a run
+        self.budget = self._budget()
+        services, self.is_embedded = self._models(machine)
+        services.get(config.vlm_alias)  # a name nobody knows is told now, not after a run
+        self.services = self._metered(services)
         self.store = self._memory() if config.has_memory else None
         workers = self._stack.enter_context(Workers(config.workers, gpus()))
         scripts = self._scripts() if config.is_script else None
@@ -174,7 +182,6 @@ class Search:
             self.store.mem_resources_resolve_and_refresh(
                 config.resources, workspaces, branch_id=ROOT
             )
-        self.budget = self._budget()
         self._reopen_if_there_is_more()
         self.running: dict[str, tuple[str, float]] = {}
         self.tools = Toolbox(
@@ -198,28 +205,20 @@ class Search:
         )
 
     def _budget(self) -> Budget:
-        config = self._config
-        limits = (config.steps, config.time_limit_s, config.token_limit, config.cost_limit)
-        return Budget(*limits, self.state.seconds)
+        return Budget(*self._config.allowance, self.state.seconds, self.state.spent)
 
     def _reopen_if_there_is_more(self) -> None:
         """Go on with a run that had used up what it might, where it may use more now."""
         if not self.state.is_spent:
             return
-        trial, journal = self._budget(), self.state.journal
-        trial.begin(journal)
-        if not trial.why_spent(sum(node.kind is not NodeKind.SEED for node in journal.nodes)):
+        nodes = self.state.journal.nodes
+        if not self.budget.why_spent(sum(node.kind is not NodeKind.SEED for node in nodes)):
             self._log.add("reopened")
             reopen(self.state)
 
     def _begin(self) -> RunState:
-        objective = self.idea.objective()
-        if objective is None:
-            objective = Objective()
-            self.notes.append(
-                "The idea names no metric: the run optimises `score`, higher is better. Write a"
-                " line such as `Metric: accuracy (maximize)` to change that."
-            )
+        objective, note = self.idea.objective()
+        self.notes += [note] if note else []
         self._log.add(
             "run",
             objective={
@@ -251,6 +250,14 @@ class Search:
         self._stack.callback(services.close)
         return services, True
 
+    def _metered(self, services: ModelServices) -> ModelServices:
+        """Return the models, whose calls are limited and counted."""
+        config = self._config
+        if config.cost_limit and not self.is_embedded:
+            check_prices(services)
+        meter = RunMeter(self.budget, self._log, config.model_calls, is_free=self.is_embedded)
+        return services.metered(meter)
+
     def _memory(self) -> MemoryManager:
         config = MemoryConfig.from_source(self._machine.src)
         folder = self.places.memory.parent
@@ -280,7 +287,10 @@ class Search:
         folder.mkdir(exist_ok=True)
         config = self._config
         longest_s = config.limits.run_s
-        runner = ScriptRunner(self._machine.manager, folder, config.is_forking, longest_s)
+        visible = os.environ.get(VARIABLE, ",".join(gpus()))
+        runner = ScriptRunner(
+            self._machine.manager, folder, config.is_forking, longest_s, devices_of(visible)
+        )
         self._stack.callback(runner.close)
         runner.start()
         return runner

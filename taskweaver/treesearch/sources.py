@@ -7,9 +7,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-SCRIPT = "script"
+from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.plan import PhasePlan
+
+SCRIPT = "experiment.py"
 """Name of the file of a node that is one script."""
 _MOST_COMPARED_CHARS = 200_000
+_WITH_COMMANDS = ("download", "compile", "run")
 
 
 def own_files(artifacts: Mapping[str, Any] | None) -> dict[str, str]:
@@ -27,16 +31,18 @@ def own_files(artifacts: Mapping[str, Any] | None) -> dict[str, str]:
     }
 
 
-def commands(artifacts: Mapping[str, Any] | None, phase: str) -> list[str]:
-    """Return the commands of a phase, as one would type them."""
-    listed = _mapping(_inner(artifacts).get(phase)).get("commands")
-    if isinstance(listed, str):
-        return [listed]
-    return [
-        command if isinstance(command, str) else shlex.join(map(str, command))
-        for command in (listed if isinstance(listed, Sequence) else ())
-        if isinstance(command, str | list | tuple)
-    ]
+def commands(artifacts: Mapping[str, Any] | None) -> dict[str, list[str]]:
+    """Return the commands of each phase as they are run; none of what cannot be carried out."""
+    try:
+        plan = PhasePlan.from_dict(artifacts)
+    except PhasePlanError:
+        return {phase: [] for phase in _WITH_COMMANDS}
+    listed = (plan.download, plan.compile, plan.run)
+    return {
+        phase: [text if isinstance(text, str) else shlex.join(text) for text in filled]
+        for phase, texts in zip(_WITH_COMMANDS, listed, strict=True)
+        for filled in [map(plan.build.filled, texts)]
+    }
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str], limit_chars: int) -> str:

@@ -89,6 +89,12 @@ class StageState:
         """Stage and substage, as events and files spell them."""
         return f"{self.stage.label}_{self.substage}"
 
+    @property
+    def title(self) -> str:
+        """The same for people."""
+        part = f", part {self.substage}" if self.substage > 1 else ""
+        return f"stage {self.stage.number}, {self.stage.name.replace('_', ' ')}{part}"
+
 
 def why_over(state: StageState, journal: Journal, *, drafts: int, max_nodes: int) -> str:
     """Return why a stage is over, or an empty text while it is not.

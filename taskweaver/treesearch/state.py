@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.findings import total_cost
 from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.metric import Objective
-from taskweaver.treesearch.node import Node
+from taskweaver.treesearch.node import Cost, Node
 from taskweaver.treesearch.stages import STAGES, StageState
 
 
@@ -40,6 +41,7 @@ class RunState:
         passed: Stages that are over.
         title: Title of its idea.
         seconds: How long it was worked on before.
+        spent: What its model calls consumed before, also those of nodes that were given up.
         started_at: When it began, in seconds since 1970.
         is_over: Whether it has ended; it is then not gone on with.
         is_spent: Whether it ended because it had used up what it may; with more it can go on.
@@ -51,6 +53,7 @@ class RunState:
     passed: list[StagePassed] = field(default_factory=list)
     title: str = ""
     seconds: float = 0.0
+    spent: Cost = field(default_factory=Cost)
     started_at: float = 0.0
     is_over: bool = False
     is_spent: bool = False
@@ -81,12 +84,17 @@ def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
     if state is not None:
         for node in state.journal.running:
             state.journal.drop(node.id)
+        # What calls consumed may be missing: of a machine that went down, or an older version.
+        of_nodes = total_cost(state.journal.nodes)
+        if state.spent.calls < of_nodes.calls:
+            state.spent = of_nodes
     return state
 
 
 def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = entry["t"]
     state.seconds = entry.get("elapsed", state.seconds)
+    state.spent += Cost(**entry.get("cost", {}))
     if kind == "node":
         _take_node(state.journal, Node.from_dict(entry["node"]))
     elif kind == "stage":

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.llm.api import LLMApi
 from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.managing import Manager
 from taskweaver.treesearch.proposing import attempt_lines, metric_text
 from taskweaver.treesearch.stages import StageState
-from taskweaver.treesearch.thinking import ReplyUnusable, Thinker, as_unusable
+from taskweaver.treesearch.thinking import ReplyUnusable
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.text import fenced
 
@@ -48,14 +48,10 @@ class Verdict:
 class Substages:
     """Asks a model about stages; without one, the figures alone decide and speak."""
 
-    def __init__(self, tools: Toolbox, journal: Journal) -> None:
+    def __init__(self, tools: Toolbox, journal: Journal, manager: Manager) -> None:
         self._tools = tools
         self._journal = journal
-        self._api = LLMApi(tools.services)
-
-    def give_up(self) -> None:
-        """Give up what is asked now or later, from any thread: it is then a cancelled call."""
-        self._api.close()
+        self._manager = manager
 
     def verdict(self, stage: StageState) -> Verdict:
         """Return whether a stage goes on, and with what.
@@ -96,28 +92,15 @@ class Substages:
         return f"{said}\n{figures}"
 
     def _ask(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
-        folder = self._tools.places.folder / "logs" / "0-run" / "prompt_logs" / "manager"
-        prompts = self._tools.prompts
-        thinker = Thinker(
-            self._api,
-            "root",
-            folder,
-            prompts.text("core/system"),
-            None,
-            self._tools.config.asking,
-            self._tools.before_call,
-        )
         nodes = self._journal.of_stage(stage.stage.number)
-        prompt = {
-            "Introduction": prompts.text(f"agent/manager/{name}"),
+        shown = {
             "Research idea": fenced(self._tools.idea.text, "markdown"),
             "Evaluation metric": metric_text(self._journal),
             "Goals": stage.goals,
             "Figures": self._figures(stage),
             "Attempts": attempt_lines(self._journal, nodes),
         }
-        with as_unusable():
-            return thinker.ask_structured(f"{stage.label}_{name}", prompt, schema, hint=name)
+        return self._manager.ask(f"agent/manager/{name}", f"{stage.label}_{name}", shown, schema)
 
     def _figures(self, stage: StageState) -> str:
         journal = self._journal

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,7 +169,7 @@ class Thinker:
     def _converse(
         self,
         label: str,
-        shown: MutableMapping[str, Any],
+        shown: dict[str, Any],
         parse: Parse[T],
         hint: str,
         alias: str = "",
@@ -249,10 +250,13 @@ class Thinker:
         if self.memory is None:
             return shown
         store, branch = self.memory.store, self.memory.branch
+        began = time.time()
         store.consolidate_if_needed(branch, hint)
         rendered = store.render_for_prompt_with_log(branch, hint, leave_out=self.memory.left_out)
         store.note_injection(branch, rendered, hint)
-        self.memory.log.injection(rendered, label=label, task_hint=hint, node_id=self._node_id)
+        marks = {"node_id": self._node_id, "label": label, "task_hint": hint}
+        budget = store.config.budget(hint)
+        self.memory.log.injection(rendered, began=began, budget_chars=budget, **marks)
         form = {title: shown.pop(title) for title in _FORMS if title in shown}
         memory = {"Memory": rendered.text or "Nothing is remembered yet."}
         return {**shown, **memory, _OPERATIONS: self._operations(0), **form}
@@ -270,7 +274,7 @@ class Thinker:
         if self.memory is None:
             return read_reply(text).body, {}
         reply: Reply = read_reply(text, "required" if is_first else "optional")
-        updates = reply.updates or {}
+        updates, began = reply.updates or {}, time.time()
         try:
             checked = check_updates(updates)
             results = self.memory.store.apply_llm_memory_updates(
@@ -278,7 +282,8 @@ class Thinker:
             )
         except BranchedMemoryError as error:
             raise PhasePlanError("", str(error).rstrip(".")) from error
-        self.memory.log.operations(updates, results, label=name, node_id=self._node_id)
+        marks = {"node_id": self._node_id, "label": name}
+        self.memory.log.operations(updates, results, began=began, **marks)
         return reply.body, results if has_reads(checked) else {}
 
     def _call(

@@ -9,31 +9,26 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError, Future
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.treesearch.budget import BudgetSpent
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.carrying import Carrier, WorkCancelled
 from taskweaver.treesearch.events import NodeEvents, said_elsewhere, storable
-from taskweaver.treesearch.execution import run_download_command, run_job
-from taskweaver.treesearch.installing import install
-from taskweaver.treesearch.job import PHASES, Job, JobResult
+from taskweaver.treesearch.job import JobResult
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.phase0 import save_plan
-from taskweaver.treesearch.plan_values import CommandText
 from taskweaver.treesearch.plotting import Plotter
-from taskweaver.treesearch.proposing import Proposer, Question
+from taskweaver.treesearch.proposing import Proposer, Question, attempt_lines
 from taskweaver.treesearch.reviewing import Reviewer, measured
-from taskweaver.treesearch.scripts import ScriptRunner, script_of
+from taskweaver.treesearch.scripts import REPLAY_ERROR
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.talk import NodeTalk
 from taskweaver.treesearch.thinking import FATAL, MemorySeat, ReplyUnusable, Thinker
@@ -41,16 +36,7 @@ from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json
 
 _OUTPUT_CHARS = 20_000
-_GRACE_S = 60.0
-_LOSS = (
-    "There is no folder of the parent to take over. The files that it and those before it proposed"
-    " are written anew; what was downloaded, built or computed there is not."
-)
-T = TypeVar("T")
-
-
-class WorkCancelled(SearchError):
-    """The search was stopped while a node was worked on."""
+_MOST_TOLD = 100
 
 
 class NodeWork:
@@ -68,19 +54,16 @@ class NodeWork:
         self._tools = tools
         self._journal = journal
         self._state = state
+        parent = journal[node.parent] if node.parent else None
+        if parent is not None and tools.scripts is not None:
+            node = replace(node, line=tools.scripts.line(node, parent))
         self._node = node
         self._places = tools.places.node(node.id)
         self._events = NodeEvents(tools.store, journal.objective)
         self._api = LLMApi(tools.services)
-        self._future: Future[Any] | None = None
         self._is_cancelled = threading.Event()
         self._planned: Mapping[str, Any] = {}
-        parent = journal[node.parent] if node.parent else None
-        # The same program with another seed starts where it did the first time.
-        origin = parent.parent if parent and node.kind is NodeKind.SEED else node.parent
-        scripts = tools.scripts
-        self._before = scripts.before(journal, tools.places, origin) if scripts and origin else ()
-        self._parent_workspace, self._inherited = self._takes_over(parent)
+        self._carrier = Carrier(tools, journal, node, self._before_call)
         self._question = Question(
             node=node,
             parent=parent,
@@ -94,24 +77,26 @@ class NodeWork:
             run_seconds=tools.config.limits.run_s,
             has_memory=tools.store is not None,
             is_script=tools.scripts is not None,
-            is_forked=bool(self._before),
-            loss=_LOSS if self._inherited else "",
+            is_forked=bool(node.line),
+            loss=self._carrier.loss,
         )
 
     def cancel(self) -> None:
         """Give the work up, from any thread."""
         self._is_cancelled.set()
         self._api.cancel()
-        if self._future is not None:
-            self._future.cancel()
-        if self._tools.scripts is not None:
-            self._tools.scripts.give_up(self._node.id)
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """End the command it waits for, since the time of the run is over; from any thread."""
+        self._carrier.cut_off()
 
     def run(self) -> Node:
         """Do it; return the node as it ended.
 
         Raises:
             WorkCancelled: If it was given up.
+            BudgetSpent: If it cannot be finished within what the run may spend.
             WorkerLost: If its worker died; the node may be tried again.
             ModelError: If no call to the model can succeed, now or later.
             SearchError: If the run cannot go on.
@@ -142,7 +127,8 @@ class NodeWork:
     def _thinker(self) -> Thinker:
         store = self._tools.store
         folder = self._places.prompt_logs
-        log, hidden = PromptLog(folder), said_elsewhere(self._node)
+        log = PromptLog(folder, stage=self._state.label)
+        hidden = said_elsewhere(self._node)
         seat = MemorySeat(store, self._node.branch, log, hidden) if store else None
         return Thinker(
             self._api,
@@ -178,21 +164,23 @@ class NodeWork:
             plan, raw = proposer.plan(self._question)
         except ReplyUnusable:
             return {}
-        save_plan(self._places.plans, plan, raw, self._tools.history[0])
+        others = attempt_lines(self._journal, self._journal.finished[-_MOST_TOLD:])
+        history = {**self._tools.history[0], "attempts": others}
+        save_plan(self._places.plans, plan, raw, history)
         for file in self._places.prompt_logs.glob("phase0_attempt*_round0.*"):
             self._places.prompts.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, self._places.prompts / f"phase0_prompt{file.suffix}")
-        if self._tools.store is not None and plan.get("internal"):
+        if self._tools.store is not None:
             known = storable(plan)
             self._tools.store.ingest_phase0_internal_info(known, branch_id=self._node.branch)
         return plan
 
     def _execute(self, node: Node, proposer: Proposer) -> tuple[Node, JobResult]:
-        if self._tools.scripts is not None:
-            result = self._ended(self._run_script(node, self._tools.scripts))
-        else:
-            result = self._run_phases(node, proposer)
-        result = self._with_loss(result)
+        ask = partial(proposer.install_step, self._question, self._planned, node.artifacts or {})
+        needs = self._planned.get("dependencies", {})
+        result = self._carrier.carry_out(node, ask, needs)
+        if result.error is not None and result.error.kind == REPLAY_ERROR:
+            node = replace(node, line=())  # so that mending it begins with nothing
         node = replace(
             node,
             phases=result.phases,
@@ -201,123 +189,6 @@ class NodeWork:
             exec_seconds=result.exec_seconds,
         )
         return node, result
-
-    def _ended(self, result: JobResult) -> JobResult:
-        """Note how phases ended, and name the workspace in their results as prompts do."""
-        result = self._without_host_paths(result)
-        for outcome in result.phases:
-            self._events.phase(self._node, outcome)
-        return result
-
-    def _without_host_paths(self, result: JobResult) -> JobResult:
-        """Name the workspace as prompts do; where it is on this machine is nobody's concern."""
-        here = str(self._places.workspace)
-
-        def told(text: str) -> str:
-            return text.replace(here, "/workspace")
-
-        error = result.error
-        phases = (replace(phase, message=told(phase.message)) for phase in result.phases)
-        return replace(
-            result,
-            phases=tuple(phases),
-            error=error and replace(error, message=told(error.message)),
-            output=told(result.output),
-        )
-
-    def _with_loss(self, result: JobResult) -> JobResult:
-        """Keep with the phases what was not there when they began."""
-        if not self._question.loss or not result.phases:
-            return result
-        first, *others = result.phases
-        told = replace(first, message=f"{self._question.loss} {first.message}")
-        return replace(result, phases=(told, *others))
-
-    def _run_script(self, node: Node, scripts: ScriptRunner) -> JobResult:
-        self._tools.on_phase(node.id, "run")
-        result = scripts.run(script_of(node, self._tools.places, self._before))
-        if self._is_cancelled.is_set():
-            raise WorkCancelled("It was stopped.")
-        return result
-
-    def _run_phases(self, node: Node, proposer: Proposer) -> JobResult:
-        is_installed = self._is_installed(node)
-        wanted = [] if is_installed else _installs(node)
-        is_asked = self._tools.config.is_iterative and not self._tools.is_embedded and bool(wanted)
-        try:
-            job = self._tools.materials.prepared(self._job(node), [] if is_asked else wanted)
-        except SearchError as error:
-            return JobResult(error=NodeError("DownloadError", str(error)))
-        result = self._ended(self._download(node, job, proposer, is_asked=is_asked))
-        if any(phase.status == "ok" for phase in result.phases):
-            workspace = self._places.workspace
-            self._tools.materials.note_fetched(self._tools.store, workspace, node.branch)
-        for phase in PHASES[1:]:
-            if result.error is not None:
-                break
-            self._tools.on_phase(node.id, phase)
-            part = replace(job, phases=(phase,), before=result.before)
-            result = result.then(self._ended(self._submit(run_job, part)))
-        return _explained(result) if is_installed else result
-
-    def _download(self, node: Node, job: Job, proposer: Proposer, *, is_asked: bool) -> JobResult:
-        """Fetch what the resource file lists, and install; step by step where a model is asked."""
-        self._tools.on_phase(node.id, "download")
-        if not is_asked or job.artifacts["download"]["commands"]:
-            fetched = self._submit(run_job, replace(job, phases=PHASES[:1]))
-            if fetched.error is not None or not is_asked:
-                return fetched
-        ask = partial(proposer.install_step, self._question, self._planned, node.artifacts or {})
-        run = partial(self._submit, run_download_command, job)
-        needs = self._planned.get("dependencies", {})
-        return install(job, ask, run, self._tools.config.install_steps, needs)
-
-    def _is_installed(self, node: Node) -> bool:
-        """Return whether its parent installed the same, in the folder that is taken over."""
-        parent = self._question.parent
-        if parent is None or self._parent_workspace is None:
-            return False
-        has_worked = any(one.name == "download" and not one.has_failed for one in parent.phases)
-        return has_worked and bool(_installs(node)) and _installs(parent) == _installs(node)
-
-    def _job(self, node: Node) -> Job:
-        return Job(
-            run_dir=self._tools.places.folder,
-            node_id=node.id,
-            workspace=self._places.workspace,
-            log_dir=self._places.phase_logs,
-            artifacts=node.artifacts or {},
-            parent_workspace=self._parent_workspace,
-            inherited=self._inherited,
-            seed=node.seed,
-            limits=self._tools.config.limits,
-            sandbox=self._tools.sandbox,
-        )
-
-    def _takes_over(self, parent: Node | None) -> tuple[Path | None, tuple[Mapping[str, Any], ...]]:
-        """Return the folder whose files the node takes over, or else the plans that had them."""
-        if parent is None or self._tools.scripts is not None:
-            return None, ()
-        workspace = self._tools.places.node(parent.id).workspace
-        if workspace.is_dir():
-            return workspace, ()
-        path = self._journal.path(parent.id)
-        return None, tuple(node.artifacts for node in path if node.artifacts)
-
-    def _submit(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Have a worker do something, and wait for it."""
-        limits = self._tools.config.limits
-        deadline_s = 4 * (limits.download_s + limits.compile_s + limits.run_s) + _GRACE_S
-        if self._is_cancelled.is_set():
-            raise WorkCancelled("It was stopped.")
-        future = self._tools.workers.submit_within(deadline_s, function, *arguments)
-        self._future = future
-        if self._is_cancelled.is_set():  # it came too late for `cancel` to see it
-            future.cancel()
-        try:
-            return future.result()
-        except CancelledError as error:
-            raise WorkCancelled("It was stopped.") from error
 
     def _judge(self, node: Node, result: JobResult, thinker: Thinker) -> Node:
         """Measure, review, draw and sum up."""
@@ -345,11 +216,8 @@ class NodeWork:
         return node
 
     def _plotter(self, node: Node, reviewer: Reviewer) -> Plotter:
-        def submit(job: Job) -> JobResult:
-            return self._without_host_paths(self._submit(run_job, job))
-
-        job, alias = self._job(node), self._tools.config.vlm_alias
-        return Plotter(self._places, self._events, reviewer, job, submit, alias)
+        job, alias = self._carrier.job(node), self._tools.config.vlm_alias
+        return Plotter(self._places, self._events, reviewer, job, self._carrier.run, alias)
 
     def _reviewed(self, node: Node, reviewer: Reviewer) -> Node:
         """Have an attempt judged; where nobody can, its figures stand."""
@@ -394,20 +262,6 @@ class NodeWork:
         if self._tools.is_embedded:
             return Cost(used.calls)
         return Cost(used.calls, used.prompt_tokens, used.completion_tokens, used.cost)
-
-
-def _installs(node: Node) -> list[CommandText]:
-    """Return the commands an attempt wants its download phase to run."""
-    return list(((node.artifacts or {}).get("download") or {}).get("commands") or [])
-
-
-def _explained(result: JobResult) -> JobResult:
-    """Say why nothing was installed."""
-    phases = (
-        replace(one, message="Its parent installed the same.") if one.name == "download" else one
-        for one in result.phases
-    )
-    return replace(result, phases=tuple(phases))
 
 
 def _failed(node: Node, error: NodeError) -> Node:

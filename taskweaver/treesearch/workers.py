@@ -7,7 +7,6 @@ import os
 import pickle
 import queue
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -26,6 +25,7 @@ from taskweaver.ces.cgroup import sweep_groups
 from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.process import kill_marked, sweep_folders
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
+from taskweaver.treesearch.gpus import VARIABLE
 from taskweaver.treesearch.worker import Reply
 from taskweaver.utils.ids import create_id
 
@@ -33,29 +33,10 @@ from taskweaver.utils.ids import create_id
 _MAIN = "from taskweaver.treesearch.worker import main; main()"
 _PACKAGE_ROOT = Path(__file__).parents[2]
 _STOP_S = 5.0
-_GPU_QUERY_S = 10.0
 _LONGEST_POLL_S = 3600.0
 _LAST_WORDS_BYTES = 2000
 _KILL_ROUNDS = 10
 T = TypeVar("T")
-
-
-def gpus() -> tuple[str, ...]:
-    """Return the numbers of the GPUs that may be used; none where there are none."""
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if named is not None:
-        return tuple(filter(None, (number.strip() for number in named.split(","))))
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return ()
-    query = [program, "--query-gpu=index", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(
-            query, capture_output=True, text=True, timeout=_GPU_QUERY_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    return tuple(done.stdout.split()) if done.returncode == 0 else ()
 
 
 class _Task(Future[Any]):
@@ -90,7 +71,7 @@ class Workers(Executor):
 
         Args:
             count: Most jobs at a time.
-            gpus: Numbers of GPUs; slots get them round robin, as ``CUDA_VISIBLE_DEVICES``.
+            gpus: GPUs; slots get them round robin, as `gpus.VARIABLE`.
 
         Raises:
             ValueError: If `count` is below 1.
@@ -222,7 +203,7 @@ class _Process:
         paths = [str(_PACKAGE_ROOT), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         if gpu is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = gpu
+            environment[VARIABLE] = gpu
         with theirs, ours:
             try:
                 self._process = subprocess.Popen(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -605,3 +607,58 @@ def test_a_kernel_that_computes_too_long_ends(tmp_path: Path) -> None:
     assert "killed by SIGXCPU" in str(result.error)
     assert answers(client)
     manager.clean_up()
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Path:
+    """A device that is nowhere else: what is written to it finds no room."""
+    path = tmp_path / "nvidia7"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        path.open("rb").close()
+    except PermissionError:
+        pytest.skip("no device can be made here, or none be opened")
+    return path
+
+
+OPENS = (
+    "import os, sys\nfd = os.open(sys.argv[1], os.O_RDWR)\nassert os.read(fd, 2) == bytes(2)\n"
+    "try: os.write(fd, b'x')\nexcept OSError as error: print(error.errno)\n"
+    "print(os.path.isdir('/sys/devices'), os.path.isdir('/sys/fs'))\n"
+)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_devices_are_used_only_where_they_are_given(
+    tier: Tier, device: Path, tmp_path: Path
+) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    words = [sys.executable, "-I", "-S", "-c", OPENS, str(device)]
+    for devices in [(device, tmp_path / "missing"), ()]:
+        policy = SandboxPolicy(tier=tier, devices=devices)
+        with sandbox.confined(policy, [inside], words) as confined:
+            done = subprocess.run(
+                confined.command, pass_fds=confined.pass_fds, cwd=inside, check=False,
+                capture_output=True, text=True,
+            )  # fmt: skip
+        if devices:
+            assert done.stdout.split()[:2] == [str(errno.ENOSPC), "True"], done.stderr
+            assert tier == "landlock" or done.stdout.split()[2] == "False"
+        else:
+            assert done.returncode != 0
+
+
+@needs_bwrap
+def test_kernels_of_a_session_may_be_given_devices(device: Path, tmp_path: Path) -> None:
+    manager = opened(tmp_path, SandboxPolicy())
+    try:
+        code = f"import os; os.access({str(device)!r}, os.R_OK)"
+        given = manager.get_session_client(
+            "given", session_dir=tmp_path / "given", devices=(device,)
+        )
+        other = manager.get_session_client("other", session_dir=tmp_path / "other")
+        assert run(given, code).output is True
+        assert run(other, code).output is False
+    finally:
+        manager.clean_up()

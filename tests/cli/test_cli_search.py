@@ -65,6 +65,8 @@ def test_an_idea_goes_in_and_the_best_comes_out(searched: tuple[Path, Result]) -
     assert "n0001 draft: 0." in said
     assert "over: " in said
     assert "best: n0" in said
+    (last,) = [line for line in said.splitlines() if line.startswith("best: ")]
+    assert last.count("best") == 1
     assert (project / "experiments/first/report.md").is_file()
 
 
@@ -76,7 +78,7 @@ def test_runs_are_listed_and_shown(searched: tuple[Path, Result]) -> None:
     assert "over" in listed.output
     shown = ask(project, "search", "show")
     assert "n0001 draft: 0." in shown.output
-    assert "1_initial_implementation_1: it has had its 1 nodes" in shown.output
+    assert "stage 1, initial implementation: it has had its 1 nodes" in shown.output
     assert ask(project, "search", "show", "fir").output == shown.output
     wrong = ask(project, "search", "show", "second")
     assert wrong.exit_code != 0
@@ -90,7 +92,10 @@ def test_the_report_is_written_anew(searched: tuple[Path, Result]) -> None:
     report.unlink()
     result = ask(project, "search", "report", "first")
     assert result.exit_code == 0, result.output
-    assert report.read_text().splitlines()[:5] == before.splitlines()[:5]
+    changes = {"Used of the budget"}  # the report itself took no time now
+    assert [line for line in report.read_text().splitlines() if not line.startswith(*changes)] == [
+        line for line in before.splitlines() if not line.startswith(*changes)
+    ]
 
 
 def test_a_run_that_is_over_is_not_gone_on_with(searched: tuple[Path, Result]) -> None:
@@ -105,6 +110,15 @@ def test_a_run_that_is_over_is_not_gone_on_with(searched: tuple[Path, Result]) -
 
 def test_a_node_can_be_talked_to(searched: tuple[Path, Result]) -> None:
     project, _ = searched
+    told = ask(project, "chat", "--node", "first/best", "-m", "What did you try?")
+    assert told.exit_code == 0, told.output
+    answer = told.output.partition("Tell the user")[2]
+    assert "is an attempt of a search: " in answer
+    assert "Its plan: " in answer
+    assert ": accuracy 0." in answer
+    assert "Files: experiment.py" in answer
+    assert "Other questions need a real model" in answer
+    assert "sales.csv" not in answer
     arguments = ["chat", "--node", "first/best", "-m", "how many rows are in tiny.csv?"]
     result = ask(project, *arguments)
     assert result.exit_code == 0, result.output
@@ -131,7 +145,7 @@ def test_a_memory_elsewhere_is_found_again(project: Path, tmp_path: Path) -> Non
     told = ask(project, "chat", "--node", "a/best", "-m", "how many rows are in tiny.csv?")
     assert told.exit_code == 0, told.output
     moved = ask(project, "search", "--resume", "a", "--memory_db", str(tmp_path / "b"))
-    assert "keeps its memory where it was begun" in moved.output
+    assert "--memory_db: only for a new run" in moved.output
     own = project / "experiments/b/memory/memory.sqlite"
     named = ask(project, "search", str(IDEA), "--name", "b", "--memory-db", str(own), *again)
     assert named.exit_code == 0, named.output
@@ -166,14 +180,20 @@ def test_a_memory_belongs_to_one_run(project: Path, tmp_path: Path) -> None:
 WRONG_USAGE = [
     (["--plain"], "Give an idea, or --resume RUN"),
     (["idea.md", "--resume", "latest"], "Give an idea, or --resume RUN"),
-    (["idea.md", "--time", "soon"], "write a time like 8h"),
-    (["idea.md", "--time", ""], "write a time like 8h"),
+    (["idea.md", "--time", "soon"], "write a time with its unit, like 8h"),
+    (["idea.md", "--time", ""], "write a time with its unit, like 8h"),
+    (["idea.md", "--time", "8"], "write a time with its unit, like 8h"),
+    (["idea.md", "--time", "1h30"], "write a time with its unit, like 8h"),
     (["idea.md", "--budget", "much"], "write an amount like 5"),
     (["idea.md", "--policy", "luck"], "luck"),
-    (["idea.md", "--workers", "0"], "search.workers"),
+    (["idea.md", "--workers", "0"], "Invalid value for '--workers'"),
+    (["idea.md", "--steps", "-1"], "Invalid value for '--steps'"),
+    (["idea.md", "--resources", "none.yaml"], "Invalid value for '--resources'"),
     (["idea.md", "--name", "../up"], "is no name of a run"),
     (["idea.md", "--name", ".."], "is no name of a run"),
-    (["missing.md"], "The idea cannot be read"),
+    (["missing.md"], "There is no file missing.md"),
+    (["lst"], "There is no file lst. Did you mean `search list`?"),
+    (["shwo", "latest"], "There is no file shwo. Did you mean `search show`?"),
     (["empty.md"], "empty.md is empty"),
     (["list.json", "--idea_idx", "2"], "there is no number 2"),
     (["list.json", "--idea_idx", "-1"], "there is no number -1"),
@@ -181,10 +201,48 @@ WRONG_USAGE = [
     (["untitled.json"], "holds no idea"),
     (["latin.md"], "not UTF-8"),
     (["--resume", "latest"], "There are: none"),
-    (["idea.md", "--config", "none.yaml"], "cannot be read"),
+    (["--resume", "x", "--name", "a", "--idea_idx", "3"], "--name and --idea_idx: only for a new"),
+    (["idea.md", "--config", "none.yaml"], "There is no file none.yaml"),
     (["idea.md", "--config", "list.json"], "must be a mapping"),
     (["plain.md"], "No model is configured, and no built-in one knows this idea"),
 ]
+
+
+def test_a_project_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:
+    for arguments in (["list"], ["show"], [str(IDEA)], ["--resume", "latest"]):
+        result = ask(tmp_path / "nope", "search", *arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        assert "There is no folder" in result.output
+    assert not list(tmp_path.iterdir())
+    result = ask(tmp_path, "search", "list")
+    assert "is not a project" in result.output
+    assert "There are no runs yet" in result.output
+
+
+def test_the_help_of_the_group_shows_the_options_of_a_search() -> None:
+    result = CliRunner().invoke(commands, ["search", "--help"])
+    for word in ("--workers", "--steps", "--time", "--budget", "--resume", "list", "show"):
+        assert word in result.output
+    assert "--memory_core_max_chars" not in result.output  # hidden
+
+
+METRICS = [
+    ("hit rate (maximize)", "optimises hit rate, higher is better", False),
+    ("error, lower is better", "optimises error, lower is better", False),
+    ("wins, the more the better", "optimises wins, higher is better", False),
+    ("hit rate, no less than 0.5", "optimises hit rate, higher is better", True),
+    ("loss", "optimises loss, lower is better", True),
+    ("share, maximised before, now minimised", "optimises share, higher is better", True),
+]
+
+
+def test_only_what_is_written_decides_what_is_better(project: Path) -> None:
+    for line, said, is_open in METRICS:
+        idea = project / "idea.md"
+        idea.write_text(f"# Try\n\nMetric: {line}\n\nBuilt-in proposer: `tabular`\n")
+        result = ask(project, "search", str(idea), "--plain", "--time", "0.001s", "--no-memory")
+        assert said in result.output, result.output
+        assert ("The idea does not say whether" in result.output) == is_open, result.output
 
 
 def test_what_cannot_be_done_is_told_and_leaves_nothing(
@@ -229,10 +287,10 @@ def test_an_idea_without_headings_and_one_of_a_list(project: Path) -> None:
 def test_settings_of_the_original_are_understood(project: Path) -> None:
     file = project / "bfts_config.yaml"
     file.write_text(
-        "exec:\n  timeout: 77\n  format_tb_ipython: false\n"
-        "agent:\n  num_workers: 1\n  unknown: 5\n"
-        "  stages: {stage1_max_iters: 1, stage2_max_iters: 0, stage3_max_iters: 0,"
-        " stage4_max_iters: 0}\n"
+        "exec:\n  timeout: 77\n  format_tb_ipython: false\n  singularity_image: /x.sif\n"
+        "agent:\n  num_workers: 1\n  unknown: 5\n  steps: 0\n"
+        "  code: {model: gpt-5.2, temp: 1.0}\n"
+        "  stages: {stage1_max_iters: 1, stage2_max_iters: 0, stage4_max_iters: 0}\n"
         "  multi_seed_eval: {num_seeds: 0}\n  search: {num_drafts: 1, debug_prob: 0.25}\n"
         "memory:\n  enabled: false\n"
     )
@@ -243,6 +301,11 @@ def test_settings_of_the_original_are_understood(project: Path) -> None:
     assert not (project / "experiments/b/memory").exists()
     kept = json.loads((project / "experiments/b/config.json").read_text())
     assert kept["search.run_timeout_s"] == 77
+    assert kept["search.stage3_nodes"] == 0  # agent.steps
+    (told,) = [line for line in result.output.splitlines() if "not used of" in line]
+    named = told.partition(": ")[2].partition(";")[0].split(", ")
+    assert named == ["exec.format_tb_ipython", "exec.singularity_image", "agent.unknown",
+                     "agent.code"]  # fmt: skip
     assert kept["search.seed"] == 7
     assert kept["search.steps"] == 0
 
@@ -264,17 +327,58 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(project: Path) -> None:
         before = [next(process.stdout)]
         while not before[-1].startswith("n0001"):
             before.append(next(process.stdout))
+        assert "  running now" in ask(project, "search", "list").output
         process.send_signal(signal.SIGINT)
         said, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
     assert "stopping: what is being tried is given up" in said
-    assert "stopped; go on with: taskweaver search --resume stopped" in said
+    assert f"stopped; go on with: taskweaver -p {project} search --resume stopped" in said
     assert (project / "experiments/stopped/report.md").is_file()
     done = ids(project, "stopped")
     assert 1 <= len(done) < 6
+    listed = ask(project, "search", "list").output
+    assert "  stopped\n" in listed
+    assert f"taskweaver -p {project} search --resume RUN" in listed
     again = ask(project, "search", "--resume", "stopped", "--plain", "--steps", "2")
     assert again.exit_code == 0, again.output
     assert f"goes on after {len(done)} node" in again.output
     assert "over: it has had its 2 nodes" in again.output
     assert ids(project, "stopped")[: len(done)] == done
+
+
+def test_a_resource_file_counts_from_the_current_folder(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("local: []\n")
+    Path("bfts_config.yaml").write_text(
+        "exec: {resources: mine.yaml}\nmemory: {db_path: m.sqlite}\n"
+    )
+    steps = ["--steps", "1", "--plain"]
+    for name, option in (
+        ("a", ["--resources", "mine.yaml"]),
+        ("b", ["--config", "bfts_config.yaml"]),
+    ):
+        result = ask(project, "search", str(IDEA), "--name", name, *steps, *option)
+        assert result.exit_code == 0, result.output
+        kept = json.loads((project / f"experiments/{name}/config.json").read_text())
+        assert kept["search.resources"] == str(tmp_path / "mine.yaml")
+    assert "n0001" in ask(project, "memory", "tree", str(tmp_path / "m.sqlite")).output
+    more = ["--resume", "b", "--config", "bfts_config.yaml", "--plain", "--steps", "1"]
+    assert "not used of bfts_config.yaml: memory.db_path" in ask(project, "search", *more).output
+
+
+def test_the_branch_of_a_node_that_was_made_again_is_named(project: Path) -> None:
+    steps = ["--plain", "--steps", "1"]
+    assert ask(project, "search", str(IDEA), "--name", "a", *steps).exit_code == 0
+    folder = project / "experiments/a"
+    log = (folder / "journal.jsonl").read_text().splitlines()
+    first = next(n for n, line in enumerate(log) if json.loads(line)["t"] == "node")
+    (folder / "journal.jsonl").write_text(
+        "\n".join(log[: first + 1]) + "\n"
+    )  # as kill -9 leaves it
+    assert ask(project, "search", "--resume", "a", *steps).exit_code == 0
+    assert "best  (memory branch n0001-2)" in ask(project, "search", "show", "a").output
+    assert "| branch of its memory | n0001-2 |" in (folder / "report.md").read_text()
+    assert '"branch":"n0001-2"' in (folder / "tree.html").read_text()

@@ -33,7 +33,7 @@ NODES = (
 SNAPSHOT = SearchSnapshot(
     "demo",
     Objective("accuracy on held-out rows", unit="points"),
-    "3_creative_research_1",
+    "stage 3, creative research",
     NODES,
     "n0004",
     (RunningPhase("n0006", "phases", 100.0),),
@@ -41,7 +41,7 @@ SNAPSHOT = SearchSnapshot(
     142.0,
 )
 WIDE = """\
-3 creative research 1  accuracy on held-out rows 0.91234 points (n0004)
+stage 3, creative research  accuracy on held-out rows 0.91234 points (n0004)
 5 of 40 nodes  1:02:05 of 2:00:00  130,000 tokens  cost 0.25 of 5  Ctrl-C stops
 ✕ n0001 draft  buggy
   ● n0003 debug  0.82 points
@@ -51,7 +51,7 @@ WIDE = """\
   n0006 phases 42 s
 """
 NARROW = """\
-3 creative research 1  accuracy on held-out rows 0.91234 po…
+stage 3, creative research  accuracy on held-out rows 0.912…
 5 of 40 nodes  1:02:05 of 2:00:00  130,000 tokens  cost 0.2…
 ✕ n0001 draft  buggy
   ● n0003 debug  0.82 points

@@ -15,7 +15,7 @@ from taskweaver.app.searching import resume_search, runs, start_search
 
 
 def work(project: Path, settings: dict[str, object]) -> None:
-    """Work on the one run of a project; say when that begins."""
+    """Work on the one run of a project; print a line whenever it went on."""
     with TaskWeaverApp(project, model=Climber()) as app:
         known = runs(app)
         if known:
@@ -23,13 +23,16 @@ def work(project: Path, settings: dict[str, object]) -> None:
         else:
             search = start_search(app, project / "idea.md", FAST | settings, name="run")
         with search:
-            print("begun", flush=True)
-            search.run(lambda _: None)
+            search.run(lambda _: print("on", flush=True))
 
 
 def main(project: Path, settings: dict[str, object]) -> None:
-    """For each line, a time in seconds, work in a new process, and kill it after that time."""
+    """Work in a new process for each line, and kill it; what it prints is its exit code.
+
+    A line says how often the run goes on before, and how many seconds later it is killed.
+    """
     for line in sys.stdin:
+        steps, delay = line.split()
         ours, theirs = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -38,9 +41,10 @@ def main(project: Path, settings: dict[str, object]) -> None:
             os._exit(0)
         os.close(theirs)
         with os.fdopen(ours) as said:
-            said.readline()
+            for _ in range(int(steps)):
+                said.readline()
             ending = os.pidfd_open(pid)
-            if not select.select([ending], [], [], float(line))[0]:
+            if not select.select([ending], [], [], float(delay))[0]:
                 os.kill(pid, signal.SIGKILL)
             os.close(ending)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)

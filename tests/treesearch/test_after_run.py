@@ -47,7 +47,8 @@ def searched(folder: Path, desk: Desk, **settings: Any) -> Search:
 
 
 def test_each_step_has_its_memory_and_its_image(tmp_path: Path) -> None:
-    reads = {"core": {"seen": "blue"}, "core_get": ["seen"]}
+    core = {"seen": "blue", "long": "much " * 400}
+    reads = {"core": core, "core_get": ["seen"]}
 
     def recall(asked: Asked) -> str:
         return remembering(asked.prompt, "", {} if "Memory Read Results" in asked.prompt else reads)
@@ -74,13 +75,13 @@ def test_each_step_has_its_memory_and_its_image(tmp_path: Path) -> None:
         ("plotting", False, "desk"),
         ("vision", True, SEEING), ("vision", False, SEEING),
         *[("summary", True, "desk")] * 3, ("summary", False, "desk"),
-        ("stage summary", False, "desk"),
+        ("stage summary", True, "desk"), ("stage summary", False, "desk"),
     ]  # fmt: skip
     picture = f"data:image/png;base64,{base64.b64encode(DRAWN).decode()}"
     assert [asked.images for asked in desk.of("vision")] == [(picture,)] * 2
     assert not any(asked.images for asked in desk.asked if asked.step != "vision")
     assert "blue" in desk.of("review", is_memory=False)[0].prompt["Memory Read Results"]
-    assert all("Memory" in asked.prompt for asked in desk.asked[:-1])
+    assert all("Memory" in asked.prompt for asked in desk.asked)
     assert "<memory_update>" in desk.of("plotting")[0].prompt["Introduction"]
     assert [made.places.folder / plot for plot in node.plots] == [
         made.places.node("n0001").plots / "height.png"

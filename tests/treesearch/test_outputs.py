@@ -15,6 +15,7 @@ from taskweaver.treesearch.facts import StageFacts
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.outputs import write_best, write_outputs
+from taskweaver.treesearch.report import build_report
 
 
 def read(path: Path) -> Any:
@@ -138,3 +139,18 @@ def test_a_thousand_nodes_are_written(tmp_path: Path) -> None:
     journal, facts = made_up_run(1000)
     write_outputs(journal, tmp_path, facts)
     assert read(tmp_path / "costs.json")["total"]["nodes"] == 1000
+
+
+def test_the_report_says_a_gain_once_and_no_minus_nothing() -> None:
+    journal, facts = empty_run()
+    for one in (
+        node(1, NodeKind.DRAFT, 0.5),
+        node(2, NodeKind.IMPROVE, 0.75, parent="n0001", stage=3),
+        node(3, NodeKind.ABLATION, 0.75, parent="n0002", stage=4, name="dropout"),
+        node(4, NodeKind.ABLATION, 0.7500001, parent="n0002", stage=4, name="norm"),
+    ):
+        journal.put(one)
+    report = build_report(journal, facts)
+    assert report.count("from 0.5, node n0001") == 1
+    assert "| dropout | 0.75 | +0 (+0.0%) |" in report
+    assert "-0.0%" not in report

@@ -72,6 +72,14 @@ def written(text: str) -> dict[str, Any]:
     return with_code(f"open('working/result.json', 'w').write({text!r})")
 
 
+def test_a_job_may_take_as_long_as_its_commands(plain: Make) -> None:
+    limits = PhaseLimits(download_s=600, compile_s=300, run_s=3600)
+    data = {"download": {"commands": ["a", "b"]}, "run": {"commands": ["c"]}}
+    job = plain(data, limits=limits)
+    assert job.longest_s == 2 * 600 + 3600
+    assert replace(job, phases=("coding", "compile", "run")).longest_s == 3600
+
+
 def test_python_runs(make: Make) -> None:
     code = (
         "import json, os, numpy\n"
@@ -182,9 +190,10 @@ def test_a_command_sets_its_own_number_of_threads(plain: Make) -> None:
     assert run_job(plain(artifacts(run=run))).output == "3\n"
 
 
-def test_a_gpu_is_named(plain: Make) -> None:
+def test_a_gpu_is_named(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-2")
     run = {"commands": ["echo $CUDA_VISIBLE_DEVICES"]}
-    assert run_job(plain(artifacts(run=run), gpu="2")).output == "2\n"
+    assert run_job(make(artifacts(run=run))).output == "GPU-2\n"
 
 
 @pytest.mark.parametrize("tier", TIERS)

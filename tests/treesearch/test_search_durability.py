@@ -16,11 +16,10 @@ import pytest
 from search_lab import FAST, Climber, hill, lab, proposal, remembering, search, story
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import find_run, resume_search, start_search
+from taskweaver.app.searching import find_run, report_run, resume_search, start_search
 from taskweaver.config.errors import ConfigError
 from taskweaver.treesearch.errors import RunInUse, SearchError
 from taskweaver.treesearch.node import NodeStatus
-from taskweaver.treesearch.results import results_of
 from taskweaver.treesearch.runlog import read_log
 from taskweaver.treesearch.state import RunState, fold
 
@@ -30,12 +29,17 @@ SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 
 KILLS = 10
 
 
-def drive(project: Path, kill_after_s: list[float]) -> list[int]:
-    """Work on the run of a project in one process after the other; kill each after its time."""
+def drive(project: Path, kills: list[tuple[int, float]]) -> list[int]:
+    """Work on the run of a project in one process after the other; kill each.
+
+    Args:
+        project: The project.
+        kills: How often the run goes on before a process is killed, and how many seconds later.
+    """
     ran = subprocess.run(
         [sys.executable, str(DRIVER), str(project), "3"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        input="".join(f"{seconds}\n" for seconds in kill_after_s),
+        input="".join(f"{steps} {delay}\n" for steps, delay in kills),
         capture_output=True,
         text=True,
         check=True,
@@ -53,9 +57,10 @@ def test_a_run_that_is_killed_again_and_again_comes_to_the_same(tmp_path: Path) 
     whole = search(lab(tmp_path / "whole"), Climber(), seed=3)
     project = lab(tmp_path / "killed")
     random = Random(20)
-    codes = drive(project, [*(random.uniform(0.01, 0.25) for _ in range(KILLS)), 60.0])
-    assert codes[-1] == 0
-    assert codes.count(-9) >= 2  # the others were done before their time
+    # A node is begun, ends, and the next is begun: each process brings the run on a little.
+    kills = [(random.choice([1, 2, 3]), random.uniform(0.0, 0.03)) for _ in range(KILLS)]
+    codes = drive(project, [*kills, (0, 60.0)])
+    assert codes == [-9] * KILLS + [0]
     killed = on_disk(project)
     assert killed.is_over
     assert len(killed.journal) == len(whole.state.journal)
@@ -68,8 +73,7 @@ def test_a_run_that_is_killed_again_and_again_comes_to_the_same(tmp_path: Path) 
         (p.state.label, p.best, p.reason) for p in whole.state.passed
     ]
     with TaskWeaverApp(project, model=Climber()) as app:
-        places = find_run(app, "run")
-    assert results_of(places).is_file()
+        assert report_run(app, find_run(app, "run")).is_file()
 
 
 def test_two_cannot_work_on_one_run(tmp_path: Path) -> None:
@@ -181,7 +185,7 @@ def test_a_run_keeps_to_its_steps_and_tokens(tmp_path: Path, *, asks: bool) -> N
     poor = search(project, Climber(), name="tokens", token_limit=3000, summaries=asks)
     assert poor.state.is_over
     assert "of 3,000 tokens" in poor.state.reason
-    assert 0 < len(poor.state.journal) < 5
+    assert len(poor.state.journal) < 5
     assert poor.budget.tokens_used >= 3000
 
 

@@ -17,13 +17,13 @@ from fake_endpoint import Call, good, serving
 from search_lab import FAST, Climber, is_memory_asked, lab, proposal, remembering, sections_of
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import resume_search, session_on_node, start_search
+from taskweaver.app.searching import report_run, resume_search, session_on_node, start_search
 from taskweaver.llm.types import ModelRequest
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import NodeKind
-from taskweaver.treesearch.results import results_of, write_results
+from taskweaver.treesearch.results import write_results
 from taskweaver.treesearch.runlog import read_log
 from taskweaver.treesearch.search import Search
 
@@ -168,7 +168,8 @@ def test_a_judgement_is_asked_for_once_though_the_run_is_broken_off(tmp_path: Pa
             assert [(n.id, n.kind, n.parent) for n in again.state.journal.nodes] == whole, end
             assert again.state.passed[0].best == "n0003"
             assert len(model.asked) == asked - 1  # of the last stage alone
-        results_of(made.places)
+        with TaskWeaverApp(project) as app:
+            report_run(app, made.places)
         assert len(model.asked) == asked - 1
 
 

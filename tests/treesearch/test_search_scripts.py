@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from search_lab import FAST, Climber, lab, remembering, search
+from search_lab import FAST, Climber, lab, remembering, search, story
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import start_search
+from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.node import NodeKind, NodeStatus
+from taskweaver.treesearch.scripts import Program, Script, ScriptRunner
 
 IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
 SINGLE = {
@@ -76,38 +79,92 @@ def test_a_kernel_that_cannot_be_forked_is_new(tmp_path: Path) -> None:
     assert "It is new" in shown[0]["Instructions"]
 
 
-ADDED = "data.append(90)\n" + RESULT % "sum(data) + int(os.environ['TASKWEAVER_SEED'])"
-DRAFT = "import os\ndata = list(range(5))\n" + RESULT % "sum(data)"
-ONCE = "open('../once', 'x').close()\n" + DRAFT
-
-
-@pytest.mark.parametrize(
-    ("draft", "change", "said", "values"),
-    [
-        (DRAFT, ADDED, "what was run in it was run again", [10.0, 10.0, 100.0, 101.0]),
-        (DRAFT, "data", "what was run in it was run again", [10.0, 10.0, None]),
-        (
-            ONCE,
-            ADDED,
-            "the program of n0001 did not run again: FileExists",
-            [10.0, None, None],
-        ),
-    ],
+DRAFT = (
+    "import json, os\nplace = os.path.abspath('working/data.json')\n"
+    "data = list(range(5))\nopen(place, 'w').write(json.dumps(data))\n"
+    "drawn = int(os.environ['TASKWEAVER_SEED'])\n"
+) + RESULT % "sum(data)"
+ADDED = "assert not os.listdir('working')\ndata.append(90)\n" + RESULT % (
+    "sum(data) + len(json.load(open(place))) + 1000 * drawn + int(os.environ['TASKWEAVER_SEED'])"
 )
-def test_a_kernel_that_is_gone_is_made_again_or_missed_aloud(
-    project: Path, draft: str, change: str, said: str, values: list[float | None]
-) -> None:
-    model = scripts({"draft": draft, "hyperparam": change})
-    search(project, model, **SINGLE, steps=1)
-    made = search(project, model, resume=True, steps=9)
+
+
+def test_a_run_that_is_resumed_makes_its_kernels_again(project: Path) -> None:
+    model = scripts({"draft": DRAFT, "hyperparam": ADDED, "improve": ADDED})
+    settings = SINGLE | {"stage3_nodes": 1, "seed": 3}
+    whole = search(project, model, name="whole", **settings)
+    search(project, model, steps=2, **settings)
+    made = search(project, model, resume=True, steps=99)
     nodes = made.state.journal.nodes
-    assert [node.value for node in nodes][: len(values)] == values
-    child = next(node for node in nodes if node.kind is NodeKind.HYPERPARAM)
-    whole = f"a new kernel in place of that of n0001 (it is gone): {said}"
-    assert whole in child.phases[-1].message
+    assert story(made) == story(whole)
+    assert [node.value for node in nodes] == [10.0, 10.0, 3108.0, 3109.0, 3198.0, 3199.0]
+    assert [node.line for node in nodes[3:]] == [("n0001",), *[("n0001", "n0003")] * 2]
+    started = [node.phases[0].message for node in nodes]
+    gone = "run again in it, as their kernels are gone:"
+    assert started[2:] == [
+        "forked from the kernel of n0001",
+        f"a new kernel; {gone} n0001",
+        f"forked from the kernel of n0001; {gone} n0003",
+        "forked from the kernel of n0003",
+    ]
+
+
+@pytest.mark.parametrize("wrong", ["data.append(50)", "data.append(50)\n1 / 0"])
+def test_a_program_that_fails_is_mended_where_it_began(project: Path, wrong: str) -> None:
+    model = scripts({"draft": DRAFT, "hyperparam": wrong, "debug": ADDED})
+    settings = SINGLE | {"stage2_nodes": 2, "num_seeds": 0, "debug_prob": 1.0}
+    made = search(project, model, **settings)
+    draft, failed, mended = made.state.journal.nodes
+    assert (failed.status, mended.value) == (NodeStatus.BUGGY, 105.0)
+    assert failed.line == mended.line == (draft.id,)
+    shown = [p for p in model.prompts if p.get("Kind of attempt") == "debug"]
+    assert "are those the parent's program began with" in shown[0]["Instructions"]
+
+
+def test_a_kernel_that_cannot_be_made_again_is_missed_aloud(project: Path) -> None:
+    once = f"open({str(project / 'once')!r}, 'x').close()\n" + DRAFT
+    model = scripts({"draft": once, "hyperparam": ADDED, "debug": RESULT % 7})
+    settings = SINGLE | {"stage2_nodes": 2, "num_seeds": 0, "debug_prob": 1.0}
+    search(project, model, **settings, steps=1)
+    made = search(project, model, resume=True, steps=9)
+    _, child, mended = made.state.journal.nodes
+    assert child.error is not None
+    assert child.error.kind == "ReplayError"
+    whole = "This program was not run: it starts with the variables of n0001, whose kernel is gone"
+    assert child.error.message.startswith(whole)
+    assert "FileExistsError" in child.error.message
     assert whole in log_of(made.places.folder, child.id)
     with MemoryManager(made.places.memory) as store:
         assert any(whole in event.text for event in store.events(child.branch))
+    assert mended.value == 7.0
+    shown = [p for p in model.prompts if p.get("Kind of attempt") == "debug"]
+    assert "It is new" in shown[0]["Instructions"]
+
+
+def test_a_state_that_was_given_up_is_made_again(tmp_path: Path) -> None:
+    first = Program("a", "import os\nseen = [os.environ['TASKWEAVER_SEED']]\n" + RESULT % 1, 1)
+    again = "seen.append(os.environ['TASKWEAVER_SEED'])\nprint(seen)\n" + RESULT % "len(seen)"
+    second, third, fourth, last = (Program(name, again, n) for n, name in enumerate("bcde", 2))
+    manager = code_execution_service_factory(tmp_path, is_warm=True)
+    runner = ScriptRunner(manager, tmp_path / "run", True, 60.0, most_states=1)
+
+    def run(program: Program, *before: Program) -> str:
+        place = tmp_path / "run/branches" / program.node_id
+        result = runner.run(Script(program, place, tmp_path / "log", before))
+        assert result.error is None
+        return f"{result.output.strip()} {result.phases[0].message}"
+
+    with ExitStack() as stack:
+        stack.callback(manager.clean_up)
+        stack.callback(runner.close)
+        runner.start()
+        run(first)
+        assert run(second, first) == "['1', '2'] forked from the kernel of a"
+        gone = "run again in it, as their kernels are gone:"
+        assert run(third, first) == f"['1', '3'] a new kernel; {gone} a"
+        assert run(fourth, first, second) == f"['1', '2', '4'] a new kernel; {gone} a, b"
+        said = run(last, first, second, fourth, third)
+        assert said == f"['1', '2', '4', '3', '5'] forked from the kernel of d; {gone} c"
 
 
 WRONG = (
@@ -157,6 +214,13 @@ def test_a_script_is_given_up_when_the_search_is_stopped(project: Path, tmp_path
         thread.join(20)
         assert not thread.is_alive()
         assert len(stopped.state.journal) == 0
+
+
+def test_a_script_ends_with_the_time_of_the_run(project: Path) -> None:
+    model = scripts({"draft": "import time\ntime.sleep(600)"})
+    made = search(project, model, **SINGLE, time_limit_s=2.0)
+    assert made.state.is_spent
+    assert len(made.state.journal) == 0
 
 
 def test_the_model_of_our_own_works_in_kernels(project: Path) -> None:

@@ -166,6 +166,9 @@ def test_prompts_are_on_disk_with_the_half_about_memory(whole: tuple[Search, Cli
     assert "phase_artifacts" in (folder / "draft_attempt1_round0_reply.txt").read_text()
     assert (made.places.node("n0001").prompts / "phase0_prompt.md").is_file()
     plan = json.loads((made.places.node("n0001").plans / "phase0_plan.json").read_text())
+    last = made.state.journal.nodes[-2]  # a seed evaluation has no plan of its own
+    history = json.loads((made.places.node(last.id).plans / "phase0_history_full.json").read_text())
+    assert history["attempts"][0].startswith("n0001 draft: ")
     assert plan["plan"]["goal_summary"] == "go up"
     children = [p for p in model.prompts if "Made from" in p and "Kind of attempt" in p]
     assert all("climbed" in p["Memory"] for p in children)

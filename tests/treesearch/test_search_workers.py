@@ -19,7 +19,7 @@ from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, WorkerLost
 from taskweaver.treesearch.execution import run_job
 from taskweaver.treesearch.job import Job
-from taskweaver.treesearch.workers import Workers, gpus
+from taskweaver.treesearch.workers import Workers
 
 
 def has_bwrap() -> bool:
@@ -227,17 +227,9 @@ def test_they_end_with_their_owner(tmp_path: Path) -> None:
         assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_gpus_go_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with Workers(1, gpus=("3",)) as workers:
-        assert workers.submit(jobs.gpu).result() == "3"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1, 2")
-    assert gpus() == ("1", "2")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert gpus() == ()
-    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 0\necho 1\n")
-    (tmp_path / "nvidia-smi").chmod(0o755)
-    assert gpus() == ("0", "1")
+def test_gpus_go_round() -> None:
+    with Workers(1, gpus=("GPU-3",)) as workers:
+        assert workers.submit(jobs.gpu).result() == "GPU-3"
 
 
 def test_none_is_too_few() -> None:

@@ -132,6 +132,13 @@ class CellKernel(IPythonKernel):
         self._plugin_session.lines = []
         self._value = None
 
+    def settle(self, folder: str) -> None:
+        """Have this cell go on in another folder, which is made, and later ones begin there."""
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - a text is what it is kept as
+        sys.path[:] = [folder if entry == self._cwd else entry for entry in sys.path]
+        self._cwd = folder
+        os.chdir(folder)
+
     def _report(self) -> Payload:
         """Report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -61,7 +61,7 @@ class ForkSafety:
         for fd, target in files:
             if self._files.get(fd) == target or target.startswith(("anon_inode:", *_PASSING_FILES)):
                 continue
-            if target.startswith("/dev/nvidia"):
+            if target.startswith(("/dev/nvidia", "/dev/kfd")):
                 yield "the GPU is in use"
                 return
             if target.startswith("socket:"):

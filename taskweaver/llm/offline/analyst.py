@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from taskweaver.llm.offline.attempts import told_of_attempt
 from taskweaver.llm.offline.cells import cell
 from taskweaver.llm.offline.grammar import Request, parse
 from taskweaver.llm.offline.loading import look, variable
@@ -72,7 +73,13 @@ def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> di
 
 def _next_step(said: Sequence[Said], worker: str) -> dict[str, str]:
     known = tables(said)
-    match understand(said, known):
+    wanted = understand(said, known)
+    is_vague = isinstance(wanted, Ask) and not known
+    if is_vague or (isinstance(wanted, Ready) and wanted.request.kind == "unknown"):
+        told = told_of_attempt(said)
+        if told:
+            return _to_user(told, "Completed", "the user asks about an attempt of a search")
+    match wanted:
         case Ask(question):
             return _to_user(question, "Clarification", "something is not clear")
         case Look(file):

@@ -7,6 +7,7 @@ crowd out what happened.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,18 +82,36 @@ class Injections:
 class PromptLog:
     """The two logs beside a prompt's own: what was shown to it, and what its reply did."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **marks: Any) -> None:
+        """Take the folder, and what stands in every line, such as the stage."""
         self._folder = folder
+        self._marks = marks
 
-    def injection(self, result: RenderResult, **marks: Any) -> None:
-        """Add a line to ``memory_injections.jsonl``: what a prompt was shown, by id."""
+    def injection(self, result: RenderResult, *, began: float | None = None, **marks: Any) -> None:
+        """Add a line to ``memory_injections.jsonl``: what a prompt was shown, by id.
+
+        Args:
+            result: What was shown.
+            began: When the rendering began, in seconds since 1970.
+            marks: What the line is about.
+        """
         shown = {section.title: list(section.shown) for section in result.sections}
         dropped = {section.title: list(section.dropped) for section in result.sections}
+        counts = {
+            f"{tier}_count": len(shown.get(f"{tier.title()} Memory", ()))
+            for tier in ("core", "recall", "archival")
+        }
         facts = {"seq": result.seq, "rendered_chars": len(result.text), "query": result.query}
-        self._add("memory_injections.jsonl", {**marks, **facts, "shown": shown, "dropped": dropped})
+        line = {**marks, **facts, **counts, "shown": shown, "dropped": dropped}
+        self._add("memory_injections.jsonl", line, began)
 
     def operations(
-        self, updates: Mapping[str, Any], results: Mapping[str, Any], **marks: Any
+        self,
+        updates: Mapping[str, Any],
+        results: Mapping[str, Any],
+        *,
+        began: float | None = None,
+        **marks: Any,
     ) -> None:
         """Add a line to ``memory_operations.jsonl``: a block, and what came of it."""
         reads = {
@@ -102,12 +121,32 @@ class PromptLog:
         }
         facts = {
             "operations_count": len(updates),
+            "operations": [
+                operation for name in updates for operation in _told(name, updates[name])
+            ],
             "input_updates": dict(updates),
             "results": dict(results),
             "has_read_results": bool(reads),
         }
-        self._add("memory_operations.jsonl", {**marks, **facts})
+        self._add("memory_operations.jsonl", {**marks, **facts}, began)
 
-    def _add(self, name: str, line: Mapping[str, Any]) -> None:
+    def _add(self, name: str, line: Mapping[str, Any], began: float | None) -> None:
+        now = time.time()
+        whole = {"timestamp": now, **self._marks, **line}
+        if began is not None:
+            whole["timing"] = {
+                "start_timestamp": began,
+                "end_timestamp": now,
+                "duration_seconds": round(now - began, 6),
+            }
         self._folder.mkdir(parents=True, exist_ok=True)
-        append_lines(self._folder / name, [json.dumps(redact_data(line), default=str)])
+        append_lines(self._folder / name, [json.dumps(redact_data(whole), default=str)])
+
+
+def _told(name: str, value: Any) -> list[dict[str, Any]]:
+    """Return the operations of one entry of a block, each with its type."""
+    if name == "core" and isinstance(value, Mapping):
+        return [{"type": "core_set", "key": key, "value": value[key]} for key in value]
+    if name == "archival" and isinstance(value, list):
+        return [{"type": "archival_write", "record": record} for record in value]
+    return [{"type": name, "value": value}]

@@ -43,7 +43,7 @@ class Parts(Tiers):
         log = OperationLog(
             folder if config.memory_log_enabled else None,
             max_chars=config.memory_log_max_chars,
-            run_id=path.resolve().parent.name,
+            run_id=_run_of(path),
         )
         compressor = Compressor(database, config, prompts, llm, log)
         super().__init__(database, config, log, compressor, rerank)
@@ -56,3 +56,9 @@ class Parts(Tiers):
         self.transfer = Transfer(database, self.branches)
         self.injections = Injections(database, self.branches)
         self.turns = Turns(database, self.branches)
+
+
+def _run_of(path: Path) -> str:
+    """Return the name of the run a file belongs to: its folder, or the one around ``memory/``."""
+    folder = path.absolute().parent
+    return folder.parent.name if folder.name == "memory" else folder.name

@@ -78,13 +78,18 @@ def test_what_a_prompt_was_shown_and_did_is_kept(memory: MemoryManager, tmp_path
     assert kept.shown["Core Memory"] == ["goal"]
     assert memory.events("a") == []
     log = PromptLog(tmp_path / "prompt")
-    log.injection(result, task_hint="draft", stage="s1")
+    log.injection(result, task_hint="draft", stage="s1", began=1.0)
     updates = {"core": {"k": "password: abcdefghijkl"}, "core_get": ["goal"]}
     log.operations(updates, memory.apply_llm_memory_updates("a", updates), label="coding")
     (injected,) = lines(tmp_path / "prompt" / "memory_injections.jsonl")
     assert injected["shown"]["Core Memory"] == ["goal"]
+    counts = [injected[f"{tier}_count"] for tier in ("core", "recall", "archival")]
+    assert counts == [1, 0, 0]
+    timing = injected["timing"]
+    assert timing["end_timestamp"] - timing["start_timestamp"] > timing["start_timestamp"] == 1.0
     (done,) = lines(tmp_path / "prompt" / "memory_operations.jsonl")
     assert done["has_read_results"]
+    assert [entry["type"] for entry in done["operations"]] == ["core_set", "core_get"]
     assert "abcdefghijkl" not in json.dumps(done)
 
 

@@ -1,0 +1,85 @@
+"""What a person wants of ``taskweaver search``, read from its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from taskweaver.treesearch.bfts import Bfts, read_bfts
+
+_KEYS = {
+    "workers": "search.workers",
+    "steps": "search.steps",
+    "time": "search.time_limit_s",
+    "budget": "search.cost_limit",
+    "tokens": "search.token_limit",
+    "seed": "search.seed",
+    "policy": "search.policy",
+    "phase_mode": "search.phase_mode",
+    "phase1_max_steps": "search.phase1_max_steps",
+    "resources": "search.resources",
+    "with_memory": "memory.enabled",
+    "memory_core_max_chars": "memory.core_max_chars",
+    "memory_recall_max_events": "memory.recall_max_events",
+    "memory_retrieval_k": "memory.retrieval_k",
+    "memory_max_compression_iterations": "memory.max_compression_iterations",
+}
+_OF_A_NEW_RUN = ("name", "idea_idx", "memory_db")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which run is meant, and what is set for it.
+
+    Attributes:
+        idea: The idea of a new one; None for one to go on with.
+        resume: Name of the one to go on with.
+        settings: Configuration keys, before those of the project.
+        name: Name of a new one; empty makes one.
+        index: Which idea of a JSON list.
+        memory_db: File of the memory of a new one; None keeps it in the run's folder.
+        note: What the person should know; empty for nothing.
+    """
+
+    idea: Path | None
+    resume: str | None
+    settings: Mapping[str, Any]
+    name: str = ""
+    index: int = 0
+    memory_db: Path | None = None
+    note: str = ""
+
+
+def wish_of(idea: Path | None, resume: str | None, options: dict[str, Any]) -> Wish:
+    """Return what the options mean.
+
+    Raises:
+        click.UsageError: If they do not go together.
+        SearchError: If the configuration of the original cannot be read.
+    """
+    if (idea is None) == (resume is None):
+        raise click.UsageError("Give an idea, or --resume RUN. For example: search idea.md")
+    own = {name: options.pop(name) for name in _OF_A_NEW_RUN}
+    given = [f"--{name}" for name, value in own.items() if value is not None]
+    if resume is not None and given:
+        raise click.UsageError(f"{' and '.join(given)}: only for a new run; leave --resume out.")
+    file = options.pop("bfts")
+    bfts = read_bfts(file) if file else Bfts({}, None, ())
+    settings = dict(bfts.settings)
+    if options.pop("enable_memgpt"):
+        settings["memory.enabled"] = True
+    for option, value in options.items():
+        if value is not None:
+            settings[_KEYS[option]] = str(value) if isinstance(value, Path) else value
+    ignored, memory_db = list(bfts.ignored), own["memory_db"]
+    if bfts.memory_db is not None and memory_db is None:
+        if resume is None and settings.get("memory.enabled", True):
+            memory_db = bfts.memory_db
+        else:
+            ignored.append("memory.db_path")
+    note = f"not used of {file}: {', '.join(ignored)}; see docs/search.md" if ignored else ""
+    return Wish(idea, resume, settings, own["name"] or "", own["idea_idx"] or 0, memory_db, note)

@@ -1,0 +1,58 @@
+"""A search at a terminal: the live tree, and what is said meanwhile."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+from support import make_project
+
+IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
+
+
+def drawn_until(handle: int, text: str, drawn: str = "") -> str:
+    """Read what a terminal is sent until a text is in it, or all of it; return it."""
+    while not text or text not in drawn:
+        try:
+            read = os.read(handle, 65536).decode(errors="replace")
+        except OSError:  # the other end is closed
+            break
+        if not read:
+            break
+        drawn += read
+    return drawn
+
+
+def test_what_is_said_stands_above_the_live_tree(tmp_path: Path) -> None:
+    keys = {"llm.api_type": "offline", "search.workers": 1, "memory.enabled": False}
+    project = make_project(tmp_path / "lab", keys)
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    arguments = ["-p", str(project), "search", str(IDEA), "--name", "a"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "taskweaver", *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": ""},
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        drawn = drawn_until(ours, "n0002")
+        assert "stage 1, initial implementation" in drawn
+        assert "Ctrl-C stops" in drawn
+        process.send_signal(signal.SIGINT)
+        rest = drawn_until(ours, "", "")
+    os.close(ours)
+    assert process.returncode == 0, drawn + rest
+    # It is written where the tree was taken away, and the tree again below it.
+    assert "\x1b[2Kstopping: what is being tried is given up, the rest is kept ..." in rest
+    last = rest.rpartition("initial implementation")[2]
+    assert " of 40 nodes" in last
+    assert "Ctrl-C stops" not in last
+    assert "stopped; go on with: " in last
