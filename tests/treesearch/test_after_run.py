@@ -59,7 +59,7 @@ def test_each_step_has_its_memory_and_its_image(tmp_path: Path) -> None:
         "vision": lambda _: f"I looked:\n```json\n{json.dumps(vision)}\n```\nThat is {{all}}.",
     }
     desk = Desk(answers)
-    short = {"memory.vlm_analysis_budget_chars": 300}
+    short = {"memory.vlm_analysis_budget_chars": 30}
     with at_desk(tmp_path, desk, **short) as (project, _):
         made = search(project, None, **(ONE | ALL))
     (node,) = made.state.journal.nodes
@@ -93,7 +93,7 @@ def test_each_step_has_its_memory_and_its_image(tmp_path: Path) -> None:
         "draft", "metrics_extraction", "execution_review", "plotting_code", "vlm_analysis",
         "node_summary",
     ]  # fmt: skip
-    assert hints["vlm_analysis"] <= 300 < hints["node_summary"]
+    assert hints["vlm_analysis"] <= 30 < hints["node_summary"]
     steps = ["metrics_extracted", "vlm_analysis_complete", "node_summary", "node_result"]
     assert [kind for kind in kinds if kind in steps] == steps
 

@@ -106,11 +106,8 @@ def test_prose_and_what_is_not_allowed_do_no_harm(tmp_path: Path) -> None:
     assert node.error is None
     assert [one.name for one in node.phases] == ["download", "coding", "compile", "run"]
     assert [one["exit_code"] for one in steps_of(made)] in ([9, 0, None], [0, 0, None])
-    assert (
-        "must" in model.steps[1]["Parsing Feedback"]
-        or "missing" in model.steps[1]["Parsing Feedback"]
-    )
-    assert json.loads(model.steps[2]["Phase plan"])["download_commands_seed"] == ["install lib"]
+    assert "no JSON object" in model.steps[1]["Parsing Feedback"]
+    assert 'that were planned: ["install lib"]' in model.steps[2]["Phase plan"]
     log = made.places.folder / phase(node).log
     assert "$ touch lib" in log.read_text()
     with MemoryManager(made.places.memory) as store:
@@ -136,8 +133,7 @@ def test_done_too_early_is_asked_about_once(tmp_path: Path) -> None:
     model = Installer([do("true"), do("", done=True), do(mend, done=True)], pip=needs)
     made = search(lab(tmp_path / "a"), model, **SMALL, phase0=True)
     assert only(made).error is None
-    told = json.loads(model.steps[2]["Progress"])["history"][1]["stderr_summary"]
-    assert told.endswith("packages that are not here: little_thing")
+    assert 'packages that are not here: little_thing"}]' in model.steps[2]["Progress"]
     # It may be the plan that is wrong: said again, it counts, and the run tells.
     model = Installer([do("", done=True)], pip=needs)
     node = only(search(lab(tmp_path / "b"), model, **SMALL, phase0=True))
