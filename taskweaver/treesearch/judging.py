@@ -43,10 +43,10 @@ def candidates(journal: Journal) -> list[Node]:
     if not found:
         return []
     again = [node for node in journal.seeds_of(found[0].id) if node.is_good]
-    values = [node.value or 0.0 for node in [found[0], *again]]
-    spread = max(values) - min(values)
-    best = journal.rank(found[0].id)
-    return [node for node in found if not spread or best - journal.rank(node.id) <= spread]
+    once = journal.objective.rank  # each by its own seed, not by a mean that only some have
+    ranks = [once(node.metric) for node in [found[0], *again]]
+    spread = max(ranks) - min(ranks)
+    return [node for node in found if not spread or ranks[0] - once(node.metric) <= spread]
 
 
 class Judge:

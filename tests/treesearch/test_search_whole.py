@@ -166,7 +166,7 @@ def test_prompts_are_on_disk_with_the_half_about_memory(whole: tuple[Search, Cli
     assert "phase_artifacts" in (folder / "draft_attempt1_round0_reply.txt").read_text()
     assert (made.places.node("n0001").prompts / "phase0_prompt.md").is_file()
     plan = json.loads((made.places.node("n0001").plans / "phase0_plan.json").read_text())
-    last = made.state.journal.nodes[-2]  # a seed evaluation has no plan of its own
+    last = [n for n in made.state.journal.nodes if n.kind is not NodeKind.SEED][-1]
     history = json.loads((made.places.node(last.id).plans / "phase0_history_full.json").read_text())
     assert history["attempts"][0].startswith("n0001 draft: ")
     assert plan["plan"]["goal_summary"] == "go up"
@@ -221,3 +221,30 @@ def test_further_substages_have_goals_of_their_own(tmp_path: Path) -> None:
     node = max(made.state.journal.of_stage(2), key=lambda node: node.step)
     assert node.substage in {1, 2}
     assert made.state.is_over
+
+
+def test_a_lucky_node_gives_way_to_one_that_holds(tmp_path: Path) -> None:
+    """Drafts reach 9, 8, 7 with the run's seed, and 1, 8, 2 with any other."""
+
+    def fault(prompt: Mapping[str, str]) -> str | None:
+        if prompt.get("Kind of attempt") != "draft":
+            return None
+        first, others = next(drafts)
+        value = f'$(if [ "$TASKWEAVER_SEED" = 0 ]; then echo {first}; else echo {others}; fi)'
+        text = f'{{"metric": {value}}}'
+        return remembering(prompt, json.dumps(proposal({"x": 0, "y": 0, "z": 0}, text=text)))
+
+    drafts = iter([(9, 1), (8, 8), (7, 2)])
+    few = {"stage1_nodes": 3, "num_drafts": 3, "stage2_nodes": 0, "stage3_nodes": 0}
+    made = search(
+        lab(tmp_path), Climber(fault=fault), **few, stage4_nodes=0, num_seeds=2, report=True
+    )
+    journal = made.state.journal
+    best = journal.best()
+    assert best is not None
+    assert (best.id, best.value) == ("n0002", 8.0)
+    assert [node.parent for node in journal.nodes if node.kind is NodeKind.SEED] == (
+        ["n0001"] * 2 + ["n0002"] * 2
+    )
+    report = (made.places.folder / "report.md").read_text()
+    assert "**8, the mean of 3 runs (8 with its own seed)**, by node n0002" in report
