@@ -1,6 +1,6 @@
 """What a run writes to its memory: every event of a node and of a stage, from this one place.
 
-The kinds, texts and tags are those of the seeds; see docs/search.md for the table. Without a memory
+The kinds and tags are those of the original, so that what reads them goes on to. Without a memory
 nothing is written.
 """
 
