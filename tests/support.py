@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from taskweaver.ces import sandbox
+from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.llm.types import ChatMessage
 from taskweaver.module.events import TaskWeaverEvent
 
@@ -77,3 +79,12 @@ def make_project(folder: Path, config: dict[str, Any] | None = None) -> Path:
     (folder / "taskweaver_config.json").write_text(json.dumps(keys))
     (folder / "data" / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
     return folder
+
+
+def has_bwrap() -> bool:
+    """Return whether bubblewrap works here."""
+    try:
+        sandbox.require("bwrap")
+    except SandboxUnavailable:
+        return False
+    return True

@@ -81,5 +81,7 @@ def wish_of(idea: Path | None, resume: str | None, options: dict[str, Any]) -> W
             memory_db = bfts.memory_db
         else:
             ignored.append("memory.db_path")
-    note = f"not used of {file}: {', '.join(ignored)}; see docs/search-reference.md" if ignored else ""
+    note = (
+        f"not used of {file}: {', '.join(ignored)}; see docs/search-reference.md" if ignored else ""
+    )
     return Wish(idea, resume, settings, own["name"] or "", own["idea_idx"] or 0, memory_db, note)

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support import Listener, Script, code_reply, make_project, planner_reply
+from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces import sandbox
-from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.cli.main import commands
 from taskweaver.console.asking import TerminalConfirmation
 from taskweaver.console.surface import PlainSurface
@@ -31,14 +29,6 @@ ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
 
 def server(*how: str, **fields: Any) -> dict[str, Any]:
     return {"command": sys.executable, "args": [EXAMPLE, *how], "confirm": "never", **fields}
-
-
-def has_bwrap() -> bool:
-    try:
-        sandbox.require("bwrap")
-    except SandboxUnavailable:
-        return False
-    return True
 
 
 class Person:

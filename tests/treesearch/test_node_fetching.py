@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from hub_server import COMMIT, Hub, serving
 from phase_plans import artifacts
+from support import has_bwrap
 
-from taskweaver.ces import sandbox
-from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.resource_file import read_resource_file
 from taskweaver.memory.branched.resources import build_resource_snapshot
@@ -32,14 +31,6 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="there is no 
 needs_hub = pytest.mark.skipif(
     find_spec("huggingface_hub") is None, reason="huggingface_hub is not installed"
 )
-
-
-def has_bwrap() -> bool:
-    try:
-        sandbox.require("bwrap")
-    except SandboxUnavailable:
-        return False
-    return True
 
 
 def git(folder: Path, *words: str) -> str:

@@ -9,25 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import has_bwrap
 
-from taskweaver.ces import sandbox
 from taskweaver.ces.command import Command, run_command
-from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.resource_file import Item, read_resource_file
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.resources import fetch_commands, stage_resources, with_resources
 from taskweaver.utils.files import write_yaml
-
-
-def has_bwrap() -> bool:
-    try:
-        sandbox.require("bwrap")
-    except SandboxUnavailable:
-        return False
-    return True
-
 
 Read = Callable[..., list[Item]]
 

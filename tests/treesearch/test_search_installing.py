@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 from search_lab import Climber, lab, proposal, remembering, search
+from support import has_bwrap
 
-from taskweaver.ces import sandbox
-from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.search import Search
@@ -25,14 +24,6 @@ SMALL = {
     "stage2_nodes": 0, "stage3_nodes": 0, "stage4_nodes": 0, "memory": False,
 }  # fmt: skip
 Prompt = Mapping[str, str]
-
-
-def has_bwrap() -> bool:
-    try:
-        sandbox.require("bwrap")
-    except SandboxUnavailable:
-        return False
-    return True
 
 
 def do(command: str, *, done: bool = False) -> str:

@@ -13,21 +13,12 @@ import psutil
 import pytest
 import worker_jobs as jobs
 from phase_plans import with_code
+from support import has_bwrap
 
-from taskweaver.ces import sandbox
-from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, WorkerLost
 from taskweaver.treesearch.execution import run_job
 from taskweaver.treesearch.job import Job
 from taskweaver.treesearch.workers import Workers
-
-
-def has_bwrap() -> bool:
-    try:
-        sandbox.require("bwrap")
-    except SandboxUnavailable:
-        return False
-    return True
 
 
 @pytest.fixture
