@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import nlargest
@@ -67,6 +68,7 @@ class Journal:
         self._ranks: dict[str, float] = {}
         self._roots: dict[str, str] = {}
         self._files: dict[str, Mapping[str, str]] = {}
+        self._first_good: Node | None = None
         for node in nodes:
             self.put(node)
 
@@ -85,6 +87,8 @@ class Journal:
         self._ranks[node.id] = self.objective.rank(node.metric)
         self._roots[node.id] = self._roots.get(node.parent or "", node.id)
         self._nodes[node.id] = node
+        if node.is_good and _ended(node) < _ended(self._first_good):
+            self._first_good = node
         if node.kind is NodeKind.SEED and node.is_good and node.parent in self._nodes:
             again = [self._nodes[node.parent], *self.seeds_of(node.parent)]
             good = [self.objective.rank(one.metric) for one in again if one.is_good]
@@ -224,9 +228,8 @@ class Journal:
     @property
     def datasets(self) -> tuple[str, ...]:
         """The data sets every attempt is compared on: those of the first that worked."""
-        good = [node for node in self.nodes if node.is_good and node.metric]
-        first = min(good, key=lambda node: node.finished_at or 0.0, default=None)
-        return tuple(first.metric.values) if first and first.metric else ()
+        metric = self._first_good.metric if self._first_good else None
+        return tuple(metric.values) if metric else ()
 
     def comparable(self, metric: Measurement) -> tuple[Measurement, str]:
         """Return what counts of a measurement, and why it cannot be compared; empty if it can.
@@ -274,3 +277,8 @@ class Journal:
         for judgement in data.get("judgements", ()):
             journal.judge(Judgement.from_dict(judgement))
         return journal
+
+
+def _ended(node: Node | None) -> float:
+    """Return when a node ended; never, for none."""
+    return math.inf if node is None else (node.finished_at or 0.0)
