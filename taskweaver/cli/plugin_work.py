@@ -19,12 +19,13 @@ from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.surface import is_plain
-from taskweaver.console.text import counted, safe
+from taskweaver.console.text import safe
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.names import problem_of_name
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.text import counted
 
 _TEMPLATE = Path(__file__).with_name("plugin_template.txt")
 _LEAST_TEXT_CHARS = 30

@@ -12,9 +12,10 @@ import click
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.surface import is_plain
-from taskweaver.console.text import counted, safe
+from taskweaver.console.text import safe
 from taskweaver.session.replay import Step
 from taskweaver.utils.redact import redact_known
+from taskweaver.utils.text import counted
 
 _COLORS = {"same": "green", "differs": "yellow", "mended": "yellow", "failed": "red"}
 

@@ -24,7 +24,7 @@ from taskweaver.app.searching import (
 )
 from taskweaver.cli.wish import Wish
 from taskweaver.console.surface import is_plain
-from taskweaver.console.text import counted, safe
+from taskweaver.console.text import safe
 from taskweaver.treesearch import findings
 from taskweaver.treesearch.engine import Changed
 from taskweaver.treesearch.errors import SearchError
@@ -35,6 +35,7 @@ from taskweaver.treesearch.results import write_results
 from taskweaver.treesearch.runlog import is_worked_on, read_log
 from taskweaver.treesearch.search import Search
 from taskweaver.treesearch.state import RunState, fold
+from taskweaver.utils.text import counted
 
 _STOPPED = "stopped"
 

@@ -21,8 +21,9 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from taskweaver.console.text import counted, safe
+    from taskweaver.console.text import safe
     from taskweaver.session.store import stored_sessions
+    from taskweaver.utils.text import counted
 
     found = stored_sessions(_folder(ctx.obj))
     if as_json:

@@ -10,11 +10,12 @@ from taskweaver.console.blocks import Answer, Broken, Note
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.render import RoundView
 from taskweaver.console.surface import Surface
-from taskweaver.console.text import counted, display_path, safe
+from taskweaver.console.text import display_path, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.session import Session
+from taskweaver.utils.text import counted
 
 _MOST_SHOWN = 10
 """Rounds of an earlier session that are shown again."""

@@ -21,11 +21,12 @@ from taskweaver.console.branching import (
 )
 from taskweaver.console.chat import Chat
 from taskweaver.console.surface import LiveSurface
-from taskweaver.console.text import counted, display_path, head, mebibytes, safe
+from taskweaver.console.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.errors import SessionError
 from taskweaver.session.export import export
 from taskweaver.session.session import Session
+from taskweaver.utils.text import counted
 
 COMMAND = re.compile(r"/([A-Za-z?]+)(?:\s+(.*))?\s*\Z", re.DOTALL)
 

@@ -44,11 +44,6 @@ def head(text: str, lines: int, chars: int) -> str:
     return kept if is_whole else kept[:chars].rstrip() + " ..."
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it has to be."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def mebibytes(size_bytes: int) -> str:
     """Return a size in MiB, without decimals."""
     return f"{size_bytes / (1 << 20):,.0f} MiB"

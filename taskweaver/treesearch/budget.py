@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.node import Cost
+from taskweaver.utils.text import counted
 
 
 class BudgetSpent(SearchError):
@@ -80,7 +81,7 @@ class Budget:
             steps: Nodes so far, seed evaluations not counted.
         """
         if self.steps and steps >= self.steps:
-            return f"it has had its {self.steps} nodes"
+            return f"it has had its {counted(self.steps, 'node')}"
         if self.is_late:
             return f"its time of {self.seconds:g} s is over"
         if self.tokens and self.tokens_used >= self.tokens:

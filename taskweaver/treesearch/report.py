@@ -17,6 +17,7 @@ from taskweaver.treesearch.outputs import costs
 from taskweaver.treesearch.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.utils.files import write_text
 from taskweaver.utils.redact import redact
+from taskweaver.utils.text import counted
 
 MOST_ROWS = 40
 MOST_STEPS = 12
@@ -177,7 +178,9 @@ def _path(journal: Journal) -> str:
     body = _bounded(header, rows, "steps")
     details = [_detail(journal, path, at, steps[at][1]) for at in _telling(journal, path)]
     note = "" if len(details) == len(path) else f" The {len(details)} steps that tell most follow."
-    return "\n\n".join([f"## From draft to best\n\n{len(path)} steps.{note}\n\n{body}", *details])
+    return "\n\n".join(
+        [f"## From draft to best\n\n{counted(len(path), 'step')}.{note}\n\n{body}", *details]
+    )
 
 
 def _step(journal: Journal, path: Sequence[Node], at: int) -> tuple[Node, str]:

@@ -41,6 +41,11 @@ def unfenced(text: str) -> str:
     return (match[1] if match else text).strip()
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it has to be."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of `text`: 3.6 bytes of Latin text each, one per CJK character.
 

@@ -78,7 +78,7 @@ def test_runs_are_listed_and_shown(searched: tuple[Path, Result]) -> None:
     assert "over" in listed.output
     shown = ask(project, "search", "show")
     assert "n0001 draft: 0." in shown.output
-    assert "stage 1, initial implementation: it has had its 1 nodes" in shown.output
+    assert "stage 1, initial implementation: it has had its 1 node" in shown.output
     assert ask(project, "search", "show", "fir").output == shown.output
     wrong = ask(project, "search", "show", "second")
     assert wrong.exit_code != 0
