@@ -95,9 +95,16 @@ def resume_search(
         RunInUse: If another process works on it.
     """
     places = find_run(app, run)
-    values = load_config(places) | dict(settings or {})
+    before = load_config(places)
+    values = before | dict(settings or {})
     src = _settled(app.config, values)
-    search = Search(_machine(app, src), places, SearchConfig(src))
+    config, earlier = SearchConfig(src), SearchConfig(_settled(app.config, before))
+    if (config.is_script, config.seed) != (earlier.is_script, earlier.seed):
+        raise SearchError(
+            "The seed and the phase mode of a run that has begun cannot be changed.",
+            "Begin a new run with them.",
+        )
+    search = Search(_machine(app, src), places, config)
     try:
         save_config(places, values)  # only now: another process may have it, a value be wrong
     except BaseException:

@@ -26,7 +26,7 @@ from taskweaver.treesearch.node import Node, NodeError
 from taskweaver.treesearch.scripts import Script, ScriptRunner, program_of
 from taskweaver.treesearch.toolbox import Toolbox
 
-_GRACE_S = 300.0  # for what is no command: taking files over, reading the result
+_GRACE_S = 900.0  # for what is no command: taking files over, reading the result
 _LOSS = (
     "There is no folder of the parent to take over. The files that it and those before it proposed"
     " are written anew; what was downloaded, built or computed there is not."

@@ -243,9 +243,9 @@ class Engine:
         """
         if finished.metric is None or not finished.is_good:
             return finished
-        _, problem = self.journal.comparable(finished.metric)
+        metric, problem = self.journal.comparable(finished.metric)
         if not problem:
-            return finished
+            return replace(finished, metric=metric, datasets=tuple(filter(None, metric.values)))
         return replace(finished, status=NodeStatus.BUGGY, error=NodeError("MetricError", problem))
 
     def _broken(self, error: Exception, node: Node) -> Node:

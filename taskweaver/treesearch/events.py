@@ -207,7 +207,8 @@ class RunEvents:
         for tag in ("NODE_SUMMARY", "SUCCESS"):
             tags = [f"node_uid:{best.id}", tag]
             for record in self._store.retrieve_archival(best.branch, "", 1, tags):
-                if self._note("lesson_promoted", best.id, str(record["text"]), nodes=0):
+                text = f"What {best.id} teaches is in archival memory."
+                if self._note("lesson_promoted", best.id, text, nodes=0):
                     root = self._store.root_branch_id
                     self._store.promote(int(record["id"]), root, branch_id=best.branch)
                 return

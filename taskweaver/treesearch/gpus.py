@@ -30,7 +30,7 @@ def gpus(dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[str, ...]:
     if named is None:
         return tuple(known)
     return tuple(
-        known[int(name)] if name.isdigit() and int(name) < len(known) else name
+        known[int(name)] if name.isdecimal() and int(name) < len(known) else name
         for name in _names(named)
     )
 

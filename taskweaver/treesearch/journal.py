@@ -30,6 +30,7 @@ class Judgement:
         candidates: Ids of the nodes to choose from, the best by metric first.
         chosen: Id of the node that was chosen.
         reasoning: Why.
+        is_spent: Whether the run was broken off then, and not asked about its goals.
     """
 
     stage: int
@@ -37,6 +38,7 @@ class Judgement:
     candidates: tuple[str, ...]
     chosen: str
     reasoning: str
+    is_spent: bool = False
 
     @property
     def passed_over(self) -> tuple[str, ...]:
@@ -46,8 +48,8 @@ class Judgement:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what `asdict` gave."""
-        chosen = data["chosen"], data["reasoning"]
-        return cls(data["stage"], data["after"], tuple(data["candidates"]), *chosen)
+        said = data["chosen"], data["reasoning"], data.get("is_spent", False)
+        return cls(data["stage"], data["after"], tuple(data["candidates"]), *said)
 
 
 class Journal:
@@ -61,7 +63,6 @@ class Journal:
     def __init__(self, objective: Objective, nodes: Iterable[Node] = ()) -> None:
         self.objective = objective
         self.judgements: list[Judgement] = []
-        self._passed_over: set[str] = set()
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[str]] = {}
         # Asked for once per node and decision: kept, so that a decision costs one look at each.
@@ -89,10 +90,8 @@ class Journal:
         self._nodes[node.id] = node
         if node.is_good and _ended(node) < _ended(self._first_good):
             self._first_good = node
-        if node.kind is NodeKind.SEED and node.is_good and node.parent in self._nodes:
-            again = [self._nodes[node.parent], *self.seeds_of(node.parent)]
-            good = [self.objective.rank(one.metric) for one in again if one.is_good]
-            self._ranks[node.parent] = fmean(good)
+        if node.kind is NodeKind.SEED and node.parent in self._nodes:
+            self._ranks[node.parent] = self._repeated(node.parent)
 
     def __len__(self) -> int:
         """Number of nodes."""
@@ -160,6 +159,13 @@ class Journal:
             next_ = path[-1].parent
         return path[::-1]
 
+    def _repeated(self, node_id: str) -> float:
+        """Return the rank of a node that was repeated: its mean; the least if most runs fail."""
+        runs = [self._nodes[node_id], *self.seeds_of(node_id)]
+        good = [self.objective.rank(run.metric) for run in runs if run.is_good]
+        failed = sum(run.has_failed for run in runs)
+        return fmean(good) if good and len(good) > failed else -math.inf
+
     def files(self, node_id: str) -> Mapping[str, str]:
         """Return the text of a node's files by path, those it took over from its parent too."""
         unknown: list[Node] = []
@@ -210,7 +216,8 @@ class Journal:
         """
         nodes = self.nodes if among is None else among
         good = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
-        standing = [node for node in good if node.id not in self._passed_over] or good
+        over = {name for one in self.judgements if self._holds(one) for name in one.passed_over}
+        standing = [node for node in good if node.id not in over] or good
         return nlargest(count, standing, key=lambda node: (self._ranks[node.id], -node.step))
 
     def judge(self, judgement: Judgement) -> None:
@@ -222,8 +229,22 @@ class Journal:
         """
         for node_id in judgement.candidates:
             self[node_id]
-        self._passed_over.update(judgement.passed_over)
+        if judgement.chosen not in judgement.candidates:
+            raise ValueError(f"{judgement.chosen!r} is no candidate")
         self.judgements.append(judgement)
+
+    def _holds(self, judgement: Judgement) -> bool:
+        """Return whether a node that was chosen is still as good as the first by metric.
+
+        Its repetitions come after the judgement, and may show that it was only lucky.
+        """
+        first, chosen = self[judgement.candidates[0]], self[judgement.chosen]
+        if not self.seeds_of(chosen.id):
+            return True
+        once = self.objective.rank
+        ranks = [once(run.metric) for run in (first, *self.seeds_of(first.id)) if run.is_good]
+        noise = max(max(ranks) - min(ranks), once(first.metric) - once(chosen.metric))
+        return self._ranks[first.id] - self._ranks[chosen.id] <= noise
 
     @property
     def datasets(self) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.managing import Manager
 from taskweaver.treesearch.node import Node
-from taskweaver.treesearch.proposing import code_of, metric_text
 from taskweaver.treesearch.stages import StageState
+from taskweaver.treesearch.telling import code_of, metric_text
 from taskweaver.treesearch.thinking import ReplyUnusable
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.text import fenced, shorten

@@ -61,7 +61,8 @@ class Passage:
             ModelError: If no question could be answered.
         """
         best = self._journal.best()
-        is_decided = self._is_judged() or self._is_closed(stage)
+        is_asked = self._is_judged() and not self._journal.judgements[-1].is_spent
+        is_decided = is_asked or self._is_closed(stage)
         verdict = Verdict() if is_decided else self._substages.verdict(stage)
         if verdict.goals:
             self._events.substage_ended(stage, _told(reason, verdict), is_complete=False)
@@ -75,7 +76,7 @@ class Passage:
 
     def break_off(self, stage: StageState, spent: str) -> None:
         """End the run in the middle of a stage, since it has used up what it may."""
-        self._judged(stage)
+        self._judged(stage, is_spent=True)
         self._close(stage, spent, spent, is_spent=True)
         self._end(spent, is_spent=True)
 
@@ -83,17 +84,15 @@ class Passage:
         done = self._journal.judgements
         return bool(done) and done[-1].after == self._journal.attempts
 
-    def _judged(self, stage: StageState) -> bool:
+    def _judged(self, stage: StageState, *, is_spent: bool = False) -> bool:
         """Have it judged which node is carried on, once; return whether it was judged now."""
         if self._is_judged():
             return False
         judgement = self._judge.judgement(stage, self._journal.attempts)
         if judgement is None:
             return False
-        self._log.add("judged", **asdict(judgement))
-        self._journal.judge(Judgement.from_dict(self._log.entries[-1]))  # as a resumed run reads it
-        if judgement.passed_over:
-            self._events.judged(stage, judgement.after, findings.overruled(self._journal)[-1])
+        entry = self._log.add("judged", **asdict(replace(judgement, is_spent=is_spent)))
+        self._journal.judge(Judgement.from_dict(entry))  # as a resumed run reads it
         return True
 
     def _leave(self, stage: StageState, reason: str, best: Node | None) -> None:
@@ -115,6 +114,9 @@ class Passage:
             best_id = best.id if best else None
             self._log.add("stage_ended", reason=reason, best=best_id)
             passed.append(StagePassed(stage, reason, best_id))
+        if self._is_judged() and self._journal.judgements[-1].passed_over:
+            told_of = findings.overruled(self._journal)[-1]
+            self._events.judged(stage, self._journal.attempts, told_of)
         is_complete = best is not None and not is_spent
         self._events.substage_ended(stage, told, is_complete=is_complete)
         self._events.stage_ended(stage, reason, self._tested(stage))

@@ -151,9 +151,9 @@ def memory_half(keeping: Keeping) -> str:
         " it, others do not see it."
     )
     return (
-        f"{seen} Begin your reply with one <memory_update> block; its form is under Memory"
-        f" operations. Worth keeping here: {keeping.note}. Usual core keys: {keys}; usual tags:"
-        f" {tags}."
+        f"{seen} It is kept by a <memory_update> block, see Memory operations. Worth keeping here:"
+        f" {keeping.note}. Usual core keys: {keys}; usual tags: {tags}. Leave out those you have"
+        " nothing to say of."
     )
 
 

@@ -5,8 +5,7 @@ Each question is an ordered mapping: what is to be done, what there is, and the 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +17,18 @@ from taskweaver.treesearch.phase0 import read_plan
 from taskweaver.treesearch.plan import PhasePlan
 from taskweaver.treesearch.prompting import PromptFiles, plan_lines
 from taskweaver.treesearch.stages import StageState
+from taskweaver.treesearch.telling import (
+    code_of,
+    environment_lines,
+    metric_text,
+    parent_sections,
+    reached,
+    sibling_digest,
+)
 from taskweaver.treesearch.thinking import Thinker, required_object
 from taskweaver.utils.text import fenced, shorten
 
+_PLAN_CODE_CHARS = 12_000
 _INTRODUCTIONS = {
     NodeKind.DRAFT: "agent/parallel/tasks/draft/introduction",
     NodeKind.DEBUG: "agent/parallel/tasks/debug/introduction",
@@ -36,10 +44,6 @@ HINTS = {
     NodeKind.ABLATION: "ablation_node",
 }
 """What the memory is rendered for, by kind."""
-_OUTPUT_CHARS = 5000
-_CODE_CHARS = 60_000
-_DIGEST_LINES = 40
-_PLAN_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,7 @@ class Proposer:
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
             "Task": self._task(question),
+            **_code(question),
             "Time limit": f"{question.run_seconds:g} seconds for a run",
             "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
             **_history(question),
@@ -196,7 +201,8 @@ class Proposer:
         task: dict[str, Any] = {
             "Research idea": fenced(question.idea.text, "markdown"),
             "Evaluation metric": metric_text(question.journal),
-            "Kind of attempt": f"{node.kind}. {self._prompts.text(_INTRODUCTIONS[node.kind])}",
+            "Kind of attempt": f"{node.kind}. Whoever writes it is told:"
+            f" {self._prompts.text(_INTRODUCTIONS[node.kind])}",
             **_stage(question),
         }
         if parent is not None:
@@ -258,103 +264,6 @@ def attempt_prompt(
     return prompt
 
 
-def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
-    """Return what a prompt shows of the attempt that is built on."""
-    sections = {
-        "Made from": parent.id,
-        "Its plan": " ".join(filter(None, (f"{parent.kind}", parent.name))) + f". {parent.plan}",
-        "Code": code_of(parent.artifacts or {}, journal.files(parent.id)),
-        "Result": f"{reached(journal, parent)} ({parent.status})",
-        "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
-    }
-    others = [node for node in journal.seeds_of(parent.id) if node.is_good]
-    if others:
-        told = ", ".join(journal.objective.text(node.value) for node in others)
-        sections["With other seeds"] = f"{told}: differences within this spread are noise."
-    if parent.error:
-        first, _, rest = parent.error.message.partition("\n")
-        message = first if rest.strip() in parent.output else parent.error.message
-        sections["Error"] = f"{parent.error.kind}: {message}"
-    if parent.analysis:
-        sections["Review"] = parent.analysis
-    learnt = [text for name, text in parent.summary.items() if name != "significance" and text]
-    if learnt:
-        sections["What was learnt"] = "\n".join(learnt)
-    if parent.plot_feedback:
-        sections["Plot feedback"] = parent.plot_feedback
-    if parent.time_feedback:
-        sections["Time feedback"] = parent.time_feedback
-    return sections
-
-
-def code_of(artifacts: Mapping[str, Any], files: Mapping[str, str]) -> str:
-    """Return code as prompts show it: files, and how they are built and run.
-
-    Args:
-        artifacts: What was proposed.
-        files: Text by path; of a script the one file.
-    """
-    parts = [f"{path}\n{fenced(text)}" for path, text in files.items()]
-    rest = {name: artifacts[name] for name in ("compile", "run") if name in artifacts}
-    if rest:
-        parts.append(fenced(json.dumps(rest, ensure_ascii=False), "json"))
-    return shorten("\n\n".join(parts), _CODE_CHARS)
-
-
-def metric_text(journal: Journal) -> str:
-    """Return what is optimised, in words."""
-    objective = journal.objective
-    unit = f" in {objective.unit}" if objective.unit else ""
-    text = f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
-    names = [name for name in journal.datasets if name]
-    return f"{text}; the mean over {', '.join(names)}, each of which is measured" if names else text
-
-
-def reached(journal: Journal, node: Node) -> str:
-    """Return what a node reached, in words; of several data sets, each."""
-    text = journal.objective.text(node.value)
-    values = node.metric.values if node.metric else {}
-    if len(values) < 2:
-        return text
-    each = ", ".join(f"{name} {journal.objective.text(value)}" for name, value in values.items())
-    return f"{text}, the mean of {each}"
-
-
-def sibling_digest(journal: Journal, node: Node) -> list[str]:
-    """Return a line for each other attempt, the newest last; what children cannot see by memory."""
-    ancestors = {ancestor.id for ancestor in journal.path(node.id)}
-    others = [
-        other
-        for other in journal.nodes
-        if other.id not in ancestors
-        and other.kind is not NodeKind.SEED
-        and (other.finished_at is not None or other.step < node.step)
-    ]
-    return attempt_lines(journal, others[-_DIGEST_LINES:])
-
-
-def attempt_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
-    """Return a line for each attempt: what it was, what came of it, what it set out to do."""
-    lines = []
-    for other in nodes:
-        came = journal.objective.text(other.value) if other.is_good else str(other.status)
-        if other.error:
-            came += f" ({other.error.kind})"
-        name = f" {other.name}" if other.name else ""
-        origin = f" of {other.parent}" if other.parent else ""
-        plan = " ".join(other.plan.split())[:_PLAN_CHARS]
-        lines.append(f"{other.id} {other.kind}{name}{origin}: {came}. {plan}")
-    return lines
-
-
-def environment_lines(facts: Mapping[str, Any]) -> list[str]:
-    """Return facts about the machine, a line each."""
-    return [
-        f"{name}: {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
-        for name, value in facts.items()
-    ]
-
-
 def read_proposal(text: str, question: Question) -> Proposal:
     """Read the reply to an attempt's prompt.
 
@@ -398,3 +307,13 @@ def _resources(question: Question) -> dict[str, str]:
 
 def _history(question: Question) -> dict[str, str]:
     return {"History": question.history} if question.history else {}
+
+
+def _code(question: Question) -> dict[str, str]:
+    parent = question.parent
+    if parent is None:
+        return {}
+    files = question.journal.files(parent.id)
+    return {
+        f"Code of {parent.id}": shorten(code_of(parent.artifacts or {}, files), _PLAN_CODE_CHARS)
+    }

@@ -334,7 +334,8 @@ def _reproduce(journal: Journal) -> str:
     text = reproduction(journal, best)[SHELL_SCRIPT]
     said = (
         f"`best/{SHELL_SCRIPT}` runs the best node again, from its files in `best/workspace`"
-        " (those that were left out of them, `best/node.json` names). It is:"
+        " (those that were left out of them, `best/node.json` names), outside of any sandbox: read"
+        " it first. It is:"
     )
     return f"## How to reproduce\n\n{said}\n\n{block(text, 8_000, 'sh')}"
 

@@ -25,7 +25,8 @@ def reproduction(journal: Journal, node: Node) -> dict[str, str]:
     """Return the files that run a node again, by path beside its ``workspace``."""
     head = [
         "#!/usr/bin/env bash",
-        f"# Runs node {node.id} again, without the sandbox; `python` should be that of the search.",
+        f"# Runs node {node.id} again; `python` should be that of the search.",
+        "# There is no sandbox around it: it runs what a model wrote, with your rights.",
         f"# What it measures is then in {_WORKSPACE}/{RESULT_FILE}.",
         'cd -- "$(dirname -- "$0")" || exit',
     ]
@@ -69,7 +70,13 @@ def _phases(node: Node) -> Iterator[str]:
 
 def _commands(texts: Iterable[str], folder: str = ".") -> Iterator[str]:
     there = "" if folder == "." else f"cd -- {shlex.quote(folder)} || exit\n"
-    yield from (f"( {there}{text}\n) || exit" for text in texts)
+    yield from (f"( {there}{_whole(text)}\n) || exit" for text in texts)
+
+
+def _whole(text: str) -> str:
+    """Return a command so that nothing in it reaches beyond it, as plain as that can be."""
+    is_open = "<<" in text or text.lstrip().startswith("#") or text.rstrip().endswith("\\")
+    return f"bash --noprofile --norc -c {shlex.quote(text)}" if is_open else text
 
 
 def _workdir(node: Node) -> str:

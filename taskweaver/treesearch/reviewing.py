@@ -19,8 +19,8 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Measurement
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.prompting import PromptFiles, plan_lines
-from taskweaver.treesearch.proposing import code_of, metric_text, reached
 from taskweaver.treesearch.sources import own_files
+from taskweaver.treesearch.telling import code_of, metric_text, reached
 from taskweaver.treesearch.thinking import ReplyUnusable, Thinker, as_unusable, required_object
 from taskweaver.utils.text import fenced, shorten
 

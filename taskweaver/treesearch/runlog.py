@@ -68,13 +68,13 @@ class RunLog:
                 raise SearchError(f"{self._path}, line {number}, is not of a log.")
             yield entry
 
-    def add(self, kind: str, **data: Any) -> None:
-        """Add an entry; it is on disk when this returns.
+    def add(self, kind: str, **data: Any) -> Mapping[str, Any]:
+        """Add an entry, and return it as it will be read; it is on disk when this returns.
 
         Raises:
             SearchError: If it cannot be written; nothing of it is then in the file.
         """
-        self._write(kind, data, is_synced=True)
+        return self._write(kind, data, is_synced=True)
 
     def note(self, kind: str, **data: Any) -> None:
         """Add an entry that outlives the process; if the machine goes down, the last may be lost.
@@ -86,8 +86,8 @@ class RunLog:
         """
         self._write(kind, data, is_synced=False)
 
-    def _write(self, kind: str, data: Mapping[str, Any], *, is_synced: bool) -> None:
-        entry = _without_secrets({"t": kind, **data})
+    def _write(self, kind: str, data: Mapping[str, Any], *, is_synced: bool) -> Mapping[str, Any]:
+        entry: dict[str, Any] = _without_secrets({"t": kind, **data})
         line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
         with self._lock:
             end = self._file.seek(0, os.SEEK_END)
@@ -103,6 +103,7 @@ class RunLog:
                     "Make room, and go on with `search --resume`.",
                 ) from error
             self.entries.append(entry)
+        return entry
 
     def _take_back(self, end: int) -> None:
         """Open the file anew, without what was half written: a buffer would write it later."""

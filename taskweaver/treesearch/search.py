@@ -170,6 +170,7 @@ class Search:
         services, self.is_embedded = self._models(machine)
         services.get(config.vlm_alias)  # a name nobody knows is told now, not after a run
         self.services = self._metered(services)
+        self._memory_api = LLMApi(self.services)
         self.store = self._memory() if config.has_memory else None
         workers = self._stack.enter_context(Workers(config.workers, gpus()))
         scripts = self._scripts() if config.is_script else None
@@ -262,7 +263,7 @@ class Search:
         config = MemoryConfig.from_source(self._machine.src)
         folder = self.places.memory.parent
         config = replace(config, log_dir=folder)
-        api = LLMApi(self.services)
+        api = self._memory_api
 
         def ask(prompt: str) -> str:
             return api.summarize("Answer what is asked below.", prompt)
@@ -318,6 +319,7 @@ class Search:
     def stop(self) -> None:
         """Stop soon, from any thread; `run` does nothing when it comes later."""
         self._is_stopped = True
+        self._memory_api.close()  # it cuts what it cannot have summed up
         if self._engine is not None:
             self._engine.stop()
 

@@ -9,8 +9,8 @@ from typing import Any
 from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.managing import Manager
-from taskweaver.treesearch.proposing import attempt_lines, metric_text
 from taskweaver.treesearch.stages import StageState
+from taskweaver.treesearch.telling import attempt_lines, metric_text
 from taskweaver.treesearch.thinking import ReplyUnusable
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.text import fenced
@@ -109,8 +109,10 @@ class Substages:
         best = journal.best(nodes)
         base = journal[stage.base] if stage.base else None
         parts = [f"{stage.label}: {len(nodes)} nodes, {len(good)} good, {len(failed)} failed."]
-        if best is not None:
-            parts.append(f"Best {best.id}: {journal.objective.text(best.value)}.")
         if base is not None:
             parts.append(f"It began with {base.id}: {journal.objective.text(base.value)}.")
+        if best is not None:
+            told = f"The best of its own nodes is {best.id}: {journal.objective.text(best.value)}"
+            is_gain = base is None or journal.objective.is_better(best.metric, base.metric)
+            parts.append(f"{told}." if is_gain else f"{told}, no better than what it began with.")
         return " ".join(parts)

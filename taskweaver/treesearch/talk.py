@@ -14,8 +14,8 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Node
-from taskweaver.treesearch.proposing import code_of
 from taskweaver.treesearch.sources import own_files
+from taskweaver.treesearch.telling import code_of
 from taskweaver.utils.text import shorten
 
 _OUTPUT_CHARS = 6000

@@ -26,11 +26,12 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Cost, Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.phase0 import save_plan
 from taskweaver.treesearch.plotting import Plotter
-from taskweaver.treesearch.proposing import Proposer, Question, attempt_lines
+from taskweaver.treesearch.proposing import Proposer, Question
 from taskweaver.treesearch.reviewing import Reviewer, measured
 from taskweaver.treesearch.scripts import REPLAY_ERROR
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.talk import NodeTalk
+from taskweaver.treesearch.telling import attempt_lines
 from taskweaver.treesearch.thinking import FATAL, MemorySeat, ReplyUnusable, Thinker
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json

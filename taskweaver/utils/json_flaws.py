@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-_COMMA = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|(?P<trailing>,)(?=\s*+[}\]])', re.DOTALL)
+_COMMA = re.compile(
+    r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|(?<![\[{,])(?P<trailing>,)(?=\s*+[}\]])', re.DOTALL
+)
 _BEFORE_CHARS, _AFTER_CHARS = 40, 20
 _WORDS = {
     "Expecting property name": "here a name in double quotes is needed, or the end of the object",

@@ -9,7 +9,8 @@ from typing import Any
 
 from search_story import node, small_run
 
-from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.journal import Journal, Judgement
+from taskweaver.treesearch.metric import Measurement, Objective
 from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
 from taskweaver.treesearch.state import RunState, fold
 
@@ -66,3 +67,37 @@ def test_a_journal_of_a_run_that_is_read_back_ranks_as_before() -> None:
     assert best is not None
     assert again is not None
     assert again.id == best.id
+
+
+def good(step: int, value: float) -> Node:
+    return node(step, NodeKind.DRAFT, value)
+
+
+def seeds(parent: str, first: int, *values: float | None) -> list[Node]:
+    return [
+        node(first + n, NodeKind.SEED, value, parent=parent, seed=1 + n)
+        for n, value in enumerate(values)
+    ]
+
+
+def test_what_fails_with_other_seeds_is_not_the_best() -> None:
+    journal = Journal(Objective(), [good(1, 0.9), good(2, 0.6), *seeds("n0001", 3, None, 0.9)])
+    assert journal.best() == journal["n0001"]
+    journal.put(seeds("n0001", 5, None)[0])
+    assert journal.best() == journal["n0002"]
+
+
+def test_a_judgement_holds_until_the_chosen_one_falls() -> None:
+    journal = Journal(Objective(), [good(1, 0.89), good(2, 0.88), good(3, 0.6)])
+    journal.judge(Judgement(1, 3, ("n0001", "n0002", "n0003"), "n0002", "it is simpler"))
+    assert journal.best() == journal["n0002"]
+    for seed in seeds("n0002", 4, 0.2, 0.3):
+        journal.put(seed)
+    assert journal.best() == journal["n0001"]
+
+
+def test_further_data_sets_of_an_attempt_at_the_same_time_do_not_count() -> None:
+    both = Measurement({"hard": 0.5, "easy": 0.99})
+    journal = Journal(Objective(), [replace(good(1, 0.5), metric=Measurement({"hard": 0.5}))])
+    metric, problem = journal.comparable(both)
+    assert (problem, metric.values) == ("", {"hard": 0.5})

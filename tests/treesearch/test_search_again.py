@@ -55,7 +55,14 @@ def test_an_attempt_of_phases_is_run_again(tmp_path: Path) -> None:
             },
             "commands": ["{compiler_selected} {cflags} try.sh ../{output}  # built"],
         },
-        run={"commands": ["cd src && exit", ["sh", "{output}", "2"]]},
+        run={
+            "commands": [
+                "cd src && exit",
+                "# nothing",
+                "cat <<END\nno end",
+                ["sh", "{output}", "2"],
+            ]
+        },
     )
     made = search(lab(tmp_path), answering({"draft": attempt}), report=True, **ONE)
     best = made.state.journal.best()

@@ -115,6 +115,8 @@ class Core:
         with self._lock:
             known = self._inherited.get(branch.number)
             above = self._inherited.get(branch.parent or 0)
+            if known is not None:
+                self._inherited.move_to_end(branch.number)
         if known is not None and known.path is path:
             return list(known.rows)
         closed = tuple(part for part in path if part.up_to != FOREVER)

@@ -135,7 +135,11 @@ class Renderer:
         k = self._config.retrieval_k
         hidden = {*leave_out, *([RESOURCE_TAG] if INDEX_KEY in view else [])}
         found = self._search.find(connection, branch, query, (1 + 2 * bool(hidden)) * k, at=at)
-        records = [r for r in found if LLM_TAG in r.tags or hidden.isdisjoint(r.tags)][:k]
+        told: dict[str, Record] = {}  # what was promoted says the same on two branches
+        for record in found:
+            if LLM_TAG in record.tags or hidden.isdisjoint(record.tags):
+                told.setdefault(record.text, record)
+        records = list(told.values())[:k]
         if INDEX_KEY not in view:
             return records, []
         return records, self._search.find(connection, branch, query, k, tags=[RESOURCE_TAG], at=at)

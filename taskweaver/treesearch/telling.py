@@ -1,0 +1,126 @@
+"""What prompts show of a run: the attempt that is built on, its code, the others, the metric."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from textwrap import shorten as shorten_words
+from typing import Any
+
+from taskweaver.treesearch.journal import Journal
+from taskweaver.treesearch.node import Node, NodeKind
+from taskweaver.utils.text import fenced, shorten
+
+_OUTPUT_CHARS = 5000
+_CODE_CHARS = 60_000
+_DIGEST_LINES = 40
+_PLAN_CHARS = 200
+_ERROR_CHARS = 120
+
+
+def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
+    """Return what a prompt shows of the attempt that is built on."""
+    sections = {
+        "Made from": parent.id,
+        "Its plan": " ".join(filter(None, (f"{parent.kind}", parent.name))) + f". {parent.plan}",
+        "Code": code_of(parent.artifacts or {}, journal.files(parent.id)),
+        "Result": f"{reached(journal, parent)} ({parent.status})",
+        "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
+    }
+    others = [node for node in journal.seeds_of(parent.id) if node.is_good]
+    if others:
+        sections["With other seeds"] = _repeated(journal, parent, others)
+    if parent.error:
+        first, _, rest = parent.error.message.partition("\n")
+        message = first if rest.strip() in parent.output else parent.error.message
+        sections["Error"] = f"{parent.error.kind}: {message}"
+    if parent.analysis:
+        sections["Review"] = parent.analysis
+    learnt = [text for name, text in parent.summary.items() if name != "significance" and text]
+    if learnt:
+        sections["What was learnt"] = "\n".join(learnt)
+    if parent.plot_feedback:
+        sections["Plot feedback"] = parent.plot_feedback
+    if parent.time_feedback:
+        sections["Time feedback"] = parent.time_feedback
+    return sections
+
+
+def _repeated(journal: Journal, parent: Node, others: Sequence[Node]) -> str:
+    told = ", ".join(f"{journal.objective.text(n.value)} (seed {n.seed})" for n in others)
+    own = f"{journal.objective.text(parent.value)} (seed {parent.seed})"
+    return (
+        f"{told}; with its own {own}. All are figures of the same program: a change that moves the"
+        " metric by no more than they differ has shown nothing."
+    )
+
+
+def code_of(artifacts: Mapping[str, Any], files: Mapping[str, str]) -> str:
+    """Return code as prompts show it: files, and how they are built and run.
+
+    Args:
+        artifacts: What was proposed.
+        files: Text by path; of a script the one file.
+    """
+    parts = [f"{path}\n{fenced(text)}" for path, text in files.items()]
+    rest = {name: artifacts[name] for name in ("compile", "run") if name in artifacts}
+    if rest:
+        parts.append(fenced(json.dumps(rest, ensure_ascii=False), "json"))
+    return shorten("\n\n".join(parts), _CODE_CHARS)
+
+
+def metric_text(journal: Journal) -> str:
+    """Return what is optimised, in words."""
+    objective = journal.objective
+    unit = f" in {objective.unit}" if objective.unit else ""
+    text = f"{objective.name}{unit}, {'higher' if objective.maximize else 'lower'} is better"
+    names = [name for name in journal.datasets if name]
+    if names:
+        return f"{text}; the mean over {', '.join(names)}, each of which is measured"
+    return f"{text}; one number, as in the attempts so far" if journal.datasets else text
+
+
+def reached(journal: Journal, node: Node) -> str:
+    """Return what a node reached, in words; of several data sets, each."""
+    text = journal.objective.text(node.value)
+    values = node.metric.values if node.metric else {}
+    if len(values) < 2:
+        return text
+    each = ", ".join(f"{name} {journal.objective.text(value)}" for name, value in values.items())
+    return f"{text}, the mean of {each}"
+
+
+def sibling_digest(journal: Journal, node: Node) -> list[str]:
+    """Return a line for each other attempt, the newest last; what children cannot see by memory."""
+    ancestors = {ancestor.id for ancestor in journal.path(node.id)}
+    others = [
+        other
+        for other in journal.nodes
+        if other.id not in ancestors
+        and other.kind is not NodeKind.SEED
+        and (other.finished_at is not None or other.step < node.step)
+    ]
+    return attempt_lines(journal, others[-_DIGEST_LINES:])
+
+
+def attempt_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
+    """Return a line for each attempt: what it was, what came of it, what it set out to do."""
+    lines = []
+    for other in nodes:
+        came = reached(journal, other) if other.is_good else str(other.status)
+        if other.error:
+            said = shorten_words(other.error.message, _ERROR_CHARS, placeholder=" ...")
+            came += f" ({other.error.kind}: {said})"
+        name = f" {other.name}" if other.name else ""
+        origin = f" of {other.parent}" if other.parent else ""
+        plan = shorten_words(other.plan, _PLAN_CHARS, placeholder=" ...")
+        lines.append(f"{other.id} {other.kind}{name}{origin}: {came}. {plan}")
+    return lines
+
+
+def environment_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return facts about the machine, a line each."""
+    return [
+        f"{name}: {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+        for name, value in facts.items()
+    ]
