@@ -160,7 +160,7 @@ def test_a_program_gets_no_keys_but_its_own(
         ({"command": "no-such-program"}, "'no-such-program' is not there"),
         (stdio("dies"), "it does not start: cannot open the database"),
         (stdio("silent", timeout_s=1), "it did not answer within 1 s."),
-        (stdio("garbage", timeout_s=2), "it printed what is no message: 'hello, I am no protocol'"),
+        (stdio("garbage", timeout_s=6), "it printed what is no message: 'hello, I am no protocol'"),
         ({"url": "http://127.0.0.1:9/mcp", "timeout_s": 5}, "it does not start: "),
         (stdio(cwd="/no/such/folder"), "'/no/such/folder' is not there"),
     ],
