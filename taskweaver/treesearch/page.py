@@ -146,6 +146,7 @@ class _Details:
         objective = self._journal.objective
         before = self._journal.files(node.parent or "")
         own = self._journal.files(node.id)
+        again = findings.seeds(self._journal, node.id)
         code = "\n\n".join(f"--- {path}\n{text}" for path, text in own.items())
         return {
             "id": node.id,
@@ -173,6 +174,7 @@ class _Details:
                 [phase.name, phase.status, round(phase.seconds, 2)] for phase in node.phases
             ],
             "seed": node.seed,
+            "again": again.text(objective) if again else "",
             "branch": node.branch if node.branch != node.id else "",
             "seconds": round((node.finished_at or node.started_at) - node.started_at, 2),
             "cost": [node.cost.calls, node.cost.prompt_tokens + node.cost.completion_tokens],
@@ -191,12 +193,14 @@ class _Details:
 
     def _logs(self, node: Node) -> Iterator[tuple[str, str]]:
         folder = self._places.node(node.id).phase_logs
+        here = str(self._places.node(node.id).workspace)  # a page is shown to others
         for name in ("download", "coding", "compile", "run"):
             path = folder / f"{name}.log"
             if path.is_file():
                 with path.open("rb") as file:
                     head = file.read(self._chars).decode("utf-8", "replace")
                     left = path.stat().st_size - self._chars
+                head = head.replace(here, "/workspace")
                 yield name, head if left <= 0 else f"{head}\n... {left:,} bytes left out"
 
     def _plots(self, node: Node) -> Iterator[dict[str, str]]:
