@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
@@ -10,9 +9,7 @@ from pathlib import Path
 
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.hostile import open_inside
-
-_FICLONE = 0x40049409
-"""Linux's request to let a file share the storage of another (``man ioctl_ficlone``)."""
+from taskweaver.utils.reflink import share_storage
 
 
 def clone_folder(source: Path, target: Path, *, limit_bytes: int) -> None:
@@ -74,12 +71,3 @@ def _special(folder: str, names: list[str]) -> set[str]:
         for name, mode in kinds
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
     }
-
-
-def share_storage(old: int, new: int) -> bool:
-    """Let an empty file share the storage of another, both open; return whether that is done."""
-    try:
-        fcntl.ioctl(new, _FICLONE, old)
-    except OSError:  # another file system, or one that cannot
-        return False
-    return os.fstat(new).st_size == os.fstat(old).st_size

@@ -13,9 +13,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from taskweaver.session.clone import share_storage
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.job import RESULT_FILE
+from taskweaver.utils.reflink import share_storage
 
 WORKING = RESULT_FILE.partition("/")[0]
 """Folder of what a run writes."""

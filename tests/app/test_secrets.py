@@ -143,6 +143,8 @@ find out
 """
 
 
+# The other forms of a key are looked for by the tests of the library, in one process.
+@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     project = str(place.project)
     shown = place.run("-p", project, "--debug", text=SCRIPT, status=1)

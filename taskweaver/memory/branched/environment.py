@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def collect_environment() -> dict[str, Fact]:
         ),
         "container": "yes" if _is_container() else "",
         "python": platform.python_version(),
-        "python_packages": _packages(),
+        "python_packages": list(_packages()),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -131,18 +132,25 @@ def _memory_mib() -> int | None:
 def _versions(names: tuple[str, ...]) -> list[str]:
     found = []
     for name in names:
-        if shutil.which(name):
-            lines = _output(name, "--version")
-            found.append(f"{name}: {lines[0]}" if lines else name)
+        program = shutil.which(name)
+        if program:
+            version_line = _version_line(program)
+            found.append(f"{name}: {version_line}" if version_line else name)
     return found
 
 
-def _packages() -> list[str]:
+@cache  # a program stays what it is while this one runs
+def _version_line(program: str) -> str:
+    return next(iter(_output(program, "--version")), "")
+
+
+@cache
+def _packages() -> tuple[str, ...]:
     found = []
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
-    return found
+    return tuple(found)
 
 
 def _output(*command: str) -> list[str]:
