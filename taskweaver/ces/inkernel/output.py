@@ -7,12 +7,15 @@ neither the kernel, nor the connection, nor the reader ever holds it.
 from __future__ import annotations
 
 import os
+import select
 import threading
 from typing import Any
 
 from ipykernel.iostream import OutStream  # noqa: TID253 - this module runs inside the kernel
 
 _PIPE_BYTES = 1 << 16
+_MOST_READS = 64
+"""Of one flush: a program in the background may print without end."""
 
 
 class OutputBudget:
@@ -84,19 +87,48 @@ class LimitedStream(OutStream):
         """Send what was written; hand nothing over when there is nothing."""
         if self.heir is not None:
             self.heir.flush()
+        else:
+            self._take_all()
         if self._is_dirty:
             self._is_dirty = False
             super().flush()
 
+    def _setup_stream_redirects(self, name: str) -> None:
+        # Before the thread that reads begins; nobody else has the stream yet.
+        self._reading = threading.RLock()
+        super()._setup_stream_redirects(name)
+
     def _watch_pipe_fd(self) -> None:
-        """Read what native code and child processes print; the log gets what the reader gets."""
+        """Read what native code and child processes print."""
         fd: Any = self._fid
+        ready = select.poll()
+        ready.register(fd, select.POLLIN)
         while self._should_watch:
-            data = os.read(fd, _PIPE_BYTES)
-            if not data:
-                return
-            text = data.decode(errors="replace")
-            before = BUDGET.dropped_chars
-            self.write(text)
-            if BUDGET.dropped_chars == before:
-                os.write(self._original_stdstream_copy, data)
+            ready.poll()
+            with self._reading:
+                if ready.poll(0) and not self._take_some():
+                    return
+
+    def _take_all(self) -> None:
+        """Read what was printed so far: what a cell's programs print is in the cell's output."""
+        fd: Any = getattr(self, "_fid", None)
+        if fd is None or not self._should_watch or not self._is_master_process():
+            return  # a process that a cell forked shares the pipe, and not the lock
+        ready = select.poll()
+        ready.register(fd, select.POLLIN)
+        with self._reading:
+            for _ in range(_MOST_READS):
+                if not ready.poll(0) or not self._take_some():
+                    return
+
+    def _take_some(self) -> bool:
+        """Write what is in the pipe, and to the log what the reader gets; False at its end."""
+        fd: Any = self._fid
+        data = os.read(fd, _PIPE_BYTES)
+        if not data:
+            return False
+        before = BUDGET.dropped_chars
+        self.write(data.decode(errors="replace"))
+        if BUDGET.dropped_chars == before:
+            os.write(self._original_stdstream_copy, data)
+        return True
