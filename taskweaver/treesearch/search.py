@@ -31,7 +31,6 @@ from taskweaver.treesearch.history import earlier_runs
 from taskweaver.treesearch.idea import Idea, parse_idea
 from taskweaver.treesearch.materials import read_materials
 from taskweaver.treesearch.metering import RunMeter, check_prices
-from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.places import WORKSPACES, RunPlaces
 from taskweaver.treesearch.prompting import PromptFiles
 from taskweaver.treesearch.runlog import RunLog
@@ -212,8 +211,7 @@ class Search:
         """Go on with a run that had used up what it might, where it may use more now."""
         if not self.state.is_spent:
             return
-        nodes = self.state.journal.nodes
-        if not self.budget.why_spent(sum(node.kind is not NodeKind.SEED for node in nodes)):
+        if not self.budget.why_spent(self.state.journal.attempts):
             self._log.add("reopened")
             reopen(self.state)
 
