@@ -20,9 +20,9 @@ from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.telling import (
     code_of,
     environment_lines,
+    measured_text,
     metric_text,
     parent_sections,
-    reached,
     sibling_digest,
 )
 from taskweaver.treesearch.thinking import Thinker, required_object
@@ -206,7 +206,7 @@ class Proposer:
             **_stage(question),
         }
         if parent is not None:
-            outcome = f"{parent.id}: {reached(question.journal, parent)}"
+            outcome = f"{parent.id}: {measured_text(question.journal, parent)}"
             task["Made from"] = f"{outcome}. {shorten(parent.plan, 600)}"
             if parent.error:
                 error = parent.error

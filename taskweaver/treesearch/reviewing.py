@@ -20,7 +20,7 @@ from taskweaver.treesearch.metric import Measurement
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.prompting import PromptFiles, plan_lines
 from taskweaver.treesearch.sources import own_files
-from taskweaver.treesearch.telling import code_of, metric_text, reached
+from taskweaver.treesearch.telling import code_of, measured_text, metric_text
 from taskweaver.treesearch.thinking import ReplyUnusable, Thinker, as_unusable, required_object
 from taskweaver.utils.text import fenced, shorten
 
@@ -231,8 +231,8 @@ class Reviewer:
         """
         name = "agent/parallel/tasks/summary/introduction"
         parent = journal[node.parent] if node.parent else None
-        before = reached(journal, parent) if parent else "none: it is a first attempt"
-        result = reached(journal, node)
+        before = measured_text(journal, parent) if parent else "none: it is a first attempt"
+        result = measured_text(journal, node)
         prompt = self._prompt(name, node, journal, Result=result, Before=before)
         answer = self._ask(name, "node_summary", prompt, _SUMMARY)
         return {field: str(answer[field]) for field in ("findings", "significance", "next_steps")}
@@ -259,6 +259,6 @@ def _data_url(path: Path) -> str:
 
 
 def _result(node: Node, journal: Journal) -> str:
-    value = reached(journal, node)
+    value = measured_text(journal, node)
     details = plan_lines(node.metric.details) if node.metric else []
     return f"{value}\nDetails: {shorten('; '.join(details), 2000)}" if details else value

@@ -24,7 +24,7 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
         "Made from": parent.id,
         "Its plan": " ".join(filter(None, (f"{parent.kind}", parent.name))) + f". {parent.plan}",
         "Code": code_of(parent.artifacts or {}, journal.files(parent.id)),
-        "Result": f"{reached(journal, parent)} ({parent.status})",
+        "Result": f"{measured_text(journal, parent)} ({parent.status})",
         "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
     }
     others = [node for node in journal.seeds_of(parent.id) if node.is_good]
@@ -80,7 +80,7 @@ def metric_text(journal: Journal) -> str:
     return f"{text}; one number, as in the attempts so far" if journal.datasets else text
 
 
-def reached(journal: Journal, node: Node) -> str:
+def measured_text(journal: Journal, node: Node) -> str:
     """Return what a node reached, in words; of several data sets, each."""
     text = journal.objective.text(node.value)
     values = node.metric.values if node.metric else {}
@@ -107,7 +107,7 @@ def attempt_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
     """Return a line for each attempt: what it was, what came of it, what it set out to do."""
     lines = []
     for other in nodes:
-        came = reached(journal, other) if other.is_good else str(other.status)
+        came = measured_text(journal, other) if other.is_good else str(other.status)
         if other.error:
             said = shorten_words(other.error.message, _ERROR_CHARS, placeholder=" ...")
             came += f" ({other.error.kind}: {said})"
