@@ -31,6 +31,7 @@ class LLMApi:
         self._ledger = Ledger()
         self._lock = threading.Lock()
         self._in_flight: set[CancelToken] = set()
+        self._is_interrupted = False
         self._is_closed = False
 
     @property
@@ -38,18 +39,40 @@ class LLMApi:
         """What the calls made here consumed so far."""
         return self._ledger.total
 
-    def cancel(self) -> None:
-        """Give up every call in flight; their callers get a `ModelError` of kind ``cancelled``."""
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether calls are refused, until `resume` or for good."""
+        return self._is_interrupted or self._is_closed
+
+    def interrupt(self) -> None:
+        """Give up every call in flight, and refuse further ones until `resume`.
+
+        Their callers get a `ModelError` of kind ``cancelled``. Whoever was about to call is stopped
+        too: what is given up may be between two calls.
+        """
         with self._lock:
+            self._is_interrupted = True
             tokens = list(self._in_flight)
         for token in tokens:
             token.cancel()
 
+    def resume(self) -> None:
+        """Take calls again after `interrupt`; not after `close`."""
+        self._is_interrupted = False
+
     def close(self) -> None:
-        """Give up every call in flight, and refuse further ones as cancelled."""
-        with self._lock:
-            self._is_closed = True
-        self.cancel()
+        """Give up every call in flight, and refuse further ones for good."""
+        self._is_closed = True
+        self.interrupt()
+
+    def check(self) -> None:
+        """Raise what a call would raise now that is refused.
+
+        Raises:
+            ModelError: Of kind ``cancelled``, if calls are refused.
+        """
+        if self.is_interrupted:
+            raise ModelError("cancelled", "the call was given up.")
 
     def chat_completion(  # noqa: PLR0913 - each sampling option is a name of its own
         self,
@@ -173,8 +196,7 @@ class LLMApi:
     def _call(self) -> Iterator[CancelToken]:
         token = CancelToken()
         with self._lock:
-            if self._is_closed:
-                raise ModelError("cancelled", "the session was stopped.")
+            self.check()
             self._in_flight.add(token)
         try:
             with self._services.meter.call(token):

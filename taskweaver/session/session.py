@@ -68,7 +68,6 @@ class Session:
         self._logger = logger
         self._stored = parts.files
         self._answering = threading.Lock()
-        self._is_interrupted = False
         self.is_closed = False
         self._spending = Spending(parts.limits)
         self._states = KernelStates(config.snapshot_limit_bytes)
@@ -150,7 +149,8 @@ class Session:
             return self._play(f"Run this:\n{fenced(code, 'python')}", self._current.run(code))
 
     def _play(self, query: str, play: Callable[[Round], None]) -> Round:
-        before, self._is_interrupted = self.usage, False
+        self._llm_api.resume()
+        before = self.usage
         problems = self._current.rebuild(lambda _: None)
         round_ = self.memory.create_round(query)
         self.event_emitter.start_round(round_.id, query)
@@ -159,6 +159,7 @@ class Session:
         try:
             self._answer(round_, play)
         finally:
+            self._llm_api.resume()
             self._states.keep(round_, self._current.client)
             self.round_usage = self.usage - before
             self.event_emitter.end_round(round_.id)
@@ -331,7 +332,7 @@ class Session:
     def _check(self) -> None:
         if self.is_closed:
             raise SessionClosed("The session was stopped.")
-        if self._is_interrupted:
+        if self._llm_api.is_interrupted:
             raise RoundInterrupted("interrupted")
         self._spending.check(self.usage)
 
@@ -340,8 +341,7 @@ class Session:
 
         It may be called from any thread.
         """
-        self._is_interrupted = True
-        self._llm_api.cancel()
+        self._llm_api.interrupt()
         self._current.interrupt()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:

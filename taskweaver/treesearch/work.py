@@ -85,7 +85,7 @@ class NodeWork:
     def cancel(self) -> None:
         """Give the work up, from any thread."""
         self._is_cancelled.set()
-        self._api.cancel()
+        self._api.interrupt()
         self.cut_off()
 
     def cut_off(self) -> None:

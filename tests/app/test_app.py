@@ -308,6 +308,26 @@ def test_a_round_given_up_between_two_steps_asks_nobody_further(project: Path, w
     assert len(script.prompts) == 1
 
 
+@pytest.mark.parametrize(("status", "asked"), [("writing code", 1), ("running code", 2)])
+def test_a_round_given_up_before_a_call_or_a_cell_does_not_make_it(
+    project: Path, status: str, asked: int
+) -> None:
+    replies = [planner_reply("CodeInterpreter", "work"), code_reply("open('ran', 'w')")]
+    script = Script([*replies[:asked], planner_reply("User", "fine")])
+
+    class GivesUp:
+        def handle(self, event: TaskWeaverEvent) -> None:
+            if event.t is PostEventType.post_status_update and event.msg == status:
+                session.interrupt()
+
+    with TaskWeaverApp(project, model=script) as app:
+        session = app.get_session()
+        assert session.send_message("x", GivesUp()).state == "failed"
+        assert len(script.prompts) == asked
+        assert not (session.execution_cwd / "ran").exists()
+        assert session.send_message("go on").state == "finished"
+
+
 @pytest.mark.parametrize("message", ["", " \n", None, 5, b"x"])
 def test_what_is_no_message_is_refused_before_anything_is_asked(
     project: Path, message: Any

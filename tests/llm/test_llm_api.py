@@ -111,7 +111,7 @@ def test_every_call_in_flight_is_given_up_from_another_thread() -> None:
             thread.start()
         begun.wait()
         since = monotonic()
-        api.cancel()
+        api.interrupt()
         for thread in threads:
             thread.join()
         assert monotonic() - since < 1
@@ -119,10 +119,13 @@ def test_every_call_in_flight_is_given_up_from_another_thread() -> None:
     assert kinds == ["cancelled", "cancelled"]
 
 
-def test_a_cancel_does_not_touch_later_calls() -> None:
+def test_calls_are_refused_from_an_interrupt_until_they_are_taken_again() -> None:
     api = api_of(lambda _: "fine")
-    api.cancel()
+    api.interrupt()
 
+    with pytest.raises(ModelError, match="given up"):
+        api.chat_completion(HELLO)
+    api.resume()
     assert api.chat_completion(HELLO)["content"] == "fine"
 
 
@@ -206,7 +209,7 @@ def test_a_function_must_return_text(reply: Any) -> None:
 def test_a_function_that_writes_piece_by_piece_is_given_up_between_pieces() -> None:
     def model(_: Sequence[ChatMessage]) -> Iterator[str]:
         yield "one"
-        api.cancel()
+        api.interrupt()
         yield "two"
 
     api = api_of(model)

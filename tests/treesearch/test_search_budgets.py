@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,20 @@ def test_calls_that_wait_for_a_place_are_given_up(tmp_path: Path) -> None:
         thread.join(WAIT_S / 2)
         assert not thread.is_alive()
         assert len(stopped.state.journal) == 0
+
+
+def test_a_call_about_to_be_made_when_the_search_is_stopped_is_not_made(tmp_path: Path) -> None:
+    project, model = lab(tmp_path), Climber()
+    with (
+        TaskWeaverApp(project, model=model) as app,
+        start_search(app, project / "idea.md", FAST, name="run") as stopped,
+    ):
+        # The last that is asked before a call is whether there is money for it.
+        stopped.tools = replace(stopped.tools, before_call=stopped.stop)
+        stopped.run(lambda _: None)
+        assert not stopped.state.is_over
+        assert len(stopped.state.journal) == 0
+    assert not model.prompts
 
 
 def test_an_attempt_that_ran_is_kept_when_its_plots_take_too_long(tmp_path: Path) -> None:
