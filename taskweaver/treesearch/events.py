@@ -21,17 +21,21 @@ _TEXT_CHARS = 500
 _PHASE_NAMES = {"download": "phase1"}
 
 
-_SAID_ELSEWHERE = frozenset(
+_SAID_KEYS = frozenset(
     {
         "idea_md_summary", "phase0_summary", "last_vlm_analysis", "hardware_cpu", "hardware_gpu",
         "hardware_os", "hardware_compiler", "hardware_tools",
+    }
+)  # fmt: skip
+_SAID_ELSEWHERE = frozenset(
+    {
+        *_SAID_KEYS, *(f"core_key:{key}" for key in _SAID_KEYS),
         "IDEA_MD", "ENVIRONMENT", "PHASE0_INTERNAL", "METRICS", "STAGE_PROGRESSION",
-        "STAGE_COMPLETE", "FINDINGS", "GOAL", "goal_generated",
-        "node_created", "phase1_complete", "phase1_failed", "coding_complete", "coding_failed",
-        "compile_complete", "compile_failed", "run_complete", "run_failed", "metrics_extracted",
-        "metrics_failed", "vlm_analysis_complete", "node_summary", "node_result",
-        "substage_complete", "substage_incomplete", "stage2_complete", "stage4_complete",
-        "stage_progression",
+        "STAGE_COMPLETE", "FINDINGS", "GOAL", "goal_generated", "node_created", "phase1_complete",
+        "phase1_failed", "coding_complete", "coding_failed", "compile_complete", "compile_failed",
+        "run_complete", "run_failed", "metrics_extracted", "metrics_failed",
+        "vlm_analysis_complete", "node_summary", "node_result", "substage_complete",
+        "substage_incomplete", "stage2_complete", "stage4_complete", "stage_progression",
     }
 )  # fmt: skip
 """Core keys, tags of records and kinds of events: prompts have idea, machine, plan and goals in

@@ -230,8 +230,8 @@ class Reviewer:
             ReplyUnusable, ModelError: If there is none.
         """
         name = "agent/parallel/tasks/summary/introduction"
-        parent = journal[node.parent] if node.parent else None
-        before = measured_text(journal, parent) if parent else "none: it is a first attempt"
+        line = [ancestor for ancestor in journal.path(node.id)[:-1] if ancestor.is_good]
+        before = f"{measured_text(journal, line[-1])}, {line[-1].id}" if line else "none"
         result = measured_text(journal, node)
         prompt = self._prompt(name, node, journal, Result=result, Before=before)
         answer = self._ask(name, "node_summary", prompt, _SUMMARY)

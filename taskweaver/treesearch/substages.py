@@ -10,7 +10,7 @@ from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.managing import Manager
 from taskweaver.treesearch.stages import StageState
-from taskweaver.treesearch.telling import attempt_lines, metric_text
+from taskweaver.treesearch.telling import attempt_lines, findings_lines, metric_text, repeated
 from taskweaver.treesearch.thinking import ReplyUnusable
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.text import fenced
@@ -99,7 +99,11 @@ class Substages:
             "Goals": stage.goals,
             "Figures": self._figures(stage),
             "Attempts": attempt_lines(self._journal, nodes),
+            "What was learnt": findings_lines(nodes),
         }
+        best = self._journal.best(nodes)
+        if best is not None:
+            shown |= repeated(best, self._journal)
         return self._manager.ask(f"agent/manager/{name}", f"{stage.label}_{name}", shown, schema)
 
     def _figures(self, stage: StageState) -> str:

@@ -15,7 +15,9 @@ _OUTPUT_CHARS = 5000
 _CODE_CHARS = 60_000
 _DIGEST_LINES = 40
 _PLAN_CHARS = 200
+_DRAFT_PLAN_CHARS = 1500  # it says how the data are made, which others are to make as well
 _ERROR_CHARS = 120
+_FINDINGS_CHARS = 400
 
 
 def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
@@ -27,9 +29,7 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
         "Result": f"{measured_text(journal, parent)} ({parent.status})",
         "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
     }
-    others = [node for node in journal.seeds_of(parent.id) if node.is_good]
-    if others:
-        sections["With other seeds"] = _repeated(journal, parent, others)
+    sections |= repeated(parent, journal)
     if parent.error:
         first, _, rest = parent.error.message.partition("\n")
         message = first if rest.strip() in parent.output else parent.error.message
@@ -46,13 +46,18 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     return sections
 
 
-def _repeated(journal: Journal, parent: Node, others: Sequence[Node]) -> str:
+def repeated(node: Node, journal: Journal) -> dict[str, str]:
+    """Return what an attempt reached with other seeds, as a section; none where it was not run."""
+    others = [other for other in journal.seeds_of(node.id) if other.is_good]
+    if not others:
+        return {}
     told = ", ".join(f"{journal.objective.text(n.value)} (seed {n.seed})" for n in others)
-    own = f"{journal.objective.text(parent.value)} (seed {parent.seed})"
-    return (
+    own = f"{journal.objective.text(node.value)} (seed {node.seed})"
+    text = (
         f"{told}; with its own {own}. All are figures of the same program: a change that moves the"
         " metric by no more than they differ has shown nothing."
     )
+    return {"With other seeds": text}
 
 
 def code_of(artifacts: Mapping[str, Any], files: Mapping[str, str]) -> str:
@@ -100,10 +105,13 @@ def sibling_digest(journal: Journal, node: Node) -> list[str]:
         and other.kind is not NodeKind.SEED
         and (other.finished_at is not None or other.step < node.step)
     ]
-    return attempt_lines(journal, others[-_DIGEST_LINES:])
+    plan_chars = _PLAN_CHARS if node.parent else _DRAFT_PLAN_CHARS
+    return attempt_lines(journal, others[-_DIGEST_LINES:], plan_chars)
 
 
-def attempt_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
+def attempt_lines(
+    journal: Journal, nodes: Sequence[Node], plan_chars: int = _PLAN_CHARS
+) -> list[str]:
     """Return a line for each attempt: what it was, what came of it, what it set out to do."""
     lines = []
     for other in nodes:
@@ -113,9 +121,18 @@ def attempt_lines(journal: Journal, nodes: Sequence[Node]) -> list[str]:
             came += f" ({other.error.kind}: {said})"
         name = f" {other.name}" if other.name else ""
         origin = f" of {other.parent}" if other.parent else ""
-        plan = shorten_words(other.plan, _PLAN_CHARS, placeholder=" ...")
+        plan = shorten_words(other.plan, plan_chars, placeholder=" ...")
         lines.append(f"{other.id} {other.kind}{name}{origin}: {came}. {plan}")
     return lines
+
+
+def findings_lines(nodes: Sequence[Node]) -> list[str]:
+    """Return a line for each attempt that was summed up: what it found."""
+    return [
+        f"{node.id}: {shorten(node.summary['findings'], _FINDINGS_CHARS)}"
+        for node in nodes
+        if node.summary.get("findings")
+    ]
 
 
 def environment_lines(facts: Mapping[str, Any]) -> list[str]:

@@ -42,6 +42,7 @@ _RESULT_CHARS = 8000
 _OPERATIONS = "Memory operations"
 _FORMS = ("Instructions", "Reply")
 """Sections that say what the reply is like; they come last."""
+_READ_TITLE = "Memory Read Results"
 _READ = "This is what your reads found. Now give your whole reply."
 _KEPT = (
     "Its memory block was applied: do not write the same again; <memory_update>{}</memory_update>"
@@ -187,7 +188,7 @@ class Thinker:
                 if results and reads < self._limits.read_rounds:
                     reads += 1
                     read |= results
-                    shown["Memory Read Results"] = f"{_limited(read)}\n\n{_READ}"
+                    shown[_READ_TITLE] = f"{_limited(read)}\n\n{_READ}"
                     continue
                 return parse(body)
             except (TaskWeaverError, ValueError) as error:
@@ -211,14 +212,14 @@ class Thinker:
     ) -> dict[str, Any]:
         """Ask for an object of a schema; where there is a memory, for the memory block first.
 
-        Both questions show the memory and what was read of it. A block that cannot be had costs no
-        answer.
+        Both questions show the memory, the second as the first left it, and what was read. A block
+        that cannot be had costs no answer.
 
         Raises:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
-        form = json.dumps(_example(schema), ensure_ascii=False)
+        form = json.dumps(_example(schema), ensure_ascii=False).replace("true", "true|false")
         reply = f"Reply with one JSON object and nothing else, like {form}"
         shown = {**prompt, "Reply": reply}
         if self.memory is not None:
@@ -226,9 +227,9 @@ class Thinker:
             shown = self._with_memory(first, hint, f"{label}_memory")
             with suppress(ReplyUnusable):
                 self._converse(f"{label}_memory", shown, str, hint, alias, images)
-            shown |= {"Introduction": prompt["Introduction"], "Reply": reply}
-            for title in (_OPERATIONS, "Parsing Feedback"):
-                shown.pop(title, None)
+            read = {title: shown[title] for title in (_READ_TITLE,) if title in shown}
+            shown = self._with_memory({**prompt, "Reply": reply}, hint, label) | read
+            del shown[_OPERATIONS]
         attempt = 1
         while True:
             name = f"{label}_attempt{attempt}"

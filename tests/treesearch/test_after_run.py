@@ -77,7 +77,12 @@ def test_each_step_has_its_memory_and_its_image(tmp_path: Path) -> None:
     picture = f"data:image/png;base64,{base64.b64encode(DRAWN).decode()}"
     assert [asked.images for asked in desk.of("vision")] == [(picture,)] * 2
     assert not any(asked.images for asked in desk.asked if asked.step != "vision")
-    assert "blue" in desk.of("review", is_memory=False)[0].prompt["Memory Read Results"]
+    review = desk.of("review", is_memory=False)[0].prompt
+    assert "blue" in review["Memory Read Results"]
+    assert "- seen: blue" in review["Memory"]  # as the first question left it
+    assert '{"is_bug": true|false, ' in review["Reply"]
+    assert desk.of("summary")[0].prompt["Before"] == "none"
+    assert desk.of("stage summary")[0].prompt["What was learnt"] == "- n0001: well"
     assert all("Memory" in asked.prompt for asked in desk.asked)
     assert "<memory_update>" in desk.of("plotting")[0].prompt["Introduction"]
     assert [made.places.folder / plot for plot in node.plots] == [

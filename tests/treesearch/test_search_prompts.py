@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from search_lab import FULL, Climber, lab, proposal, remembering, search
 
+from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.findings import gain_text
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import NodeKind
@@ -110,6 +111,18 @@ def test_a_reader_is_told_how_often_it_may_read(tmp_path: Path) -> None:
     assert made.state.journal.nodes[0].is_good
     told = [re.findall(r"You may read .*\.", p["Memory operations"]) for p in model.prompts]
     assert told == [["You may read at most 2 times."], ["You may read once."], []]
+
+
+def test_what_prompts_say_anyway_is_not_shown_when_it_is_put_away(tmp_path: Path) -> None:
+    model = Climber()
+    settings = ONE | {"stage2_nodes": 2}
+    made = search(lab(tmp_path, **{"memory.core_max_chars": 250}), model, **settings)
+    with MemoryManager(made.places.memory) as store:
+        branches = [node.branch for node in made.state.journal.nodes]
+        put_away = [r.text for b in branches for r in store.archival(b, tags=["CORE_EVICT"])]
+    assert any("hardware_" in text for text in put_away)
+    assert len(model.prompts) == 3
+    assert not any("hardware_" in prompt["Memory"] for prompt in model.prompts)
 
 
 def test_a_fault_in_the_json_is_shown_with_its_place(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class Consolidation:
         entries = [{"kind": "earlier summary", "text": before.text}] if before else []
         entries += [{"kind": event.kind, "text": event.text} for event in reversed(old)]
         values = {
-            "context": f"They belong to the branch {branch.id!r}.",
+            "context": f"They are in view on the branch {branch.id!r}; it inherits some of them.",
             "max_chars": DIGEST_CHARS,
             "entries_json": json.dumps(entries, ensure_ascii=False, indent=1),
         }

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.memory.branched.compression import Prompts
+from taskweaver.memory.branched.compression import Compressor, Prompts
 from taskweaver.memory.branched.consolidation import Consolidation
 from taskweaver.memory.branched.core import DIGEST_KEY, RESERVED
 from taskweaver.memory.branched.errors import InvalidUpdate
@@ -151,7 +151,12 @@ class Pressures:
             return
         view = self._view(branch_id)
         items = [
-            {"key": key, "type": "core", "value_preview": entry.value[:_PREVIEW_CHARS]}
+            {
+                "key": key,
+                "type": "core",
+                "chars": len(entry.value),
+                "value_preview": Compressor.cut(entry.value, _PREVIEW_CHARS),
+            }
             for key, entry in view.items()
             if key not in (*RESERVED, DIGEST_KEY)
         ]
@@ -235,7 +240,7 @@ class Pressures:
     ) -> dict[str, tuple[int, str]]:
         values = {
             "context": context,
-            "task_hint": task_hint or "not said",
+            "task_hint": (task_hint or "not said").replace("_", " "),
             "items_json": json.dumps([dict(item) for item in items], ensure_ascii=False, indent=1),
         }
         answer = unfenced(llm(self._prompts.fill("importance_evaluation", values)))

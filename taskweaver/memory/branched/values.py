@@ -129,15 +129,15 @@ def importance(path: str, value: object) -> int:
 
 
 def whole(path: str, value: object, *, least: int | None = 0) -> int:
-    """Return a whole number, which may come as a text.
+    """Return a whole number, which may come as a text, or as prompts show ids: ``#7``.
 
     Raises:
         InvalidUpdate: If it is none, or below `least`.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
-        value = int(value)
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip().removeprefix("#")):
+        value = int(value.strip().removeprefix("#"))
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidUpdate(path, f"must be a whole number, not {value!r:.60}")
     if least is not None and value < least:

@@ -210,7 +210,7 @@ def test_what_the_work_is_about_helps_to_shorten(open_memory: Open) -> None:
     memory.write_archival("root", "long " * 100)
     assert "Research goal: cache blocking" in model.prompts[0]
     record = memory.write_archival("root", "short")
-    block = {"archival_update": [{"id": int(record), "text": "longer " * 100}]}
+    block = {"archival_update": [{"id": f"#{record}", "text": "longer " * 100}]}
     memory.apply_llm_memory_updates("root", block)
     assert memory.mem_archival_get(record)["text"] == "brief"
 
