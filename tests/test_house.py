@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,18 +14,41 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 MAX_FILE, MAX_FUNCTION = 400, 60
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_file_and_its_functions_are_short(file: Path) -> None:
+@dataclass(frozen=True)
+class Facts:
+    """What is asked about a file.
+
+    Attributes:
+        lines: How many it has.
+        long: Functions that are too long, with their lines.
+        attacks: What could run or build something out of data or text.
+    """
+
+    lines: int
+    long: list[str]
+    attacks: list[str]
+
+
+@cache
+def facts(file: Path) -> Facts:
+    """Read a file once for all tests; its tree is not kept, for it is large."""
     source = file.read_text(encoding="utf8")
-    assert source.count("\n") <= MAX_FILE, f"{file} is over {MAX_FILE} lines: split it by purpose"
+    tree = ast.parse(source)
     long = [
         f"{node.name} ({node.end_lineno - node.lineno + 1})"
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno >= MAX_FUNCTION
     ]
-    assert not long, f"functions over {MAX_FUNCTION} lines: {', '.join(long)}"
+    return Facts(source.count("\n"), long, _attacks(tree))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_file_and_its_functions_are_short(file: Path) -> None:
+    found = facts(file)
+    assert found.lines <= MAX_FILE, f"{file} is over {MAX_FILE} lines: split it by purpose"
+    assert not found.long, f"functions over {MAX_FUNCTION} lines: {', '.join(found.long)}"
 
 
 @pytest.mark.parametrize("file", sorted(PACKAGE.rglob("__init__.py")), ids=str)
@@ -77,7 +102,7 @@ def _odd_call(node: ast.Call) -> list[str]:
 def test_data_is_never_code_nor_a_template(file: Path) -> None:
     place = file.relative_to(PACKAGE).as_posix()
     if not any(place.startswith(folder) for folder in RUNS_CODE):
-        assert _attacks(ast.parse(file.read_text(encoding="utf8"))) == []
+        assert facts(file).attacks == []
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,18 @@
-"""Where code runs: kernels, their results and artifacts."""
+"""Where code runs: kernels, their results and artifacts.
 
-from taskweaver.ces.common import Client, ExecutionArtifact, ExecutionResult, Manager
-from taskweaver.ces.manager import code_execution_service_factory
+Every kernel imports this package on its way to `inkernel`, and needs none of these names: they are
+imported when they are asked for.
+"""
 
-__all__ = [
-    "Client",
-    "ExecutionArtifact",
-    "ExecutionResult",
-    "Manager",
-    "code_execution_service_factory",
-]
+from taskweaver.utils.lazy import on_demand
+
+__getattr__ = on_demand(
+    __name__,
+    {
+        "Client": "common",
+        "ExecutionArtifact": "common",
+        "ExecutionResult": "common",
+        "Manager": "common",
+        "code_execution_service_factory": "manager",
+    },
+)

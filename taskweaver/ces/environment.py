@@ -43,7 +43,6 @@ def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) 
         KERNEL_MARK: kernel_id,
         **_SILENT,
         "PYTHONIOENCODING": "utf-8:replace",
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # the debugger's advice helps nobody here
     }
 
 

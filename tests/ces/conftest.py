@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kernels import LIMITS
 
-from taskweaver.ces.common import Client
+from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.manager import code_execution_service_factory
 
 
@@ -22,8 +22,21 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, P
     manager.clean_up()
 
 
-@pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Client]:
-    manager = code_execution_service_factory(tmp_path, limits=LIMITS)
-    yield manager.get_session_client("fresh", cwd=tmp_path / "cwd")
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
+    """Starts kernels from a template, as an application does; it runs before the first test."""
+    manager = code_execution_service_factory(
+        tmp_path_factory.mktemp("warm"), limits=LIMITS, is_warm=True
+    )
+    first = manager.get_session_client("first")
+    first.execute_code("0", "1")
+    first.stop()
+    yield manager
     manager.clean_up()
+
+
+@pytest.fixture
+def fresh(warm: Manager, tmp_path: Path) -> Iterator[Client]:
+    client = warm.get_session_client(str(tmp_path), session_dir=tmp_path, cwd=tmp_path / "cwd")
+    yield client
+    client.stop()

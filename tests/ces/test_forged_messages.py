@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 from kernels import LIMITS, answers, limited, run
 
-from taskweaver.ces.common import CellStatus, Client, ExecutionResult, PluginCode
+from taskweaver.ces.common import CellStatus, Client, ExecutionResult, Manager, PluginCode
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.code_interpreter.report import sections, variables_text
 
@@ -62,14 +62,26 @@ def _replace_report(text):
 """
 
 
-@pytest.fixture
-def forging(tmp_path: Path) -> Iterator[Client]:
+@pytest.fixture(scope="module")
+def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
+    """Starts kernels from a template, for some forgeries cost the kernel."""
     limits = dataclasses.replace(LIMITS, cell_timeout_s=5.0)
-    manager = code_execution_service_factory(tmp_path, limits=limits)
-    client = manager.get_session_client("forging", cwd=tmp_path / "cwd")
+    made = code_execution_service_factory(
+        tmp_path_factory.mktemp("forging"), limits=limits, is_warm=True
+    )
+    first = made.get_session_client("first")
+    run(first, "1")
+    first.stop()
+    yield made
+    made.clean_up()
+
+
+@pytest.fixture
+def forging(manager: Manager, tmp_path: Path) -> Iterator[Client]:
+    client = manager.get_session_client(str(tmp_path), session_dir=tmp_path)
     assert run(client, SET_UP).is_success
     yield client
-    manager.clean_up()
+    client.stop()
 
 
 def check(result: ExecutionResult) -> None:

@@ -87,10 +87,10 @@ LIBRARIES = {
         from sklearn.datasets import load_iris
         from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
         x, y = load_iris(return_X_y=True)
-        model = HistGradientBoostingClassifier(random_state=0).fit(x, y)
+        model = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(x, y)
         KMeans(3, n_init=2, random_state=0).fit(x)
         def probe():
-            again = HistGradientBoostingClassifier(random_state=0).fit(x, y)
+            again = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(x, y)
             RandomForestClassifier(10, n_jobs=2).fit(x, y); KMeans(3, n_init=2).fit(x)
             return bool((again.predict(x) == model.predict(x)).all())
     """,

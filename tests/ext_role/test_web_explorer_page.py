@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from web_site import Site
+from web_site import Site, find_chromium, site, traces
 
 from taskweaver.ces.process import sweep_folders
 from taskweaver.ext_role.web_explorer.addresses import Addresses
@@ -30,10 +30,41 @@ from taskweaver.ext_role.web_explorer.process import find_browser
 
 
 @pytest.fixture
-def page(chromium: Path) -> Iterator[Page]:
+def own(chromium: Path) -> Iterator[Page]:
+    """A browser that may be ended."""
     made = Page(chromium, timeout_s=20)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Page]:
+    """A browser of which all processes run that outlive a page."""
+    before = set(traces())
+    made = Page(find_chromium(), timeout_s=20)
+    try:
+        with site() as first:
+            made.open(first.url)
+        forget_all(made)
+        yield made
+    finally:
+        made.close()
+    left = set(traces()) - before
+    assert not left, f"left behind by the browser: {left}"
+
+
+def forget_all(page: Page) -> None:
+    """Close all tabs; what a test sees next is as in a browser that just started."""
+    while page._tabs.current is not None:
+        page._tabs.forget(page._tabs.current)
+    page._tabs.take_notes()
+
+
+@pytest.fixture
+def page(browser: Page) -> Iterator[Page]:
+    """The browser the tests here share, with no page open."""
+    yield browser
+    forget_all(browser)
 
 
 @pytest.fixture
@@ -332,14 +363,14 @@ def test_an_address_nobody_listens_at_is_told(page: Page) -> None:
         page.open("http://127.0.0.1:1025/")
 
 
-def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(page: Page, shop: Site) -> None:
-    page.open(shop.url)
-    os.kill(page.devtools.pid, signal.SIGKILL)
+def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(own: Page, shop: Site) -> None:
+    own.open(shop.url)
+    os.kill(own.devtools.pid, signal.SIGKILL)
     with pytest.raises(BrowserError, match="SIGKILL"):
-        page.open(f"{shop.url}/about")
-    page.close()
+        own.open(f"{shop.url}/about")
+    own.close()
     with pytest.raises(BrowserError, match="ended"):
-        page.observe()
+        own.observe()
 
 
 def test_a_browser_does_not_outlive_its_owner(chromium: Path) -> None:
@@ -376,10 +407,10 @@ def test_waiting_is_interrupted_from_another_thread(page: Page, shop: Site) -> N
     assert seen(page).title == "The shop"
 
 
-def test_closing_from_another_thread_ends_a_wait(page: Page, shop: Site) -> None:
-    other = shop.when_reached(page.close)
+def test_closing_from_another_thread_ends_a_wait(own: Page, shop: Site) -> None:
+    other = shop.when_reached(own.close)
     with pytest.raises(BrowserError, match="closed"):
-        page.open(f"{shop.url}/never")
+        own.open(f"{shop.url}/never")
     other.join()
 
 

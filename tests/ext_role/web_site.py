@@ -173,7 +173,7 @@ def traces() -> list[str]:
     for process in psutil.process_iter():
         try:
             if mark in " ".join(process.cmdline()) or mark in process.environ().get("HOME", ""):
-                running.append(f"{process.pid} {process.name()} {process.status()}")
+                running.append(f"{process.pid} {process.name()}")
         except psutil.Error:
             continue
     return folders + running

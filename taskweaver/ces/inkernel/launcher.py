@@ -9,6 +9,7 @@ the processes by itself. A kernel of a template's goes through here too, in the 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import resource
 import signal
@@ -33,6 +34,9 @@ def main() -> None:
             most = limit + _GRACE_S if which == resource.RLIMIT_CPU else limit
             resource.setrlimit(which, (limit, most))
 
+    # What is imported from here on stays, so there is nothing to collect in it, nor ever will be.
+    gc.disable()
+    _leave_out_debugger()
     from taskweaver.ces.inkernel.kernel import make_app
     from taskweaver.ces.inkernel.template import Reborn, wait_as_template
 
@@ -42,6 +46,8 @@ def main() -> None:
         app = make_app(place, output)
     else:
         reborn = wait_as_template(place, is_warm=kind == "warm")
+    gc.freeze()
+    gc.enable()
     sys.path.append(os.getcwd())  # noqa: PTH109 - a text is what sys.path holds
     while True:
         if reborn is not None:
@@ -54,6 +60,15 @@ def main() -> None:
             reborn = again
         else:
             return
+
+
+def _leave_out_debugger() -> None:
+    """Have ipykernel find no debugpy: nobody debugs here, and it is a fifth of a start."""
+    modules: dict[str, Any] = sys.modules
+    modules["debugpy"] = None
+    import ipykernel.debugger  # noqa: F401
+
+    del modules["debugpy"]  # a cell may import it
 
 
 def _settle(cwd: str, kernel_id: str) -> None:

@@ -24,7 +24,7 @@ from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
 _LINE_BYTES = 1 << 16
 _USUAL = ("numpy", "pandas", "matplotlib.pyplot")
 # What a kernel imports only while it starts.
-_OF_KERNELS = ("ipykernel.debugger", "IPython.core.completerlib", "IPython.extensions.storemagic")
+_OF_KERNELS = ("IPython.core.completerlib", "IPython.extensions.storemagic")
 
 
 class Reborn(SystemExit):

@@ -36,7 +36,7 @@ _FLAGS = (
     " --disable-breakpad --disable-crash-reporter --disable-notifications --metrics-recording-only"
     " --no-pings --mute-audio --hide-scrollbars --password-store=basic --use-mock-keychain"
     " --disable-features=Translate,MediaRouter,OptimizationHints,AutofillServerCommunication"
-    ",Prerender2,BackForwardCache"
+    ",Prerender2,BackForwardCache,SpareRendererForSitePerProcess"
     " --window-size=1280,1600"
 ).split()
 _PASSED = frozenset(("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE"))
