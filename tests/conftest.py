@@ -48,6 +48,18 @@ def _no_configuration_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _measure_other_processes_where_they_are_the_point(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measure the coverage of processes that a test starts if it is marked ``measured``.
+
+    Measuring costs a process 0.2 s before its first line, and half as much again of its imports.
+    """
+    if request.node.get_closest_marker("measured") is None:
+        monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def _nothing_left_running() -> Iterator[None]:
     """Fail a test that leaves a child process or a non-daemon thread behind."""
     threads = set(threading.enumerate())

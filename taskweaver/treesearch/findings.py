@@ -158,9 +158,10 @@ def _told(journal: Journal, judgement: Judgement) -> str:
         f"{node_id} ({journal.objective.text(journal[node_id].value)})"
         for node_id in (judgement.chosen, judgement.candidates[0])
     )
+    fell = "" if journal.holds(judgement) else " With other seeds it fell behind, and gave way."
     return (
         f"After stage {judgement.stage}, {chosen} was chosen by judgement; the metric alone would"
-        f" have chosen {first}. {judgement.reasoning}"
+        f" have chosen {first}. {judgement.reasoning}{fell}"
     )
 
 

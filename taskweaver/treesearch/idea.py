@@ -18,6 +18,8 @@ _METRIC = re.compile(
     r"^[\s>*_-]*(?:primary\s+|evaluation\s+)?(?:metric|objective)[*_]*\s*[:=]\s*(?P<text>\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
+_METRIC_SECTION = re.compile(r"(?:(?:primary|evaluation) )?(?:metric|objective)", re.IGNORECASE)
+_NAME_MARK = re.compile(r"^(?:[>*_+\s-]|name\s*[:=])*", re.IGNORECASE)
 _DOWN = re.compile(
     r"\bminimi[sz]\w*|\b(?:lower|smaller|less|fewer)\s+(?:is|the)\s+better", re.IGNORECASE
 )
@@ -56,12 +58,12 @@ class Idea:
         """Return what is optimised, and what the idea left open about it, in words.
 
         It is a line such as ``Metric: accuracy (maximize)`` or ``Metric: run time in s, lower is
-        better``. A name that means a loss or a time is minimised where the line does not say.
+        better``, or such a line under a heading ``Metric``. A name that means a loss or a time is
+        minimised where the line does not say.
         """
-        found = _METRIC.search(self.text)
-        if found is None:
+        text = self._metric_line().rstrip(". ")
+        if not text:
             return Objective(), f"The idea names no metric: the run optimises `score`. {_WRITE}"
-        text = found["text"].strip().rstrip(".")
         name = re.split(r"[,;(\[]|\bin\b", text)[0].strip(" *_`") or "score"
         unit = _UNIT.search(text)
         is_down, is_up = bool(_DOWN.search(text)), bool(_UP.search(text))
@@ -72,6 +74,17 @@ class Idea:
             return objective, ""
         note = f"The idea does not say whether a higher or a lower {name} is better."
         return objective, f"{note} {_WRITE}"
+
+    def _metric_line(self) -> str:
+        """Return what is said of the metric; empty for nothing."""
+        found = _METRIC.search(self.text)
+        if found is not None:
+            return found["text"].strip()
+        for title, text in self.sections.items():
+            first = text.splitlines()[0].strip()
+            if _METRIC_SECTION.fullmatch(title) and not first.endswith("."):  # no name ends so
+                return _NAME_MARK.sub("", first)
+        return ""
 
 
 def read_idea(path: Path, index: int = 0) -> Idea:

@@ -216,7 +216,7 @@ class Journal:
         """
         nodes = self.nodes if among is None else among
         good = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
-        over = {name for one in self.judgements if self._holds(one) for name in one.passed_over}
+        over = {name for one in self.judgements if self.holds(one) for name in one.passed_over}
         standing = [node for node in good if node.id not in over] or good
         return nlargest(count, standing, key=lambda node: (self._ranks[node.id], -node.step))
 
@@ -233,7 +233,7 @@ class Journal:
             raise ValueError(f"{judgement.chosen!r} is no candidate")
         self.judgements.append(judgement)
 
-    def _holds(self, judgement: Judgement) -> bool:
+    def holds(self, judgement: Judgement) -> bool:
         """Return whether a node that was chosen is still as good as the first by metric.
 
         Its repetitions come after the judgement, and may show that it was only lucky.

@@ -52,7 +52,7 @@ class Manager:
         if store and root:
             seat = MemorySeat(store, root, PromptLog(folder), said_elsewhere())
         system, limits = tools.prompts.text("core/system"), tools.config.asking
-        thinker = Thinker(self._api, "root", folder, system, seat, limits, tools.before_call)
+        thinker = Thinker(self._api, "root", folder, system, seat, limits)
         prompt = {"Introduction": tools.prompts.text(name), **sections}
         first = tools.prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]

@@ -200,7 +200,7 @@ class Search:
             materials=materials,
             history=earlier_runs(self.places, self.idea),
             claims=Claims(self.state.journal.nodes),
-            before_call=self.budget.check,
+            budget=self.budget,
             on_phase=self._on_phase,
         )
 

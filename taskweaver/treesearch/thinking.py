@@ -113,7 +113,7 @@ class Thinker:
         memory: The node's memory; None without.
     """
 
-    def __init__(  # noqa: PLR0913 - all of it is what a seat at the model has
+    def __init__(
         self,
         api: LLMApi,
         node_id: str,
@@ -121,7 +121,6 @@ class Thinker:
         system: str,
         memory: MemorySeat | None,
         limits: AskLimits,
-        before_call: Callable[[], None],
     ) -> None:
         """Sit down.
 
@@ -132,7 +131,6 @@ class Thinker:
             system: System message of all questions.
             memory: Its memory; None without.
             limits: How often the model is asked.
-            before_call: Called before each call; it raises when no more may be spent.
         """
         self.memory = memory
         self._api = api
@@ -140,7 +138,6 @@ class Thinker:
         self._folder = folder
         self._system = system
         self._limits = limits
-        self._before_call = before_call
 
     def ask(
         self,
@@ -295,7 +292,6 @@ class Thinker:
         alias: str = "",
         images: Sequence[str] = (),
     ) -> str:
-        self._before_call()
         save_prompt(self._folder, name, {"System": self._system, **prompt})
         messages: list[ChatMessage] = [
             format_chat_message("system", self._system),

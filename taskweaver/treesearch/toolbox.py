@@ -10,6 +10,7 @@ from typing import Any
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.budget import Budget
 from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.idea import Idea
 from taskweaver.treesearch.materials import Materials
@@ -65,7 +66,7 @@ class Toolbox:
         materials: What there is to use beside the idea.
         history: What earlier runs found, as data and in words.
         claims: Which change each node makes.
-        before_call: Called before each model call; raises when no more may be spent.
+        budget: What it may spend.
         on_phase: Told which phase a node is in.
     """
 
@@ -84,5 +85,5 @@ class Toolbox:
     materials: Materials
     history: tuple[Mapping[str, Any], str]
     claims: Claims
-    before_call: Callable[[], None]
+    budget: Budget
     on_phase: Callable[[str, str], None]

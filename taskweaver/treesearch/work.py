@@ -64,7 +64,7 @@ class NodeWork:
         self._api = LLMApi(tools.services)
         self._is_cancelled = threading.Event()
         self._planned: Mapping[str, Any] = {}
-        self._carrier = Carrier(tools, journal, node, self._before_call)
+        self._carrier = Carrier(tools, journal, node, self._check)
         self._question = Question(
             node=node,
             parent=parent,
@@ -138,13 +138,13 @@ class NodeWork:
             self._tools.prompts.text("core/system"),
             seat,
             self._tools.config.asking,
-            self._before_call,
         )
 
-    def _before_call(self) -> None:
+    def _check(self) -> None:
+        """Raise why nothing more may be begun."""
         if self._is_cancelled.is_set():
             raise WorkCancelled("It was stopped.")
-        self._tools.before_call()
+        self._tools.budget.check()
 
     def _propose(self, node: Node, proposer: Proposer) -> Node:
         """Plan, and write the attempt; a seed evaluation takes its parent's over."""

@@ -16,6 +16,8 @@ from taskweaver.ces.common import CellStatus, Client, ExecutionResult, PluginCod
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.code_interpreter.report import sections, variables_text
 
+pytestmark = pytest.mark.measured
+
 ODD: tuple[Any, ...] = (
     None, True, 0, -1, 10**40, 1.5, "", "x", "\x00\x1b[2J\n", [], [[]], [None], [1, 2, 3],
     {}, {"": None}, {"a": {"b": []}}, ["a", "b", "c", "d"], "../../etc/passwd", [{}],

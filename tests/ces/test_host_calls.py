@@ -23,6 +23,8 @@ from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.plugin import host_function
 
+pytestmark = pytest.mark.measured
+
 SOURCE = Path(host_function.__file__).read_text("utf-8")
 FUNCTIONS: dict[str, list[str]] = {
     "add": ["a", "b"],

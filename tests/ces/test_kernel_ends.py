@@ -17,6 +17,8 @@ from kernels import answers, limited, run
 from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.ces.errors import KernelClosed, KernelStartFailed
 
+pytestmark = pytest.mark.measured
+
 
 @pytest.mark.parametrize(
     ("code", "part"),

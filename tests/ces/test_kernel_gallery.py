@@ -15,6 +15,8 @@ from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 
+pytestmark = pytest.mark.measured
+
 SETUP = """
 import pandas as pd, numpy as np
 at = np.arange(60)

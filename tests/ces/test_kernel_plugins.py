@@ -12,6 +12,8 @@ from kernels import answers, limited, run
 from taskweaver.ces.common import Client, PluginCode
 from taskweaver.ces.errors import KernelError, PluginLoadFailed
 
+pytestmark = pytest.mark.measured
+
 
 def test_a_plugin_that_hangs_while_loading_does_not_hold_the_stop(tmp_path: Path) -> None:
     manager = limited(tmp_path)

@@ -6,9 +6,12 @@ import threading
 from pathlib import Path
 
 import psutil
+import pytest
 from kernels import answers, limited, run
 
 from taskweaver.ces.common import Client, ExecutionResult
+
+pytestmark = pytest.mark.measured
 
 
 def test_output_of_both_kinds_and_the_exit_status_come_back(shared: tuple[Client, Path]) -> None:

@@ -12,6 +12,8 @@ from taskweaver.ces.common import Client, Stream
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import default_limits
 
+pytestmark = pytest.mark.measured
+
 
 @pytest.mark.parametrize(
     ("code", "output"),

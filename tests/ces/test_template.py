@@ -12,6 +12,8 @@ import pytest
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.template import Expectation
 
+pytestmark = pytest.mark.measured
+
 
 def say(path: Path, data: bytes, *, with_handle: bool) -> None:
     with socket.socket(socket.AF_UNIX) as connection:

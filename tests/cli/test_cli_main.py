@@ -12,6 +12,8 @@ from click.testing import CliRunner
 from taskweaver import __version__
 from taskweaver.cli.main import commands
 
+pytestmark = pytest.mark.measured
+
 HEAVY = ("openai", "pandas", "rich", "prompt_toolkit", "injector", "jupyter_client", "yaml")
 
 

@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 from taskweaver.cli.main import commands
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
+pytestmark = pytest.mark.measured
+
 QUIET = MemoryConfig(memory_log_enabled=False)
 
 

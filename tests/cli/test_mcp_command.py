@@ -19,6 +19,8 @@ from support import make_project
 from taskweaver.cli import serve
 from taskweaver.cli.main import commands
 
+pytestmark = pytest.mark.measured
+
 mcp = pytest.importorskip("mcp")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from search_story import node, small_run
 
+from taskweaver.treesearch.findings import overruled
 from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.metric import Measurement, Objective
 from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
@@ -91,9 +92,11 @@ def test_a_judgement_holds_until_the_chosen_one_falls() -> None:
     journal = Journal(Objective(), [good(1, 0.89), good(2, 0.88), good(3, 0.6)])
     journal.judge(Judgement(1, 3, ("n0001", "n0002", "n0003"), "n0002", "it is simpler"))
     assert journal.best() == journal["n0002"]
+    assert overruled(journal)[0].endswith("it is simpler")
     for seed in seeds("n0002", 4, 0.2, 0.3):
         journal.put(seed)
     assert journal.best() == journal["n0001"]
+    assert overruled(journal)[0].endswith("With other seeds it fell behind, and gave way.")
 
 
 def test_further_data_sets_of_an_attempt_at_the_same_time_do_not_count() -> None:

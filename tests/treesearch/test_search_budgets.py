@@ -202,8 +202,7 @@ def test_a_call_about_to_be_made_when_the_search_is_stopped_is_not_made(tmp_path
         TaskWeaverApp(project, model=model) as app,
         start_search(app, project / "idea.md", FAST, name="run") as stopped,
     ):
-        # The last that is asked before a call is whether there is money for it.
-        stopped.tools = replace(stopped.tools, before_call=stopped.stop)
+        stopped.tools = replace(stopped.tools, on_phase=lambda *_: stopped.stop())
         stopped.run(lambda _: None)
         assert not stopped.state.is_over
         assert len(stopped.state.journal) == 0

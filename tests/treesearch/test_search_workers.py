@@ -20,6 +20,8 @@ from taskweaver.treesearch.execution import run_job
 from taskweaver.treesearch.job import Job
 from taskweaver.treesearch.workers import Workers
 
+pytestmark = pytest.mark.measured
+
 
 @pytest.fixture
 def workers() -> Iterator[Workers]:
