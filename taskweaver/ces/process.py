@@ -260,20 +260,29 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     Returns:
         Whether there was any.
     """
+    entry = f"{variable}={value}".encode()
     with ExitStack() as handles:
         found = []
         for pid in psutil.pids():
             try:
+                if not _has_entry(pid, entry):
+                    continue
                 handle = os.pidfd_open(pid)
                 handles.callback(os.close, handle)
-                is_marked = psutil.Process(pid).environ().get(variable) == value
+                # Until it was held, its number could become another's.
+                is_marked = _has_entry(pid, entry)
                 if is_marked and pid not in _OWNED and not _has_ended(handle):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                     found.append(handle)
-            except (psutil.Error, OSError):
+            except OSError:
                 continue  # gone, or somebody else's
         wait_for_ends(found)
     return bool(found)
+
+
+def _has_entry(pid: int, entry: bytes) -> bool:
+    """Return whether a process was started with an entry in its environment."""
+    return entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
 def wait_for_ends(handles: Iterable[int]) -> None:

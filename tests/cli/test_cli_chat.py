@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
@@ -26,7 +27,7 @@ PROMPT = ">\x1b"
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def new_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LLM_API_TYPE", "offline")
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / "sales"
@@ -35,19 +36,28 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def project(new_project: Path) -> Path:
+    """A new project whose kernels start cold, and in no sandbox."""
+    file = new_project / "taskweaver_config.json"
+    keys = {"execution.zygote": False, "execution.sandbox": "none"}
+    file.write_text(json.dumps(json.loads(file.read_text()) | keys))
+    return new_project
+
+
 def ask(project: Path, *arguments: str, text: str | None = None) -> Result:
     return CliRunner().invoke(commands, ["-p", str(project), *arguments], input=text)
 
 
-def test_a_new_project_answers_its_first_question(project: Path) -> None:
-    result = ask(project, "-m", "how many rows are in orders.csv?")
+def test_a_new_project_answers_its_first_question(new_project: Path) -> None:
+    result = ask(new_project, "-m", "how many rows are in orders.csv?")
     assert result.exit_code == 0, result.output
     assert "400" in result.stdout
     assert "model" in result.stderr
 
 
 def test_a_question_is_read_from_standard_input(project: Path) -> None:
-    result = ask(project, text="how many rows are in orders.csv?\n")
+    result = ask(project, text="run this code: 20 * 20\n")
     assert result.exit_code == 0, result.output
     assert "400" in result.stdout
 
@@ -75,7 +85,7 @@ def test_files_are_added_by_option_and_by_name(project: Path, tmp_path: Path) ->
 
 
 def test_commands_divide_a_script(project: Path) -> None:
-    script = "how many rows are in orders.csv?\n/reset\n/info\n/exit\nnever asked"
+    script = "run this code: 20 * 20\n/reset\n/info\n/exit\nnever asked"
     assert messages_in(script)[1:] == ["/reset", "/info", "/exit", "never asked"]
     result = ask(project, text=script)
     assert result.exit_code == 0
@@ -86,7 +96,9 @@ def test_commands_divide_a_script(project: Path) -> None:
 
 def test_what_cannot_be_done_ends_with_status_1(project: Path) -> None:
     assert ask(project, "-m", "describe nothing_here.csv").exit_code in {0, 1}
-    (project / "taskweaver_config.json").write_text('{"llm.api_base": "http://127.0.0.1:9/v1"}')
+    file = project / "taskweaver_config.json"
+    base = {"llm.api_base": "http://127.0.0.1:9/v1"}
+    file.write_text(json.dumps(json.loads(file.read_text()) | base))
     environment = {"LLM_API_TYPE": "openai", "LLM_MODEL": "m", "LLM_MAX_RETRIES": "0"}
     result = CliRunner().invoke(
         commands, ["-p", str(project), "-m", "hello"], env={**environment, "LLM_API_KEY": "k"}
@@ -117,15 +129,15 @@ def test_init_refuses_a_folder_that_holds_something(project: Path) -> None:
     assert "Traceback" not in result.output
 
 
-def test_a_new_project_has_all_its_parts(project: Path) -> None:
-    names = {path.relative_to(project).as_posix() for path in project.rglob("*")}
+def test_a_new_project_has_all_its_parts(new_project: Path) -> None:
+    names = {path.relative_to(new_project).as_posix() for path in new_project.rglob("*")}
     parts = {"taskweaver_config.json", "README.md", ".gitignore", "data/orders.csv", "plugins"}
     assert parts <= names
     assert "gitignore.txt" not in names
 
 
-def test_doctor_finds_a_new_project_well(project: Path) -> None:
-    result = ask(project, "doctor")
+def test_doctor_finds_a_new_project_well(new_project: Path) -> None:
+    result = ask(new_project, "doctor")
     assert result.exit_code == 0, result.output
     assert "fail" not in result.output
     for part in ("python", "packages", "config", "model", "kernel", "sandbox", "plugins", "roles"):
@@ -134,7 +146,8 @@ def test_doctor_finds_a_new_project_well(project: Path) -> None:
 
 def test_doctor_fails_on_what_is_broken(project: Path) -> None:
     (project / "plugins" / "bad.yaml").write_text("name: [")
-    (project / "taskweaver_config.json").write_text('{"llm.modle": "x"}')
+    file = project / "taskweaver_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"llm.modle": "x"}))
     result = ask(project, "doctor", "--json")
     found = {(item["name"], item["status"]) for item in json.loads(result.stdout)}
     assert result.exit_code == 1
@@ -210,8 +223,8 @@ class Screen:
         return bool(read)
 
 
-@pytest.fixture
-def screen(project: Path) -> Iterator[Screen]:
+@contextmanager
+def chatting(project: Path) -> Iterator[Screen]:
     screen = Screen("-p", str(project))
     yield screen
     if screen.process.poll() is None:
@@ -219,7 +232,20 @@ def screen(project: Path) -> Iterator[Screen]:
         screen.process.wait()
 
 
-def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(screen: Screen) -> None:
+@pytest.fixture
+def screen(project: Path) -> Iterator[Screen]:
+    with chatting(project) as screen:
+        yield screen
+
+
+@pytest.fixture
+def new_screen(new_project: Path) -> Iterator[Screen]:
+    with chatting(new_project) as screen:
+        yield screen
+
+
+def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(new_screen: Screen) -> None:
+    screen = new_screen
     screen.wait_for(PROMPT)
     screen.wait_for("offline")
     screen.type("how many rows are in orders.csv?\r")

@@ -7,18 +7,24 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from fake_endpoint import Call, good, serving
+from search_lab import FAST, Climber
+from search_lab import IDEA as CLIMB
 from support import make_project
 
 from taskweaver.cli.main import commands
+from taskweaver.llm.types import ModelRequest
 
 IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
 PATIENCE_S = 60.0
 SMALL = {
-    "search.workers": 2,
+    "search.workers": 1,
     "search.num_seeds": 0,
     "search.num_drafts": 1,
     "search.stage1_nodes": 1,
@@ -38,6 +44,25 @@ def project(tmp_path: Path) -> Path:
     return make(tmp_path)
 
 
+@pytest.fixture
+def climbed(tmp_path: Path) -> Iterator[Path]:
+    """A project with the idea `climb.md`, and a model by rules at an endpoint.
+
+    Its experiments are one-line shell scripts.
+    """
+    climber = Climber()
+
+    def play(call: Call) -> None:
+        messages = call.body["messages"]
+        call.stream(good(climber(messages, ModelRequest(messages))))
+
+    with serving(play) as endpoint:
+        model = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}
+        project = make_project(tmp_path / "hills", FAST | SMALL | model | {"llm.api_key": "k"})
+        (project / "climb.md").write_text(CLIMB.format("maximize"))
+        yield project
+
+
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     """A project with a finished run, and what was said."""
@@ -47,6 +72,11 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
 
 def ask(project: Path, *arguments: str) -> Result:
     return CliRunner().invoke(commands, ["-p", str(project), *arguments])
+
+
+def configure(project: Path, keys: dict[str, Any]) -> None:
+    file = project / "taskweaver_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | keys))
 
 
 def ids(project: Path, run: str) -> list[str]:
@@ -128,9 +158,10 @@ def test_a_node_can_be_talked_to(searched: tuple[Path, Result]) -> None:
     assert "has no node 'n9999'; it has n0001" in wrong.output
 
 
-def test_a_memory_elsewhere_is_found_again(project: Path, tmp_path: Path) -> None:
+def test_a_memory_elsewhere_is_found_again(climbed: Path, tmp_path: Path) -> None:
+    project, idea = climbed, str(climbed / "climb.md")
     file, again = tmp_path / "far" / "away" / "m.sqlite", ["--plain", "--steps", "1"]
-    began = ask(project, "search", str(IDEA), "--name", "a", "--memory_db", str(file), *again)
+    began = ask(project, "search", idea, "--name", "a", "--memory_db", str(file), *again)
     assert began.exit_code == 0, began.output
     link = project / "experiments/a/memory/memory.sqlite"
     assert link.is_symlink()
@@ -142,12 +173,14 @@ def test_a_memory_elsewhere_is_found_again(project: Path, tmp_path: Path) -> Non
     assert ask(project, "search", "report", "a").exit_code == 0
     page = (project / "experiments/a/tree.html").read_text()
     assert "node_created" in page
+    configure(project, {"llm.api_type": "offline"})
     told = ask(project, "chat", "--node", "a/best", "-m", "how many rows are in tiny.csv?")
     assert told.exit_code == 0, told.output
+    configure(project, {"llm.api_type": "openai"})
     moved = ask(project, "search", "--resume", "a", "--memory_db", str(tmp_path / "b"))
     assert "--memory_db: only for a new run" in moved.output
     own = project / "experiments/b/memory/memory.sqlite"
-    named = ask(project, "search", str(IDEA), "--name", "b", "--memory-db", str(own), *again)
+    named = ask(project, "search", idea, "--name", "b", "--memory-db", str(own), *again)
     assert named.exit_code == 0, named.output
     assert not own.is_symlink()
     file.unlink()
@@ -277,9 +310,10 @@ def test_an_idea_without_headings_and_one_of_a_list(project: Path) -> None:
     ideas = project / "ideas.json"
     body = {"Evaluation": "Metric: error, lower is better", "Code": "Built-in proposer: `tabular`"}
     ideas.write_text(json.dumps([{"Title": "A"}, {"Title": "Second", **body}]))
-    arguments = ["--idea_idx", "1", "--name", "two", "--steps", "1", "--no-memory", "--plain"]
+    arguments = ["--idea_idx", "1", "--name", "two", "--time", "0.001s", "--no-memory", "--plain"]
     result = ask(project, "search", str(ideas), *arguments)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
+    assert "no node measured anything" in result.output  # there was no time to
     assert "optimises error, lower is better" in result.output
     assert (project / "experiments/two/idea.md").read_text().startswith("# Second")
 
@@ -314,8 +348,7 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(project: Path) -> None:
     arguments = ["-p", str(project), "search", str(IDEA), "--plain", "--name", "stopped"]
     more = {"search.num_drafts": 6, "search.stage1_nodes": 6, "search.workers": 1}
     more["memory.enabled"] = False
-    file = project / "taskweaver_config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | more))
+    configure(project, more)
     with subprocess.Popen(
         [sys.executable, "-m", "taskweaver", *arguments],
         stdout=subprocess.PIPE,
@@ -348,8 +381,9 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(project: Path) -> None:
 
 
 def test_a_resource_file_counts_from_the_current_folder(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    climbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    project, idea = climbed, str(climbed / "climb.md")
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("local: []\n")
     Path("bfts_config.yaml").write_text(
@@ -360,7 +394,7 @@ def test_a_resource_file_counts_from_the_current_folder(
         ("a", ["--resources", "mine.yaml"]),
         ("b", ["--config", "bfts_config.yaml"]),
     ):
-        result = ask(project, "search", str(IDEA), "--name", name, *steps, *option)
+        result = ask(project, "search", idea, "--name", name, *steps, *option)
         assert result.exit_code == 0, result.output
         kept = json.loads((project / f"experiments/{name}/config.json").read_text())
         assert kept["search.resources"] == str(tmp_path / "mine.yaml")
@@ -369,9 +403,10 @@ def test_a_resource_file_counts_from_the_current_folder(
     assert "not used of bfts_config.yaml: memory.db_path" in ask(project, "search", *more).output
 
 
-def test_the_branch_of_a_node_that_was_made_again_is_named(project: Path) -> None:
+def test_the_branch_of_a_node_that_was_made_again_is_named(climbed: Path) -> None:
+    project, idea = climbed, str(climbed / "climb.md")
     steps = ["--plain", "--steps", "1"]
-    assert ask(project, "search", str(IDEA), "--name", "a", *steps).exit_code == 0
+    assert ask(project, "search", idea, "--name", "a", *steps).exit_code == 0
     folder = project / "experiments/a"
     log = (folder / "journal.jsonl").read_text().splitlines()
     first = next(n for n, line in enumerate(log) if json.loads(line)["t"] == "node")

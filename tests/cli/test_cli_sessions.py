@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from support import make_project
 
-PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("LLM_")}
+from taskweaver.cli.main import commands
 
 
 @pytest.fixture
@@ -19,20 +17,13 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project", {"llm.api_type": "offline"})
 
 
-def taskweaver(project: Path, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "taskweaver", "-p", str(project), *arguments],
-        input=typed,
-        capture_output=True,
-        text=True,
-        env=PLAIN,
-        timeout=120,
-    )
+def taskweaver(project: Path, *arguments: str, typed: str = "") -> Result:
+    return CliRunner().invoke(commands, ["-p", str(project), *arguments], input=typed)
 
 
 def test_a_session_is_listed_resumed_and_deleted(project: Path) -> None:
     assert "No sessions yet." in taskweaver(project, "sessions").stdout
-    assert taskweaver(project, "-m", "sum of Count in tiny.csv").returncode == 0
+    assert taskweaver(project, "-m", "sum of Count in tiny.csv").exit_code == 0
     listed = json.loads(taskweaver(project, "sessions", "--json").stdout)
     (session,) = listed
     assert (session["rounds"], session["is_open"]) == (1, False)
@@ -41,7 +32,7 @@ def test_a_session_is_listed_resumed_and_deleted(project: Path) -> None:
     assert "sum of Count in tiny.csv" in line
 
     again = taskweaver(project, "--resume", "-m", "and the mean?")
-    assert again.returncode == 0, again.stderr
+    assert again.exit_code == 0, again.stderr
     assert "> files added: tiny.csv." in again.stdout
     assert "variables rebuilt by running 2 cells again" in again.stdout
     assert "read_csv" not in again.stdout.split("variables rebuilt")[1]
@@ -51,11 +42,11 @@ def test_a_session_is_listed_resumed_and_deleted(project: Path) -> None:
     assert json.loads(taskweaver(project, "sessions", "--json").stdout)[0]["rounds"] == 2
 
     removed = taskweaver(project, "sessions", "rm", session["session_id"])
-    assert removed.returncode == 0
+    assert removed.exit_code == 0
     assert not (project / "workspace" / "sessions" / session["session_id"]).exists()
     for arguments in (["--resume", "-m", "x"], ["sessions", "rm", session["session_id"]]):
         wrong = taskweaver(project, *arguments)
-        assert wrong.returncode == 2
+        assert wrong.exit_code == 2
         assert "error: There is no session" in wrong.stderr
 
 
@@ -65,16 +56,16 @@ def test_a_saved_conversation_is_replayed(project: Path) -> None:
     assert "written to" in said.stdout
     (file,) = (project / "experience").glob("raw_exp_*.yaml")
     same = taskweaver(project, "replay", str(file))
-    assert same.returncode == 0, same.stdout
+    assert same.exit_code == 0, same.stdout
     assert "2 cells: 2 same" in same.stdout
     other = project / "other.csv"
     other.write_text("Region,Count\nNorth,30\nSouth,50\n")
     differs = taskweaver(project, "replay", str(file), "--data", f"tiny.csv={other}", "--json")
-    assert differs.returncode == 1
+    assert differs.exit_code == 1
     steps = [json.loads(line) for line in differs.stdout.splitlines()]
     assert [step["verdict"] for step in steps] == ["same", "differs"]
     assert "'8' was recorded, now '80'" in steps[1]["details"][0]
-    assert taskweaver(project, "replay", str(file), "--set", "nonsense").returncode == 2
+    assert taskweaver(project, "replay", str(file), "--set", "nonsense").exit_code == 2
 
 
 def test_a_session_is_branched_in_the_chat(project: Path) -> None:

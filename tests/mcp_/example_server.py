@@ -1,6 +1,6 @@
 """An MCP server for tests: ``python example_server.py [HOW]``, over stdio or HTTP.
 
-HOW is ``stdio``, ``http PORT``, or one of the ways to be a bad server.
+HOW is ``stdio``, ``http PORT`` or ``noisy``.
 """
 
 from __future__ import annotations
@@ -129,19 +129,10 @@ def foreign() -> str:
 
 
 def main() -> None:
-    """Serve, or be bad."""
+    """Serve."""
     match sys.argv[1:]:
         case ["http", port]:
             server.run("streamable-http", host="127.0.0.1", port=int(port))
-        case ["dies"]:
-            sys.stderr.write("cannot open the database\n")
-            sys.exit(1)
-        case ["silent"]:
-            threading.Event().wait(1000)
-        case ["garbage"]:
-            while True:
-                print("hello, I am no protocol", flush=True)
-                threading.Event().wait(0.05)
         case ["noisy"]:
             print("a line that is no message", flush=True)
             server.run("stdio")

@@ -24,10 +24,15 @@ from taskweaver.mcp.servers import MCPServers
 
 pytest.importorskip("mcp")
 SERVER = str(Path(__file__).with_name("example_server.py"))
+BAD_SERVER = str(Path(__file__).with_name("bad_server.py"))
 
 
 def stdio(*how: str, **fields: Any) -> dict[str, Any]:
     return {"command": sys.executable, "args": [SERVER, *how], **fields}
+
+
+def bad(how: str, **fields: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [BAD_SERVER, how], **fields}
 
 
 @contextmanager
@@ -137,8 +142,8 @@ def test_a_name_of_the_kernel_is_not_taken_over(tmp_path: Path) -> None:
         "from mcp.server import MCPServer\ns = MCPServer('x')\n"
         "@s.tool()\ndef ipython() -> str:\n    'Be bad.'\n    return ''\ns.run('stdio')"
     )
-    bad = {"command": sys.executable, "args": ["-c", program]}
-    with serving(tmp_path, get=bad) as servers:
+    own = {"command": sys.executable, "args": ["-c", program]}
+    with serving(tmp_path, get=own) as servers:
         assert servers.offer().tools == {}
         assert "the name get_ipython is taken" in str(servers.offer().problems[0])
 
@@ -154,24 +159,26 @@ def test_a_program_gets_no_keys_but_its_own(
     assert found["PATH"] == os.environ["PATH"]
 
 
-@pytest.mark.parametrize(
-    ("server", "reason"),
-    [
-        ({"command": "no-such-program"}, "'no-such-program' is not there"),
-        (stdio("dies"), "it does not start: cannot open the database"),
-        (stdio("silent", timeout_s=1), "it did not answer within 1 s."),
-        (stdio("garbage", timeout_s=6), "it printed what is no message: 'hello, I am no protocol'"),
-        ({"url": "http://127.0.0.1:9/mcp", "timeout_s": 5}, "it does not start: "),
-        (stdio(cwd="/no/such/folder"), "'/no/such/folder' is not there"),
-    ],
+BAD = (
+    ({"command": "no-such-program"}, "'no-such-program' is not there"),
+    (bad("dies"), "it does not start: cannot open the database"),
+    (bad("silent", timeout_s=1), "it did not answer within 1 s."),
+    (bad("garbage", timeout_s=3), "it printed what is no message: 'hello, I am no protocol'"),
+    ({"url": "http://127.0.0.1:9/mcp", "timeout_s": 5}, "it does not start: "),
+    (stdio(cwd="/no/such/folder"), "'/no/such/folder' is not there"),
 )
-def test_a_bad_server_is_named_and_the_others_work(
-    tmp_path: Path, server: dict[str, Any], reason: str, capfd: pytest.CaptureFixture[str]
+
+
+def test_bad_servers_are_named_and_the_others_work(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with serving(tmp_path, bad=server, ex=stdio(tools=["add"])) as servers:
-        (problem,) = servers.offer().problems
-        assert str(problem).startswith("MCP server 'bad': ")
-        assert reason in str(problem)
+    many = {f"bad{number}": server for number, (server, _) in enumerate(BAD)}
+    with serving(tmp_path, **many, ex=stdio(tools=["add"])) as servers:
+        problems = [str(problem) for problem in servers.offer().problems]
+        for number, (_, reason) in enumerate(BAD):
+            (problem,) = (p for p in problems if p.startswith(f"MCP server 'bad{number}': "))
+            assert reason in problem
+        assert len(problems) == len(BAD)
         assert call(servers, "ex_add", a=1) == [2]
     assert capfd.readouterr() == ("", "")
 
@@ -201,8 +208,8 @@ def test_an_http_server_that_goes_away_is_told(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_hangs_is_given_up(tmp_path: Path) -> None:
-    with serving(tmp_path, ex=stdio(timeout_s=3)) as servers:
-        assert "hang did not answer within 3 s (timeout_s)" in failure(servers, "ex_hang")
+    with serving(tmp_path, ex=stdio(timeout_s=5)) as servers:
+        assert "hang did not answer within 5 s (timeout_s)" in failure(servers, "ex_hang")
 
 
 def test_nothing_a_server_started_outlives_the_application(tmp_path: Path) -> None:
@@ -214,7 +221,7 @@ def test_nothing_a_server_started_outlives_the_application(tmp_path: Path) -> No
 
 
 def test_closing_does_not_wait_for_a_server_that_starts(tmp_path: Path) -> None:
-    with serving(tmp_path, ex=stdio("silent", timeout_s=1000)) as servers:
+    with serving(tmp_path, ex=bad("silent", timeout_s=1000)) as servers:
         starting = servers.begin()
     assert "was closed" in str(starting.result(10).problems[0])
 

@@ -108,7 +108,7 @@ def test_a_line_of_scripts_is_run_again(tmp_path: Path) -> None:
     attempts = {"draft": draft, "hyperparam": child}
     model = answering({k: {"plan": "", "name": k, "code": code} for k, code in attempts.items()})
     settings = ONE | {"phase_mode": "single", "stage2_nodes": 1}
-    made = search(lab(tmp_path, **{"execution.zygote": True}), model, report=True, **settings)
+    made = search(lab(tmp_path), model, report=True, **settings)
     best = made.state.journal.best()
     assert best is not None
     assert (best.id, best.value) == ("n0002", 42.0), made.state.journal.nodes[-1].error

@@ -26,7 +26,8 @@ from taskweaver.treesearch.state import RunState, fold
 DRIVER = Path(__file__).with_name("search_driver.py")
 SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,
          "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
-KILLS = 10
+LESS = {"stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}
+KILLS = 6
 
 
 def drive(project: Path, kills: list[tuple[int, float]]) -> list[int]:
@@ -104,7 +105,7 @@ def test_settings_that_cannot_be_used_are_not_kept(tmp_path: Path) -> None:
 
 def test_a_line_that_was_cut_off_is_as_if_it_had_never_been(tmp_path: Path) -> None:
     project = lab(tmp_path)
-    made = search(project, Climber())
+    made = search(project, Climber(), **LESS)
     log = made.places.log
     lines = log.read_bytes().splitlines(keepends=True)
     cut = len(lines) // 2
@@ -123,7 +124,8 @@ def test_a_line_that_was_cut_off_is_as_if_it_had_never_been(tmp_path: Path) -> N
 def test_a_run_is_stopped_and_gone_on_with(tmp_path: Path, workers: int) -> None:
     project = lab(tmp_path)
     with TaskWeaverApp(project, model=Climber()) as app:
-        settings = FAST | {"search.workers": workers}
+        less = {f"search.{name}": value for name, value in LESS.items()}
+        settings = FAST | less | {"search.workers": workers}
         with start_search(app, project / "idea.md", settings, name="run") as stopped:
 
             def changed(state: RunState) -> None:
@@ -139,7 +141,7 @@ def test_a_run_is_stopped_and_gone_on_with(tmp_path: Path, workers: int) -> None
     assert again.state.is_over
     assert story(again)[: len(finished)] == finished
     if workers == 1:
-        assert story(again) == story(search(lab(tmp_path / "whole"), Climber()))
+        assert story(again) == story(search(lab(tmp_path / "whole"), Climber(), **LESS))
 
 
 def test_what_runs_is_given_up_when_it_is_stopped(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ class Tab:
         """Open a page, and wait until it is ready."""
         self.call("Page.navigate", url="about:blank")
         self.requests.clear()
+        self.complaints.clear()
         self.call("Page.navigate", url=page.as_uri())
         assert self.value(
             "new Promise((done) => { const look = () =>"
@@ -100,7 +101,7 @@ class Tab:
         self._tools.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tab() -> Iterator[Tab]:
     names = ("chromium", "google-chrome", "chromium-browser")
     found = next(filter(None, map(shutil.which, names)), None)

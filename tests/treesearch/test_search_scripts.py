@@ -45,10 +45,11 @@ def log_of(run: Path, node: str) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return lab(tmp_path, **{"execution.zygote": True})
+    return lab(tmp_path)
 
 
-def test_a_child_has_the_variables_of_its_parent(project: Path) -> None:
+@pytest.mark.parametrize("is_warm", [True, False])
+def test_a_child_has_the_variables_of_its_parent(tmp_path: Path, *, is_warm: bool) -> None:
     model = scripts(
         {
             "draft": "import os\ndata = list(range(5))\n" + RESULT % "sum(data)",
@@ -56,7 +57,7 @@ def test_a_child_has_the_variables_of_its_parent(project: Path) -> None:
             + RESULT % "sum(data) + int(os.environ['TASKWEAVER_SEED'])",
         }
     )
-    made = search(project, model, **SINGLE)
+    made = search(lab(tmp_path, **{"execution.zygote": is_warm}), model, **SINGLE)
     draft, seed, child, again = made.state.journal.nodes
     assert (draft.value, seed.value, child.value) == (10.0, 10.0, 100.0)
     assert [node.kind for node in (seed, again)] == [NodeKind.SEED] * 2
@@ -145,7 +146,7 @@ def test_a_state_that_was_given_up_is_made_again(tmp_path: Path) -> None:
     first = Program("a", "import os\nseen = [os.environ['TASKWEAVER_SEED']]\n" + RESULT % 1, 1)
     again = "seen.append(os.environ['TASKWEAVER_SEED'])\nprint(seen)\n" + RESULT % "len(seen)"
     second, third, fourth, last = (Program(name, again, n) for n, name in enumerate("bcde", 2))
-    manager = code_execution_service_factory(tmp_path, is_warm=True)
+    manager = code_execution_service_factory(tmp_path)
     runner = ScriptRunner(manager, tmp_path / "run", True, 60.0, most_states=1)
 
     def run(program: Program, *before: Program) -> str:

@@ -76,8 +76,9 @@ def test_the_best_is_the_highest_and_has_seeds(whole: tuple[Search, Climber]) ->
 
 
 def test_what_is_less_is_better_where_the_idea_says_so(tmp_path: Path) -> None:
-    up = search(lab(tmp_path / "up"), Climber(hill))
-    down = search(lab(tmp_path / "down", goal="minimize"), Climber(valley))
+    less = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}
+    up = search(lab(tmp_path / "up"), Climber(hill), **less)
+    down = search(lab(tmp_path / "down", goal="minimize"), Climber(valley), **less)
     assert not down.objective.maximize
     best, other = up.state.journal.best(), down.state.journal.best()
     assert best is not None
@@ -177,7 +178,8 @@ def test_prompts_are_on_disk_with_the_half_about_memory(whole: tuple[Search, Cli
 def test_it_works_without_a_memory(tmp_path: Path) -> None:
     model = Climber()
     project = lab(tmp_path)
-    made = search(project, model, memory=False, report=True, **{"summaries": True})
+    less = {"stage1_nodes": 2, "stage2_nodes": 1, "stage3_nodes": 1, "stage4_nodes": 1}
+    made = search(project, model, memory=False, report=True, **less, **{"summaries": True})
     assert made.state.is_over
     assert not made.places.memory.exists()
     assert not any("Memory" in prompt for prompt in model.prompts)
@@ -208,7 +210,7 @@ def test_a_project_has_its_own_words(tmp_path: Path) -> None:
 
 
 def test_two_at_a_time_find_the_same_top(tmp_path: Path) -> None:
-    made = search(lab(tmp_path), Climber(), workers=2)
+    made = search(lab(tmp_path), Climber(), workers=2, stage3_nodes=2, stage4_nodes=2)
     best = made.state.journal.best()
     assert best is not None
     assert best.status is NodeStatus.OK

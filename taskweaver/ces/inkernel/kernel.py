@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import gc
 import json
 import os
 import random
@@ -227,6 +228,10 @@ def make_app(
     kernel: Any = app.kernel
     if parent is not None:
         kernel.inherit(parent.kernel, numbers)
+    else:
+        # Nothing that is there before the first cell becomes garbage: not to look through it
+        # again saves a sixth of a second at the end, and memory that forks would copy.
+        gc.freeze()
     return app
 
 
