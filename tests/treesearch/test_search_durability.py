@@ -27,7 +27,7 @@ DRIVER = Path(__file__).with_name("search_driver.py")
 SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,
          "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
 LESS = {"stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}
-KILLS = 6
+KILLS = 10
 
 
 def drive(project: Path, kills: list[tuple[int, float]]) -> list[int]:

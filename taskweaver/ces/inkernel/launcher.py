@@ -34,8 +34,7 @@ def main() -> None:
             most = limit + _GRACE_S if which == resource.RLIMIT_CPU else limit
             resource.setrlimit(which, (limit, most))
 
-    # What is imported from here on stays, so there is nothing to collect in it, nor ever will be.
-    gc.disable()
+    gc.disable()  # what is imported stays: there is nothing to collect in it
     _leave_out_debugger()
     from taskweaver.ces.inkernel.kernel import make_app
     from taskweaver.ces.inkernel.template import Reborn, wait_as_template
@@ -46,7 +45,6 @@ def main() -> None:
         app = make_app(place, output)
     else:
         reborn = wait_as_template(place, is_warm=kind == "warm")
-    gc.freeze()
     gc.enable()
     sys.path.append(os.getcwd())  # noqa: PTH109 - a text is what sys.path holds
     while True:
