@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -24,13 +26,12 @@ from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import KernelProcess, private_folder
+from taskweaver.ces.process import KernelProcess, private_folder, wait_for_ends
 from taskweaver.ces.sandbox import confined, require
 from taskweaver.ces.template import Expectation, Template
 from taskweaver.utils.ids import create_id
 
 _FONT_LISTS = "fontlist-*.json"
-_END_WAIT_S = 5.0
 _PROXY = "/run/egress"
 WORKING_FOLDERS = ("cwd", "branches")
 """Folders in a session's that its kernels may write; the conversation beside them they may not."""
@@ -79,15 +80,13 @@ def _cache_folder() -> Path:
 class Box:
     """A sandbox that runs. Close it: everything in it ends."""
 
-    def __init__(self, plan: BoxPlan, folder: Path, cwd: Path, log_path: Path, calls: Path) -> None:
+    def __init__(self, plan: BoxPlan, place: KernelPlace, is_wanted: Callable[[], bool]) -> None:
         """Start it; call this from a thread that lives as long as the box.
 
         Args:
             plan: How it is made.
-            folder: Folder of the session; only its working directories can be written.
-            cwd: Working directory of the first kernel.
-            log_path: File for what is printed outside of cells.
-            calls: Folder with the sockets of the session's `HostCalls`.
+            place: Where the first kernel belongs; only working directories can be written.
+            is_wanted: Tells whether to wait for its template on.
 
         Raises:
             SandboxUnavailable: If there can be none here.
@@ -96,6 +95,7 @@ class Box:
             OSError: If it cannot be started.
         """
         require(plan.policy.tier)
+        folder, cwd, log_path = place.folder, place.cwd, place.log_path
         own = [folder / name for name in WORKING_FOLDERS]
         for path in own:
             path.mkdir(parents=True, exist_ok=True)
@@ -110,17 +110,22 @@ class Box:
             if plan.policy.allowed_hosts and not plan.policy.has_network:
                 self._proxy = EgressProxy(plan.policy.allowed_hosts)
             with Expectation(self._homes) as expected, log_path.open("ab") as log:
-                start = _Start(plan, writable, cwd, self._homes, calls, self._group, self._proxy)
+                start = _Start(
+                    plan, writable, cwd, self._homes, place.calls, self._group, self._proxy
+                )
                 self._process = start.run(expected.path, log)
-                self._template = self._meet(expected, plan.limits.start_timeout_s)
+                self._template = self._meet(expected, plan.limits.start_timeout_s, is_wanted)
         except BaseException:
             self._release()
             raise
 
-    def _meet(self, expected: Expectation, timeout_s: float) -> Template:
+    def _meet(
+        self, expected: Expectation, timeout_s: float, is_wanted: Callable[[], bool]
+    ) -> Template:
         death_fd = os.pidfd_open(self._process.pid)
         try:
-            return Template(expected.arrive(death_fd, timeout_s), timeout_s, homes=self._homes)
+            arrival = expected.arrive(death_fd, timeout_s, is_wanted)
+            return Template(arrival, timeout_s, homes=self._homes)
         except BaseException:
             self._kill()
             raise
@@ -150,11 +155,16 @@ class Box:
     def _kill(self) -> None:
         """Kill the sandbox, and wait for all that the system ends with it."""
         if self._process.returncode is None:
-            inside = psutil.Process(self._process.pid).children(recursive=True)
-            self._process.kill()
-            self._process.wait()
-            self._group.kill()  # without namespaces, what cut itself loose
-            psutil.wait_procs(inside, timeout=_END_WAIT_S)
+            with ExitStack() as handles:
+                inside = []
+                for process in psutil.Process(self._process.pid).children(recursive=True):
+                    with suppress(OSError):  # it has ended
+                        inside.append(os.pidfd_open(process.pid))
+                        handles.callback(os.close, inside[-1])
+                self._process.kill()
+                self._process.wait()
+                self._group.kill()  # without namespaces, what cut itself loose
+                wait_for_ends(inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +233,15 @@ class Boxes:
         """What keeps them."""
         return self._plan.policy.tier
 
-    def start(self, place: KernelPlace) -> KernelProcess:
+    def start(self, place: KernelPlace, is_wanted: Callable[[], bool]) -> KernelProcess:
         """Start a kernel in the box of its session; a box that has ended is replaced.
 
+        Args:
+            place: Where it belongs.
+            is_wanted: Tells whether to wait on.
+
         Raises:
+            ForkRefused: If the template does not come up, or is not wanted any more.
             SandboxUnavailable: If there can be none here.
             OSError: If it cannot be started.
         """
@@ -238,7 +253,7 @@ class Boxes:
             except ForkRefused:
                 self.close(folder)
         policy = replace(self._plan.policy, devices=place.devices)
-        self._boxes[folder] = Box(replace(self._plan, policy=policy), folder, *own, place.calls)
+        self._boxes[folder] = Box(replace(self._plan, policy=policy), place, is_wanted)
         return self._boxes[folder].start(*own)
 
     def close(self, folder: Path) -> None:

@@ -43,6 +43,7 @@ _KILL_S = 5.0
 _SHUT_DOWN_S = 2.0
 _LOAD_S, _LOAD_GRACE_S = 30.0, 5.0
 _MOST_TESTS = 100
+_STOPPED = ("The kernel was stopped.", "Start another session.")
 _ENDED = "it ended the Python session, which was restarted: all variables are gone"
 
 
@@ -58,7 +59,7 @@ class Kernel:
         self,
         place: KernelPlace,
         limits: KernelLimits,
-        launch: Callable[[KernelPlace], Future[KernelProcess]],
+        launch: Callable[[KernelPlace, Callable[[], bool]], Future[KernelProcess]],
         origin: KernelSnapshot | None = None,
     ) -> None:
         """Prepare a kernel; nothing runs yet unless it comes from a snapshot.
@@ -66,7 +67,7 @@ class Kernel:
         Args:
             place: Where it belongs.
             limits: What it may use.
-            launch: Starts a process in the background.
+            launch: Starts a process in the background, as long as it is told that it is wanted.
             origin: Fork it off a snapshot, with all its variables.
 
         Raises:
@@ -99,7 +100,7 @@ class Kernel:
         with self._starting_lock:
             if self._starting is None:
                 self.state = "starting"
-                self._starting = self._launch_process(self.place)
+                self._starting = self._launch_process(self.place, lambda: not self._is_closed)
             return self._starting
 
     def execute(self, exec_id: str, code: str, on_output: OutputHandler | None) -> ExecutionResult:
@@ -243,9 +244,11 @@ class Kernel:
         self.interrupt()
         with self._one_cell:
             starting = self._starting
-            if self._running is None and starting is not None and not starting.exception():
-                self._adopt(starting.result())
-            self._discard(grace_s=_SHUT_DOWN_S)
+            # Nothing ran yet in one that was not even met: it is not asked, and not waited for.
+            grace_s = _SHUT_DOWN_S if self._running is not None else 0.0
+            if starting is not None and not starting.cancel() and not starting.exception():
+                self._running = self._running or self._adopt(starting.result())
+            self._discard(grace_s)
             if self._calls is not None:
                 self._calls.close()
             self.state = "stopped"
@@ -254,7 +257,7 @@ class Kernel:
         """Return the kernel, started and prepared."""
         while True:
             if self._is_closed:
-                raise KernelClosed("The kernel was stopped.", "Start another session.")
+                raise KernelClosed(*_STOPPED)
             if self._running is not None and not self._running.process.is_alive:
                 self._discard()
             if self._running is not None:
@@ -272,6 +275,8 @@ class Kernel:
             return self._launch().result()
         except KernelError:
             self._starting = None
+            if self._is_closed:
+                raise KernelClosed(*_STOPPED) from None
             raise
         except OSError as error:
             self._starting = None

@@ -133,8 +133,8 @@ class KernelManager:
         self._boxes: Boxes | None = None
         if sandbox is not None:
             self._boxes = Boxes(BoxPlan(sandbox, limits, is_warm))
-        has_zygote = is_warm and sandbox is None
-        self._zygote = Zygote(limits, env_dir / "warm.log") if has_zygote else None
+        self._has_zygote = is_warm and sandbox is None
+        self._zygote: Zygote | None = None
         self._launcher: ThreadPoolExecutor | None = None
         self._clients: dict[str, KernelClient] = {}
         self._calls: dict[Path, Path] = {}
@@ -146,17 +146,19 @@ class KernelManager:
     def _launching(self) -> ThreadPoolExecutor:
         if self._launcher is None:
             self._launcher = ThreadPoolExecutor(1, thread_name_prefix="kernel-launcher")
-            if self._zygote is not None:
+            if self._has_zygote:
+                self._zygote = Zygote(self._limits, self._env_dir / "warm.log")
                 self._launcher.submit(self._zygote.prepare)
             self._launcher.submit(sweep_folders)
         return self._launcher
 
-    def _launch(self, place: KernelPlace) -> Future[KernelProcess]:
+    def _launch(self, place: KernelPlace, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
+        launcher = self._launching()
         if self._boxes is not None:
-            return self._launching().submit(self._boxes.start, place)
+            return launcher.submit(self._boxes.start, place, is_wanted)
         if self._zygote is not None:
-            return self._launching().submit(self._zygote.start, place.cwd, place.log_path)
-        return self._launching().submit(start_kernel, place.cwd, place.log_path, self._limits)
+            return launcher.submit(self._zygote.start, place.cwd, place.log_path)
+        return launcher.submit(start_kernel, place.cwd, place.log_path, self._limits)
 
     def clean_up(self) -> None:
         """Stop every kernel, then the launcher thread."""
@@ -170,6 +172,7 @@ class KernelManager:
         launcher, self._launcher = self._launcher, None
         if launcher is not None:
             if self._zygote is not None:
+                self._zygote.give_up()
                 launcher.submit(self._zygote.close)
             launcher.shutdown(wait=True)
 

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from taskweaver.ces.process import KernelHome, KernelProcess, ProcessHandle, sta
 _LINE_BYTES = 1 << 16
 _END_WAIT_S = 5.0
 _TOLD_WAIT_S = 1.0
+_SLICE_S = 0.1
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -51,18 +53,26 @@ class Expectation:
         self._socket.bind(str(self.path))
         self._socket.listen(1)
 
-    def arrive(self, parent_death_fd: int, timeout_s: float) -> Arrival:
+    def arrive(
+        self, parent_death_fd: int, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True
+    ) -> Arrival:
         """Wait until the process announces itself.
 
         Args:
             parent_death_fd: Readable when the one who is to fork it has ended.
             timeout_s: Longest wait.
+            is_wanted: Tells whether to wait on.
 
         Raises:
-            ForkRefused: If there will be none, or it does not come in time.
+            ForkRefused: If there will be none, it does not come in time, or is not wanted any more.
         """
-        waiting = self._socket.fileno()
-        ready = select.select([waiting, parent_death_fd], [], [], timeout_s)[0]
+        waiting, ready = self._socket.fileno(), list[int]()
+        deadline = time.monotonic() + timeout_s
+        while not ready and time.monotonic() < deadline:
+            if not is_wanted():
+                raise ForkRefused(["it is not wanted any more"])
+            slice_s = min(_SLICE_S, timeout_s)
+            ready = select.select([waiting, parent_death_fd], [], [], slice_s)[0]
         if waiting not in ready:
             late = f"the new process did not come within {timeout_s:g} s"
             raise ForkRefused(["the process to fork has ended" if ready else late])
@@ -213,8 +223,15 @@ class Template:
                 self._started.wait()
 
 
-def warm_template(limits: KernelLimits, log_path: Path) -> Template:
+def warm_template(
+    limits: KernelLimits, log_path: Path, is_wanted: Callable[[], bool] = lambda: True
+) -> Template:
     """Start a template with the usual libraries.
+
+    Args:
+        limits: What its kernels may use.
+        log_path: File for what it prints.
+        is_wanted: Tells whether to wait for it on.
 
     Raises:
         ForkRefused: If it does not come up.
@@ -226,7 +243,7 @@ def warm_template(limits: KernelLimits, log_path: Path) -> Template:
             process = start("warm", expected.path, home.id, limits, cwd=cwd, log_path=log_path)
             death_fd = os.pidfd_open(process.pid)
             try:
-                arrival = expected.arrive(death_fd, limits.start_timeout_s)
+                arrival = expected.arrive(death_fd, limits.start_timeout_s, is_wanted)
             except BaseException:
                 process.kill()
                 process.wait()

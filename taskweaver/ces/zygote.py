@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 from taskweaver.ces.errors import ForkRefused
@@ -21,6 +22,14 @@ class Zygote:
         self._log_path = log_path
         self._template: Template | None = None
         self._stamp: Stamp = ()
+        self._given_up = threading.Event()
+
+    def give_up(self) -> None:
+        """Wait no longer for the template to come up; for any thread."""
+        self._given_up.set()
+
+    def _is_wanted(self) -> bool:
+        return not self._given_up.is_set()
 
     def prepare(self) -> None:
         """Start the template; a new one when libraries were installed or removed since.
@@ -28,13 +37,15 @@ class Zygote:
         Where it does not start, kernels start from nothing; the log says why.
         """
         stamp = _libraries()
-        if self._template is not None and stamp == self._stamp:
+        if not self._is_wanted() or (self._template is not None and stamp == self._stamp):
             return
         self.close()
         self._stamp = stamp
         try:
-            self._template = warm_template(self._limits, self._log_path)
+            self._template = warm_template(self._limits, self._log_path, self._is_wanted)
         except (ForkRefused, OSError) as error:
+            if not self._is_wanted():
+                return
             self._log_path.parent.mkdir(parents=True, exist_ok=True)
             with self._log_path.open("a") as log:
                 log.write(f"no kernel is kept warm: {error}\n")

@@ -24,20 +24,34 @@ TABLE = pd.DataFrame(
     }
 )
 
+COLD = {"execution.zygote": False, "execution.sandbox": "none"}
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TaskWeaverApp]:
+    """A project whose sessions share a warm process, which has come up."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "data").mkdir()
+    (folder / "taskweaver_config.json").write_text(json.dumps({"llm.api_type": "offline"}))
+    with TaskWeaverApp(folder, config={"execution.sandbox": "none"}) as app:
+        with app.get_session() as first:
+            ask(first, "run this code: 1")
+        yield app
+
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    data = tmp_path / "data"
-    data.mkdir()
-    (tmp_path / "taskweaver_config.json").write_text(json.dumps({"llm.api_type": "offline"}))
-    TABLE.to_csv(data / "s.csv", index=False)
-    return tmp_path
+def project(app: TaskWeaverApp) -> Path:
+    """The project, with nothing but one file in its data folder."""
+    for path in (app.app_dir / "data").iterdir():
+        path.unlink()
+    TABLE.to_csv(app.app_dir / "data" / "s.csv", index=False)
+    return app.app_dir
 
 
 @pytest.fixture
-def session(project: Path) -> Iterator[Session]:
-    with TaskWeaverApp(project) as app:
-        yield app.get_session()
+def session(app: TaskWeaverApp, project: Path) -> Iterator[Session]:
+    with app.get_session() as session:
+        yield session
 
 
 def ask(session: Session, words: str) -> Post:
@@ -50,8 +64,11 @@ def stop(post: Post) -> str:
     return str(post.get_attachment(AttachmentType.stop)[0].content)
 
 
-def test_the_mean_per_month_is_computed_and_drawn(session: Session) -> None:
-    answer = ask(session, "what is the mean of the Count column per month in s.csv, and plot it")
+def test_the_mean_per_month_is_computed_and_drawn_in_a_project_as_it_comes(project: Path) -> None:
+    with TaskWeaverApp(project) as app:
+        session = app.get_session()
+        question = "what is the mean of the Count column per month in s.csv, and plot it"
+        answer = ask(session, question)
     assert stop(answer) == "Completed"
     dated = TABLE.dropna(subset=["Order Date"])
     expected = dated.groupby(dated["Order Date"].str[:7])["Count"].mean()
@@ -80,11 +97,10 @@ def test_it_asks_which_column_is_meant_and_goes_on_with_the_answer(session: Sess
     assert "5.0" in answer.message
 
 
-def test_an_ambiguous_word_is_asked_about(project: Path) -> None:
+def test_an_ambiguous_word_is_asked_about(session: Session, project: Path) -> None:
     table = TABLE.assign(**{"Ship Date": TABLE["Order Date"]})
     table.to_csv(project / "data" / "s.csv", index=False)
-    with TaskWeaverApp(project) as app:
-        question = ask(app.get_session(), "sum of Count per month in s.csv")
+    question = ask(session, "sum of Count per month in s.csv")
     assert stop(question) == "Clarification"
     assert "`Order Date` or `Ship Date`" in question.message
 
@@ -286,7 +302,7 @@ def test_what_it_does_not_understand_it_says_with_what_it_does(session: Session)
 
 
 def test_it_also_speaks_for_a_code_writer_alone(project: Path) -> None:
-    config = {"session.roles": ["code_interpreter"]}
+    config = {"session.roles": ["code_interpreter"], **COLD}
     with TaskWeaverApp(project, config=config) as app:
         session = app.get_session()
         assert "Unit Price" in session.send_message("sum of Count in s.csv").post_list[-1].message
@@ -296,6 +312,7 @@ def test_it_also_speaks_for_a_code_writer_alone(project: Path) -> None:
 
 def test_a_long_conversation_is_summarised_and_goes_on_about_the_same_file(project: Path) -> None:
     config = {"planner.compaction_threshold": 3, "planner.compaction_retain_recent": 1}
+    config |= COLD
     with TaskWeaverApp(project, config=config) as app:
         session = app.get_session()
         for _ in range(6):

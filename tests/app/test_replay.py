@@ -27,38 +27,65 @@ CELLS = (
 )
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
+@pytest.fixture(scope="module")
+def replies() -> list[str]:
+    """What the model is going to say."""
+    first = [code_reply("1/0"), code_reply("nonsense", "text")]
+    return [*first, *map(code_reply, CELLS)]
+
+
+@pytest.fixture(scope="module")
+def script(replies: list[str]) -> Script:
+    return Script(iter(lambda: replies.pop(0), None))
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator[TaskWeaverApp]:
+    """A project with a warm process, from which the kernels of all replays start."""
+    folder = make_project(tmp_path_factory.mktemp("replay") / "project")
+    config = ALONE | {"execution.zygote": True}
+    with TaskWeaverApp(folder, model=script, config=config) as app:
+        yield app
+
+
+@pytest.fixture(scope="module")
+def session(app: TaskWeaverApp) -> Session:
+    """A conversation, held once."""
+    session = app.get_session()
+    session.send_message("what fails is not replayed")
+    for number, _ in enumerate(CELLS):
+        session.send_message(f"step {number} with tiny.csv ☃")
+    return session
+
+
+@pytest.fixture(scope="module")
+def saved(session: Session, app: TaskWeaverApp) -> Path:
+    return session.memory.save_experience(app.app_dir / "experience", thin_mode=False)
 
 
 @pytest.fixture
-def session(project: Path) -> Iterator[Session]:
-    script = Script([code_reply("1/0"), code_reply("nonsense", "text"), *map(code_reply, CELLS)])
-    with TaskWeaverApp(project, model=script, config=ALONE) as app:
-        session = app.get_session()
-        session.send_message("what fails is not replayed")
-        for number, _ in enumerate(CELLS):
-            session.send_message(f"step {number} with tiny.csv ☃")
-        yield session
+def project(app: TaskWeaverApp, replies: list[str], session: Session) -> Path:
+    """The project, its data as they were, and a model that has nothing to say."""
+    (app.app_dir / "data" / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
+    replies.clear()
+    return app.app_dir
 
 
-@pytest.fixture
-def saved(session: Session, project: Path) -> Path:
-    return session.memory.save_experience(project / "experience", thin_mode=False)
-
-
-def replayed(project: Path, file: Path, **options: object) -> list[tuple[str, tuple[str, ...]]]:
-    with TaskWeaverApp(project, model=Script([])) as app:
-        return [(step.verdict, step.details) for step in app.replay(file, **options)]  # type: ignore[arg-type]
+def replayed(
+    app: TaskWeaverApp, file: Path, **options: object
+) -> list[tuple[str, tuple[str, ...]]]:
+    return [(step.verdict, step.details) for step in app.replay(file, **options)]  # type: ignore[arg-type]
 
 
 def test_the_same_data_gives_the_same_results_without_a_model(project: Path, saved: Path) -> None:
-    assert replayed(project, saved) == [("same", ())] * 3
+    with TaskWeaverApp(project, model=Script([])) as another:
+        assert replayed(another, saved) == [("same", ())] * 3
 
 
-def test_other_values_and_data_show_where_results_differ(project: Path, saved: Path) -> None:
-    first, second, third = replayed(project, saved, settings={"factor": "10"})
+def test_other_values_and_data_show_where_results_differ(
+    app: TaskWeaverApp, project: Path, saved: Path
+) -> None:
+    first, second, third = replayed(app, saved, settings={"factor": "10"})
     assert first[0] == "same"
     assert second == (
         "differs",
@@ -68,31 +95,36 @@ def test_other_values_and_data_show_where_results_differ(project: Path, saved: P
     assert third[0] == "differs"
     other = project / "other.csv"
     other.write_text("Region,Count\nNorth,3\nSouth,5\nEast,1\n")
-    first, second, _ = replayed(project, saved, data={"tiny.csv": other})
+    first, second, _ = replayed(app, saved, data={"tiny.csv": other})
     assert (first[0], second[0]) == ("differs", "differs")
 
 
-def test_a_step_that_fails_is_told_and_passed_over(project: Path, saved: Path) -> None:
+def test_a_step_that_fails_is_told_and_passed_over(
+    app: TaskWeaverApp, project: Path, saved: Path
+) -> None:
     (project / "data" / "tiny.csv").write_text("Region\nNorth\n")
-    verdicts = replayed(project, saved)
+    verdicts = replayed(app, saved)
     assert [verdict for verdict, _ in verdicts] == ["differs", "failed", "failed"]
     assert "Count" in verdicts[1][1][0]
 
 
-def test_a_model_may_correct_a_step_that_fails(project: Path, saved: Path) -> None:
+def test_a_model_may_correct_a_step_that_fails(
+    app: TaskWeaverApp, project: Path, saved: Path, script: Script, replies: list[str]
+) -> None:
     (project / "data" / "tiny.csv").write_text("Region,Amount\nNorth,3\nSouth,5\n")
     better = CELLS[1].replace("table.Count", "table.Amount")
-    script = Script([f"Here it is:\n```python\n{better}\n```\nGood luck!"])
-    with TaskWeaverApp(project, model=script) as app:
-        steps = list(app.replay(saved, repair=True))
+    replies.append(f"Here it is:\n```python\n{better}\n```\nGood luck!")
+    steps = list(app.replay(saved, repair=True))
     assert [step.verdict for step in steps] == ["differs", "mended", "same"]
     assert "Count" in steps[1].details[0]
     assert CELLS[1] in script.last()
-    with TaskWeaverApp(project, model=Script(["IMPOSSIBLE"] * 2)) as app:
-        assert [step.verdict for step in app.replay(saved, repair=True)][1:] == ["failed"] * 2
+    replies.extend(["IMPOSSIBLE"] * 2)
+    assert [step.verdict for step in app.replay(saved, repair=True)][1:] == ["failed"] * 2
 
 
-def test_what_cannot_be_replayed_is_said(project: Path, saved: Path, session: Session) -> None:
+def test_what_cannot_be_replayed_is_said(
+    app: TaskWeaverApp, project: Path, saved: Path, session: Session
+) -> None:
     thin = session.memory.save_experience(project / "thin")
     (project / "bad.yaml").write_text("rounds: 5")
     for file, options, error in (
@@ -103,7 +135,7 @@ def test_what_cannot_be_replayed_is_said(project: Path, saved: Path, session: Se
         (project / "bad.yaml", {}, ConversationError),
     ):
         with pytest.raises(error):
-            replayed(project, file, **options)
+            replayed(app, file, **options)
 
 
 @pytest.mark.parametrize(
