@@ -23,7 +23,8 @@ from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 from taskweaver.module.events import PostEventType, RoundEventType
 
 pytest.importorskip("mcp")
-EXAMPLE = str(Path(__file__).parents[1] / "mcp_" / "example_server.py")
+SERVERS = Path(__file__).parents[1] / "mcp_"
+EXAMPLE, BAD = str(SERVERS / "example_server.py"), str(SERVERS / "bad_server.py")
 ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
 
 
@@ -127,7 +128,7 @@ def test_errors_are_told_to_the_model(tmp_path: Path) -> None:
 def test_broken_servers_are_named_in_a_line_each_and_the_chat_goes_on(tmp_path: Path) -> None:
     servers = {
         "gone": {"command": "no-such-program"},
-        "dying": server("dies"),
+        "dying": server() | {"args": [BAD, "dies"]},
         "ex": server(tools=["add"]),
     }
     rounds, _, listener = ask(tmp_path, servers, "ex_add(1)", "ex_add(2)")
