@@ -22,7 +22,7 @@ from taskweaver.ces.manager import KernelManager
 
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[KernelManager]:
-    made = limited(tmp_path)
+    made = limited(tmp_path, cell_timeout_s=90.0)  # scikit-learn, on a busy machine
     yield made
     made.clean_up()
 
