@@ -49,6 +49,7 @@ def ask(project: Path, *arguments: str, text: str | None = None) -> Result:
     return CliRunner().invoke(commands, ["-p", str(project), *arguments], input=text)
 
 
+@pytest.mark.measured
 def test_a_new_project_answers_its_first_question(new_project: Path) -> None:
     result = ask(new_project, "-m", "how many rows are in orders.csv?")
     assert result.exit_code == 0, result.output
@@ -62,6 +63,7 @@ def test_a_question_is_read_from_standard_input(project: Path) -> None:
     assert "400" in result.stdout
 
 
+@pytest.mark.measured
 def test_json_is_all_there_is_on_standard_output(project: Path) -> None:
     result = ask(project, "--json", "-m", "plot the sum of amount per region in orders.csv")
     facts = json.loads(result.stdout)
@@ -265,6 +267,7 @@ def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(new_screen: Scree
     assert "Traceback" not in screen.drawn
 
 
+@pytest.mark.measured
 def test_leaving_at_once_is_possible(screen: Screen) -> None:
     screen.wait_for(PROMPT)
     screen.type("\x03")

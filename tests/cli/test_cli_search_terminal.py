@@ -10,7 +10,10 @@ import sys
 import termios
 from pathlib import Path
 
+import pytest
 from support import make_project
+
+pytestmark = pytest.mark.measured
 
 IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
 
