@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.measured
-
 pytest.importorskip("mcp")
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "mcp.md").read_text("utf-8")

@@ -40,7 +40,6 @@ def run_again(made: Search, folder: Path) -> Any:
     return json.loads((folder / "workspace/working/result.json").read_text())["metric"]
 
 
-@pytest.mark.measured
 def test_an_attempt_of_phases_is_run_again(tmp_path: Path) -> None:
     program = 'echo "{\\"metric\\": $((TASKWEAVER_SEED * 8 + $1))}" > working/result.json  # {x}\n'
     attempt = proposal(
