@@ -6,6 +6,13 @@ imported when they are asked for.
 
 from taskweaver.utils.lazy import on_demand
 
+__all__ = [  # noqa: F822 - they come on demand
+    "Client",
+    "ExecutionArtifact",
+    "ExecutionResult",
+    "Manager",
+    "code_execution_service_factory",
+]
 __getattr__ = on_demand(
     __name__,
     {

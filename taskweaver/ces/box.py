@@ -26,7 +26,7 @@ from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import KernelProcess, private_folder, wait_for_ends
+from taskweaver.ces.process import KernelProcess, kill_marked, private_folder, wait_for_ends
 from taskweaver.ces.sandbox import confined, require
 from taskweaver.ces.template import Expectation, Template
 from taskweaver.utils.ids import create_id
@@ -100,6 +100,7 @@ class Box:
         for path in own:
             path.mkdir(parents=True, exist_ok=True)
         log_path.touch()
+        self._mark = create_id("box")
         self._homes = private_folder()
         self._group = ControlGroup(plan.limits.process_limit)
         self._proxy: EgressProxy | None = None
@@ -110,9 +111,8 @@ class Box:
             if plan.policy.allowed_hosts and not plan.policy.has_network:
                 self._proxy = EgressProxy(plan.policy.allowed_hosts)
             with Expectation(self._homes) as expected, log_path.open("ab") as log:
-                start = _Start(
-                    plan, writable, cwd, self._homes, place.calls, self._group, self._proxy
-                )
+                own_place = (writable, cwd, self._homes, place.calls)
+                start = _Start(plan, self._mark, *own_place, self._group, self._proxy)
                 self._process = start.run(expected.path, log)
                 self._template = self._meet(expected, plan.limits.start_timeout_s, is_wanted)
         except BaseException:
@@ -163,6 +163,7 @@ class Box:
                         handles.callback(os.close, inside[-1])
                 self._process.kill()
                 self._process.wait()
+                kill_marked(self._mark)  # a sandbox still being made does not end by itself
                 self._group.kill()  # without namespaces, what cut itself loose
                 wait_for_ends(inside)
 
@@ -172,6 +173,7 @@ class _Start:
     """How the template of a box is started."""
 
     plan: BoxPlan
+    mark: str
     writable: list[Path]
     cwd: Path
     homes: Path
@@ -191,7 +193,7 @@ class _Start:
         command = python_command(kind, str(place), *map(str, limits + inner))
         fonts = self.plan.font_lists()
         tmp = "/tmp" if is_bwrap else str(self._private_tmp(fonts))
-        environment = kernel_environment(create_id("box"))
+        environment = kernel_environment(self.mark)
         own = {"MPLCONFIGDIR": f"{tmp}/.matplotlib", "IPYTHONDIR": f"{tmp}/.ipython"}
         environment |= {"HOME": str(self.cwd), "TMPDIR": tmp, **own}
         copies = [(path, f"{tmp}/.matplotlib/{path.name}") for path in fonts]

@@ -43,6 +43,8 @@ def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) 
         KERNEL_MARK: kernel_id,
         **_SILENT,
         "PYTHONIOENCODING": "utf-8:replace",
+        "PYTHONBREAKPOINT": "0",  # nobody could answer a debugger
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # nor take its advice
     }
 
 

@@ -74,6 +74,14 @@ class CodeExecutor:
             self._tools.begin()
         self._client.start()
 
+    def wait_until_ready(self) -> None:
+        """Wait for the kernel.
+
+        Raises:
+            KernelError: If it cannot be started.
+        """
+        self._client.load_plugins([])
+
     def load_plugins(self) -> list[str]:
         """Bring the plugins in the kernel to what their files say now, and the tools beside them.
 

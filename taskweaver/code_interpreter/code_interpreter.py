@@ -279,6 +279,7 @@ class CodeInterpreter(Role):
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")
+        self.executor.wait_until_ready()
         self.generator.llm_api.check()  # somebody may have interrupted since the model answered
         result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
         self._attach(proxy, result)

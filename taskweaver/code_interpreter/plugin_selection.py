@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.cells import successful_cells
 from taskweaver.memory.round import Round
@@ -77,6 +78,8 @@ class PluginSelection:
         try:
             vectors = self._llm_api.get_embedding_list(new) if new else []
         except TaskWeaverError as error:
+            if isinstance(error, ModelError) and error.kind == "cancelled":
+                raise
             self._logger.warning(f"plugins are chosen by their words from now on: {error}")
             self._embedding_model = ""  # asking in vain at each turn would hold up the answers
             return None

@@ -149,7 +149,6 @@ class Session:
             return self._play(f"Run this:\n{fenced(code, 'python')}", self._current.run(code))
 
     def _play(self, query: str, play: Callable[[Round], None]) -> Round:
-        self._llm_api.resume()
         before = self.usage
         problems = self._current.rebuild(lambda _: None)
         round_ = self.memory.create_round(query)
@@ -159,7 +158,6 @@ class Session:
         try:
             self._answer(round_, play)
         finally:
-            self._llm_api.resume()
             self._states.keep(round_, self._current.client)
             self.round_usage = self.usage - before
             self.event_emitter.end_round(round_.id)
@@ -313,7 +311,8 @@ class Session:
         try:
             play(round_)
         except TaskWeaverError as error:
-            self._fail(round_, str(error))
+            gave_up = self._llm_api.is_interrupted and not self.is_closed
+            self._fail(round_, "interrupted" if gave_up else str(error))
         except Exception as error:
             self._logger.exception(f"round {round_.id} failed")
             self._fail(round_, f"{type(error).__name__}: {error} (the log has the details)")
@@ -337,11 +336,9 @@ class Session:
         self._spending.check(self.usage)
 
     def interrupt(self) -> None:
-        """Give up the open round: its model call, its cell, and what would come next.
-
-        It may be called from any thread.
-        """
-        self._llm_api.interrupt()
+        """Give up the open round, from any thread: its call, its cell, and what would come next."""
+        if self._answering.locked():
+            self._llm_api.interrupt()
         self._current.interrupt()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
@@ -356,9 +353,11 @@ class Session:
             raise SessionClosed("This session was stopped; start another one.")
         if not self._answering.acquire(blocking=False):
             raise SessionBusy("This session is still answering; wait, or interrupt it.")
+        self._llm_api.resume()
         try:
             yield
         finally:
+            self._llm_api.resume()
             self._release()
 
     def stop(self) -> None:

@@ -18,8 +18,12 @@ _METRIC = re.compile(
     r"^[\s>*_-]*(?:primary\s+|evaluation\s+)?(?:metric|objective)[*_]*\s*[:=]\s*(?P<text>\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
-_METRIC_SECTION = re.compile(r"(?:(?:primary|evaluation) )?(?:metric|objective)", re.IGNORECASE)
+_METRIC_SECTION = re.compile(r"(?:(?:primary|evaluation) )?metric", re.IGNORECASE)
 _NAME_MARK = re.compile(r"^(?:[>*_+\s-]|name\s*[:=])*", re.IGNORECASE)
+# One line that begins with a name of a few words, and is no sentence.
+_NAMING = re.compile(
+    r"[*_`\"']*[^\W\d_][^\s,;(\[:]*(?:\s+[^\s,;(\[:]+){0,4}\s*(?:[,;(\[].*)?(?<![.:])"
+)
 _DOWN = re.compile(
     r"\bminimi[sz]\w*|\b(?:lower|smaller|less|fewer)\s+(?:is|the)\s+better", re.IGNORECASE
 )
@@ -81,9 +85,9 @@ class Idea:
         if found is not None:
             return found["text"].strip()
         for title, text in self.sections.items():
-            first = text.splitlines()[0].strip()
-            if _METRIC_SECTION.fullmatch(title) and not first.endswith("."):  # no name ends so
-                return _NAME_MARK.sub("", first)
+            line = _NAME_MARK.sub("", text.partition("\n\n")[0])
+            if _METRIC_SECTION.fullmatch(title) and _NAMING.fullmatch(line):
+                return line
         return ""
 
 

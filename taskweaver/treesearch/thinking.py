@@ -228,7 +228,8 @@ class Thinker:
             with suppress(ReplyUnusable):
                 self._converse(f"{label}_memory", shown, str, hint, alias, images)
             read = {title: shown[title] for title in (_READ_TITLE,) if title in shown}
-            shown = self._with_memory({**prompt, "Reply": reply}, hint, label) | read
+            second = {**prompt, "Reply": reply}
+            shown = self._with_memory(second, hint, label, has_room=True) | read
             del shown[_OPERATIONS]
         attempt = 1
         while True:
@@ -242,14 +243,17 @@ class Thinker:
                 attempt += 1
                 shown["Parsing Feedback"] = _feedback(error, text)
 
-    def _with_memory(self, prompt: Mapping[str, Any], hint: str, label: str) -> dict[str, Any]:
+    def _with_memory(
+        self, prompt: Mapping[str, Any], hint: str, label: str, *, has_room: bool = False
+    ) -> dict[str, Any]:
         """Return a prompt with the memory in it; the form of the reply stays the end of it."""
         shown = dict(prompt)
         if self.memory is None:
             return shown
         store, branch = self.memory.store, self.memory.branch
         began = time.time()
-        store.consolidate_if_needed(branch, hint)
+        if not has_room:  # it was made for the first of two questions
+            store.consolidate_if_needed(branch, hint)
         rendered = store.render_for_prompt_with_log(branch, hint, leave_out=self.memory.left_out)
         store.note_injection(branch, rendered, hint)
         marks = {"node_id": self._node_id, "label": label, "task_hint": hint}

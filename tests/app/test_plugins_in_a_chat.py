@@ -10,7 +10,7 @@ from llm.fake_endpoint import Call, serving
 from support import Listener, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
 
 ALONE: dict[str, Any] = {
     "session.roles": ["code_interpreter"],
@@ -262,16 +262,18 @@ def test_plugins_that_suit_are_shown_with_those_used_and_all_can_be_called(many:
     assert "convert_money ran" in said.answers[1]
 
 
-def test_vectors_choose_where_there_is_an_embedding_model(many: Path) -> None:
-    def play(call: Call) -> None:
-        vectors = [
-            [1.0, 0.0] if "mail" in text or "write" in text else [0.0, 1.0]
-            for text in call.body["input"]
-        ]
-        data = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
-        call.answer(200, {"object": "list", "model": "e", "data": data})
+def embed(call: Call) -> None:
+    """Answer with vectors that know what mail is."""
+    vectors = [
+        [1.0, 0.0] if "mail" in text or "write" in text else [0.0, 1.0]
+        for text in call.body["input"]
+    ]
+    data = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+    call.answer(200, {"object": "list", "model": "e", "data": data})
 
-    with serving(play) as endpoint:
+
+def test_vectors_choose_where_there_is_an_embedding_model(many: Path) -> None:
+    with serving(embed) as endpoint:
         keys = {"llm__embedding_api_type": "openai", "llm__embedding_model": "e"}
         base = {"llm__embedding_api_base": f"{endpoint.url}", "llm__api_key": "k"}
         said = chat(many, "'write to Ann'", "'write to Ben'", **SELECTING, **keys, **base)
@@ -286,3 +288,23 @@ def test_words_choose_where_the_embedding_model_cannot_be_asked(many: Path) -> N
         said = chat(many, "'the weather'", "'a mail'", **SELECTING, **keys, **base)
     assert [shown(prompt) for prompt in said.prompts] == [["read_weather"], ["send_mail"]]
     assert len(endpoint.calls) == 1
+
+
+def test_an_interrupt_does_not_end_the_choice_by_vectors(many: Path) -> None:
+    class GivesUp:
+        def handle(self, event: TaskWeaverEvent) -> None:
+            if event.t is PostEventType.post_status_update and event.msg == "writing code":
+                session.interrupt()
+
+    script = Script([code_reply("1")])
+    with serving(embed) as endpoint:
+        keys = {"llm__embedding_api_type": "openai", "llm__embedding_model": "e"}
+        base = {"llm__embedding_api_base": f"{endpoint.url}", "llm__api_key": "k"}
+        named = (SELECTING | keys | base).items()
+        config = ALONE | {name.replace("__", "."): value for name, value in named}
+        with TaskWeaverApp(many, config, model=script) as app:
+            session = app.get_session()
+            assert session.send_message("write to Ann", GivesUp()).state == "failed"
+            assert not endpoint.calls
+            assert session.send_message("write to Ben").state == "finished"
+    assert shown("\n".join(str(item["content"]) for item in script.prompts[0])) == ["send_mail"]

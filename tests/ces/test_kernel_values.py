@@ -62,6 +62,10 @@ def test_a_cell_that_removes_its_own_folder_leaves_the_next_one_whole(fresh: Cli
     assert answers(fresh)
 
 
+def test_a_breakpoint_stops_nobody(shared: tuple[Client, Path]) -> None:
+    assert run(shared[0], "x = 1; breakpoint(); x = 2\nx").output == 2
+
+
 def test_a_semicolon_at_the_end_harms_nothing_later(shared: tuple[Client, Path]) -> None:
     run(shared[0], "a = 1;")
     assert answers(shared[0])

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -134,13 +135,14 @@ ATTEMPTS = {
     "become another user": "done = subprocess.call(['setpriv', '--reuid=12345', 'true']) == 0",
     "enter another's namespace": "done = libc.setns(os.pidfd_open(VICTIM), 0x04000000) == 0",
     "make a namespace of users": "done = subprocess.call(['unshare', '-U', 'true']) == 0",
+    # In a process with one thread: the interpreter's lock is held in the child, as it needs it.
     "make one by clone": (
-        "import platform\n"
+        "code = '''import ctypes, os, platform, signal\n"
         "clone = {'x86_64': 56, 'aarch64': 220}[platform.machine()]\n"
-        "raw = ctypes.PyDLL(None)  # holds the interpreter's lock, as the child needs it\n"
-        "pid = raw.syscall(clone, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0)\n"
+        "pid = ctypes.PyDLL(None).syscall(clone, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0)\n"
         "if pid == 0: os._exit(0)\n"
-        "done = pid > 0 and bool(os.waitpid(pid, 0))"
+        "os._exit(0 if pid > 0 and os.waitpid(pid, 0) else 1)'''\n"
+        "done = subprocess.call([sys.executable, '-c', code]) == 0"
     ),
     "make one by clone3": "done = not refused(435, None, 0)",
     "mount a file system": (
@@ -662,3 +664,22 @@ def test_kernels_of_a_session_may_be_given_devices(device: Path, tmp_path: Path)
         assert run(other, code).output is False
     finally:
         manager.clean_up()
+
+
+@needs_bwrap
+def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(tmp_path: Path) -> None:
+    def inside() -> list[int]:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):  # it has ended
+                if os.fsencode(tmp_path) in path.read_bytes():
+                    found.append(int(path.parent.name))
+        return found
+
+    for number in range(10):
+        manager = opened(tmp_path / str(number), SandboxPolicy())
+        manager.get_session_client("s").start()
+        while not inside():
+            continue  # it takes less than any wait
+        manager.clean_up()
+        assert inside() == []

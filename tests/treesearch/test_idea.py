@@ -16,7 +16,7 @@ from taskweaver.treesearch.metric import Objective
             Objective("run time", maximize=False, unit="s"),
         ),
         ("## Metric\n\n- name: ratio (before / after, larger is better)", Objective("ratio")),
-        ("## Evaluation metric\n\n**hit rate**, maximize\nmore of it", Objective("hit rate")),
+        ("## Evaluation metric\n\n**hit rate**, maximize\n\nmore of it", Objective("hit rate")),
         ("## Metric\n\nfirst\n\n## Other\n\nMetric: gain (maximize)", Objective("gain")),
     ],
 )
@@ -24,7 +24,21 @@ def test_the_metric_is_in_a_line_or_under_a_heading(text: str, expected: Objecti
     assert parse_idea(f"# An idea\n\n{text}\n").objective() == (expected, "")
 
 
-@pytest.mark.parametrize("text", ["", "## Metric\n\n## Other\n\nfoo", "## Metric\n\nIt is good."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "## Metric\n\n## Other\n\nfoo",
+        "## Metric\n\nRMSE in kWh. Lower is better.",
+        "## Metric\n\nHow long it takes\nwithout loss of accuracy",
+        "## Metric\n\nThe one that is written in the paper",
+        "## Metric\n\n| Metric | Target |",
+        "## Metric\n\n<!-- fill in -->",
+        "## Metric\n\n1. accuracy",
+        "## Metric\n\nName: accuracy\nDirection: minimize",
+        "## Objective\n\nfaster training",
+    ],
+)
 def test_without_one_the_score_counts_and_that_is_said(text: str) -> None:
     objective, note = parse_idea(f"# An idea\n\n{text}\n").objective()
     assert objective == Objective()

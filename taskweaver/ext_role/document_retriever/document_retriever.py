@@ -102,6 +102,8 @@ class DocumentRetriever(Role):
         try:
             asked, *vectors = self.llm_api.get_embedding_list([query, *texts])
         except ModelError as error:
+            if error.kind == "cancelled":
+                raise
             self.event_emitter.warn(f"Documents were found by words alone: {error}")
             return passages
         best = passages[0].score or 1.0
