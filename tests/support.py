@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from taskweaver.ces import sandbox
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.llm.types import ChatMessage
-from taskweaver.module.events import TaskWeaverEvent
+from taskweaver.module.events import PostEventType, TaskWeaverEvent
 
 
 def planner_reply(send_to: str, message: str, **fields: str) -> str:
@@ -70,6 +70,19 @@ class Listener:
     def messages(self, kind: object) -> list[str]:
         """Return the texts of the events of one type."""
         return [event.msg for event in self.events if event.t is kind]
+
+
+class OnStatus:
+    """Does something when a post's status is told."""
+
+    def __init__(self, status: str, act: Callable[[], None]) -> None:
+        self._status = status
+        self._act = act
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Take an event."""
+        if event.t is PostEventType.post_status_update and event.msg == self._status:
+            self._act()
 
 
 def make_project(folder: Path, config: dict[str, Any] | None = None) -> Path:

@@ -129,9 +129,9 @@ def attempt_lines(
 def findings_lines(nodes: Sequence[Node]) -> list[str]:
     """Return a line for each attempt that was summed up: what it found."""
     return [
-        f"{node.id}: {shorten(node.summary['findings'], _FINDINGS_CHARS)}"
+        f"{node.id}: {shorten_words(findings, _FINDINGS_CHARS, placeholder=' ...')}"
         for node in nodes
-        if node.summary.get("findings")
+        if (findings := node.summary.get("findings"))
     ]
 
 

@@ -219,7 +219,7 @@ class Thinker:
             ReplyUnusable: If no reply could be used.
             ModelError: If the model cannot be asked.
         """
-        form = json.dumps(_example(schema), ensure_ascii=False).replace("true", "true|false")
+        form = json.dumps(_example(schema), ensure_ascii=False).replace(": true", ": true|false")
         reply = f"Reply with one JSON object and nothing else, like {form}"
         shown = {**prompt, "Reply": reply}
         if self.memory is not None:
@@ -227,10 +227,11 @@ class Thinker:
             shown = self._with_memory(first, hint, f"{label}_memory")
             with suppress(ReplyUnusable):
                 self._converse(f"{label}_memory", shown, str, hint, alias, images)
-            read = {title: shown[title] for title in (_READ_TITLE,) if title in shown}
-            second = {**prompt, "Reply": reply}
-            shown = self._with_memory(second, hint, label, has_room=True) | read
+            read = shown.get(_READ_TITLE)
+            shown = self._with_memory({**prompt, "Reply": reply}, hint, label, has_room=True)
             del shown[_OPERATIONS]
+            if read is not None:
+                shown[_READ_TITLE] = read
         attempt = 1
         while True:
             name = f"{label}_attempt{attempt}"

@@ -7,7 +7,6 @@ process, or in a kernel.
 from __future__ import annotations
 
 import shutil
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -62,7 +61,6 @@ class NodeWork:
         self._places = tools.places.node(node.id)
         self._events = NodeEvents(tools.store, journal.objective)
         self._api = LLMApi(tools.services)
-        self._is_cancelled = threading.Event()
         self._planned: Mapping[str, Any] = {}
         self._carrier = Carrier(tools, journal, node, self._check)
         self._question = Question(
@@ -84,8 +82,7 @@ class NodeWork:
 
     def cancel(self) -> None:
         """Give the work up, from any thread."""
-        self._is_cancelled.set()
-        self._api.interrupt()
+        self._api.close()
         self.cut_off()
 
     def cut_off(self) -> None:
@@ -115,7 +112,7 @@ class NodeWork:
         except ReplyUnusable as error:
             node = _failed(node, NodeError("PhasePlanError", str(error)))
         except ModelError as error:
-            if self._is_cancelled.is_set():
+            if self._api.is_interrupted:
                 raise WorkCancelled("It was stopped.") from error
             if error.kind in FATAL:
                 raise
@@ -142,7 +139,7 @@ class NodeWork:
 
     def _check(self) -> None:
         """Raise why nothing more may be begun."""
-        if self._is_cancelled.is_set():
+        if self._api.is_interrupted:
             raise WorkCancelled("It was stopped.")
         self._tools.budget.check()
 

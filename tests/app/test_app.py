@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Listener, Script, code_reply, make_project, planner_reply
+from support import Listener, OnStatus, Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
@@ -315,14 +315,10 @@ def test_a_round_given_up_before_a_call_or_a_cell_does_not_make_it(
     replies = [planner_reply("CodeInterpreter", "work"), code_reply("open('ran', 'w')")]
     script = Script([*replies[:asked], planner_reply("User", "fine")])
 
-    class GivesUp:
-        def handle(self, event: TaskWeaverEvent) -> None:
-            if event.t is PostEventType.post_status_update and event.msg == status:
-                session.interrupt()
-
     with TaskWeaverApp(project, model=script) as app:
         session = app.get_session()
-        assert session.send_message("x", GivesUp()).state == "failed"
+        gives_up = OnStatus(status, session.interrupt)
+        assert session.send_message("x", gives_up).state == "failed"
         assert len(script.prompts) == asked
         assert not (session.execution_cwd / "ran").exists()
         assert session.send_message("go on").state == "finished"

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from llm.fake_endpoint import Call, serving
-from support import Listener, Script, code_reply, make_project
+from support import Listener, OnStatus, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.module.events import RoundEventType
 
 ALONE: dict[str, Any] = {
     "session.roles": ["code_interpreter"],
@@ -291,11 +291,6 @@ def test_words_choose_where_the_embedding_model_cannot_be_asked(many: Path) -> N
 
 
 def test_an_interrupt_does_not_end_the_choice_by_vectors(many: Path) -> None:
-    class GivesUp:
-        def handle(self, event: TaskWeaverEvent) -> None:
-            if event.t is PostEventType.post_status_update and event.msg == "writing code":
-                session.interrupt()
-
     script = Script([code_reply("1")])
     with serving(embed) as endpoint:
         keys = {"llm__embedding_api_type": "openai", "llm__embedding_model": "e"}
@@ -304,7 +299,8 @@ def test_an_interrupt_does_not_end_the_choice_by_vectors(many: Path) -> None:
         config = ALONE | {name.replace("__", "."): value for name, value in named}
         with TaskWeaverApp(many, config, model=script) as app:
             session = app.get_session()
-            assert session.send_message("write to Ann", GivesUp()).state == "failed"
+            gives_up = OnStatus("writing code", session.interrupt)
+            assert session.send_message("write to Ann", gives_up).state == "failed"
             assert not endpoint.calls
             assert session.send_message("write to Ben").state == "finished"
     assert shown("\n".join(str(item["content"]) for item in script.prompts[0])) == ["send_mail"]

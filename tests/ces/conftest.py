@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kernels import LIMITS
+from kernels import LIMITS, warmed
 
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.manager import code_execution_service_factory
@@ -25,14 +25,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, P
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
     """Starts kernels from a template, as an application does; it runs before the first test."""
-    manager = code_execution_service_factory(
-        tmp_path_factory.mktemp("warm"), limits=LIMITS, is_warm=True
-    )
-    first = manager.get_session_client("first")
-    first.execute_code("0", "1")
-    first.stop()
-    yield manager
-    manager.clean_up()
+    with warmed(tmp_path_factory.mktemp("warm"), LIMITS) as manager:
+        yield manager
 
 
 @pytest.fixture

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from taskweaver.ces.common import Client, ExecutionResult
+from taskweaver.ces.common import Client, ExecutionResult, Manager
+from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory, default_limits
 
 LIMITS = replace(default_limits(), cell_timeout_s=20.0, output_limit_bytes=100_000)
@@ -15,6 +18,17 @@ def limited(tmp_path: Path, **limits: float | int) -> KernelManager:
     manager = code_execution_service_factory(tmp_path, limits=replace(LIMITS, **limits))  # type: ignore[arg-type]
     assert isinstance(manager, KernelManager)
     return manager
+
+
+@contextmanager
+def warmed(folder: Path, limits: KernelLimits) -> Iterator[Manager]:
+    """Give an owner of kernels whose template is up, so that no test waits for it."""
+    manager = code_execution_service_factory(folder, limits=limits, is_warm=True)
+    first = manager.get_session_client("first")
+    run(first, "1")
+    first.stop()
+    yield manager
+    manager.clean_up()
 
 
 def run(client: Client, code: str) -> ExecutionResult:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from kernels import LIMITS, answers, limited, run
+from kernels import LIMITS, answers, limited, run, warmed
 
 from taskweaver.ces.common import CellStatus, Client, ExecutionResult, Manager, PluginCode
-from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.code_interpreter.report import sections, variables_text
 
 pytestmark = pytest.mark.measured
@@ -66,14 +65,8 @@ def _replace_report(text):
 def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
     """Starts kernels from a template, for some forgeries cost the kernel."""
     limits = dataclasses.replace(LIMITS, cell_timeout_s=5.0)
-    made = code_execution_service_factory(
-        tmp_path_factory.mktemp("forging"), limits=limits, is_warm=True
-    )
-    first = made.get_session_client("first")
-    run(first, "1")
-    first.stop()
-    yield made
-    made.clean_up()
+    with warmed(tmp_path_factory.mktemp("forging"), limits) as made:
+        yield made
 
 
 @pytest.fixture

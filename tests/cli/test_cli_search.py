@@ -310,10 +310,9 @@ def test_an_idea_without_headings_and_one_of_a_list(project: Path) -> None:
     ideas = project / "ideas.json"
     body = {"Evaluation": "Metric: error, lower is better", "Code": "Built-in proposer: `tabular`"}
     ideas.write_text(json.dumps([{"Title": "A"}, {"Title": "Second", **body}]))
-    arguments = ["--idea_idx", "1", "--name", "two", "--time", "0.001s", "--no-memory", "--plain"]
+    arguments = ["--idea_idx", "1", "--name", "two", "--steps", "1", "--no-memory", "--plain"]
     result = ask(project, "search", str(ideas), *arguments)
-    assert result.exit_code == 1, result.output
-    assert "no node measured anything" in result.output  # there was no time to
+    assert result.exit_code == 0, result.output
     assert "optimises error, lower is better" in result.output
     assert (project / "experiments/two/idea.md").read_text().startswith("# Second")
 

@@ -136,8 +136,8 @@ def whole(path: str, value: object, *, least: int | None = 0) -> int:
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, str) and _DIGITS.fullmatch(value.strip().removeprefix("#")):
-        value = int(value.strip().removeprefix("#"))
+    if isinstance(value, str) and _DIGITS.fullmatch(text := value.strip().removeprefix("#")):
+        value = int(text)
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidUpdate(path, f"must be a whole number, not {value!r:.60}")
     if least is not None and value < least:
