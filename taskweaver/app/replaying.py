@@ -16,12 +16,12 @@ from taskweaver.code_interpreter.report import sections
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.memory.cells import RecordedCell
+from taskweaver.memory.cells import Ran, RecordedCell
 from taskweaver.memory.conversation import Conversation
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
-from taskweaver.session.replay import Ran, Step, replay
+from taskweaver.session.replay import Step, replay
 from taskweaver.session.workdir import add_files, mentioned_files
 from taskweaver.utils.files import read_yaml
 from taskweaver.utils.ids import create_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,11 +20,16 @@ from taskweaver.role.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
 from taskweaver.session.branch import BranchParts
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.errors import SessionClosed, SessionError
+from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
 from taskweaver.session.limits import LimitsConfig
 from taskweaver.session.parts import SessionMetadata, SessionParts
 from taskweaver.session.session import Session
-from taskweaver.session.store import SessionFiles, stored_session, stored_sessions
+from taskweaver.session.store import (
+    SessionFiles,
+    StoredSession,
+    stored_session,
+    stored_sessions,
+)
 from taskweaver.utils.ids import create_id
 
 _LEADER = "planner"
@@ -117,16 +123,18 @@ class SessionManager:
 
         Raises:
             SessionError: If there is no such session.
-            SessionInUse: If another process, or this one, has it open.
+            SessionInUse: If another process, or this one, has it open; without an id, too.
             SessionClosed: If all sessions were stopped for good.
         """
         self._check_open()
         folder = self.sessions_folder
         if session_id is None:
-            free = [stored for stored in stored_sessions(folder) if not stored.is_open]
-            if not free:
+            found = stored_sessions(folder)
+            if not found:
                 raise SessionError("There is no session to resume yet.")
-            session_id = free[0].session_id
+            if found[0].is_open:
+                raise _in_use(found)
+            session_id = found[0].session_id
         elif not _SAFE_ID.fullmatch(session_id) or stored_session(folder / session_id) is None:
             raise SessionError(f"There is no session {session_id!r}; `sessions` lists them.")
         return self._open(session_id)
@@ -173,26 +181,33 @@ class SessionManager:
         child = self.injector.create_child_injector(SessionModule())
         config = child.get(AppSessionConfig)
 
+        def client_id(name: str) -> str:
+            return f"{session_id}-{name}"
+
         def open_branch(name: str) -> BranchParts:
             place = SessionMetadata(session_id, workspace, files.working_folder(name))
             memory = files.memory(name)
-            module = BranchModule(place, memory, f"{session_id}-{name}")
+            module = BranchModule(place, memory, client_id(name))
             below = child.create_child_injector(module)
             roles = self._roles(below, config.roles)
-            client = below.get(Client)  # type: ignore[type-abstract]  # the key of a binding
-            return BranchParts(memory, client, roles, place.execution_cwd)
+            return BranchParts(memory, client(name), roles, place.execution_cwd)
+
+        kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
+
+        def client(name: str) -> Client:
+            cwd = files.working_folder(name)
+            return kernels.get_session_client(client_id(name), session_dir=workspace, cwd=cwd)
 
         def fork_kernel(name: str, state: Snapshot) -> None:
-            kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
             cwd = files.working_folder(name)
-            client_id = f"{session_id}-{name}"
-            kernels.fork_session_client(state, client_id, session_dir=workspace, cwd=cwd)
+            kernels.fork_session_client(state, client_id(name), session_dir=workspace, cwd=cwd)
 
         parts = SessionParts(
             emitter=child.get(SessionEventEmitter),
             llm_api=child.get(LLMApi),
             files=files,
             open_branch=open_branch,
+            client=client,
             fork_kernel=fork_kernel,
             limits=child.get(LimitsConfig),
         )
@@ -218,3 +233,13 @@ class SessionManager:
         if not issubclass(found, Role):
             raise RoleError(entry.name, f"{entry.module} is not a Role")
         return child.create_object(found, {"role_entry": entry})
+
+
+def _in_use(found: Sequence[StoredSession]) -> SessionInUse:
+    """Return the error for a newest session that is open elsewhere."""
+    free = [stored.session_id for stored in found if not stored.is_open]
+    hint = f"the newest that is free is {free[0]}" if free else "no other one is free"
+    return SessionInUse(
+        f"The newest session, {found[0].session_id}, is open in another process. Leave it there"
+        f" first, or resume one by its id: {hint}."
+    )

@@ -9,6 +9,9 @@ from typing import Any, Literal, Protocol
 
 from taskweaver.ces.footprint import Footprint
 from taskweaver.ces.hostcalls import HostFunctions
+from taskweaver.ces.state.folder import StateFolder
+from taskweaver.ces.state.restorable import Origin
+from taskweaver.ces.state.transfer import Stored
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
 Stream = Literal["stdout", "stderr"]
@@ -131,12 +134,29 @@ class Snapshot(Protocol):
         ...
 
 
+class Writer(Protocol):
+    """The state of a kernel at one moment, ready to be stored. Close it."""
+
+    def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
+        """Store it as the state at a round's end; returns when it is on disk."""
+        ...
+
+    def close(self) -> None:
+        """Give it up, whether or not it was stored."""
+        ...
+
+
 class Client(Protocol):
     """One session's kernel."""
 
     @property
     def is_forked(self) -> bool:
         """Whether it started with the variables of another kernel."""
+        ...
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it runs and has its variables: inherited, restored, or none to restore."""
         ...
 
     @property
@@ -218,6 +238,26 @@ class Client(Protocol):
 
         Raises:
             ForkRefused: If something that runs or is open does not survive a fork; says what.
+        """
+        ...
+
+    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> Writer:
+        """Return the state of this moment, to be stored; a caller waits while a cell runs.
+
+        Args:
+            skip: Variables that are not stored, each with the reason.
+            limit_bytes: Size of the largest variable that is stored.
+
+        Raises:
+            ForkRefused: If there is no kernel, or no room for another process.
+        """
+        ...
+
+    def restore_from(self, origin: Origin) -> None:
+        """Start from a stored state before the first cell, now and after each restart.
+
+        Args:
+            origin: Returns the state, when it is needed.
         """
         ...
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.channel import Exchange
@@ -28,23 +29,25 @@ from taskweaver.ces.errors import (
 from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.inkernel.birth import Birth
+from taskweaver.ces.kernel_plugins import KernelPlugins
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.outcome import result_of, status_of
+from taskweaver.ces.outcome import Ended, result_of, status_of
 from taskweaver.ces.place import KernelPlace
-from taskweaver.ces.process import KernelHome, KernelProcess
-from taskweaver.ces.reported import fields, rows, text, texts
+from taskweaver.ces.process import KernelProcess, temporary_folder
+from taskweaver.ces.reported import fields, rows, texts
 from taskweaver.ces.running import RunningKernel
 from taskweaver.ces.snapshot import KernelSnapshot
-from taskweaver.ces.template import Expectation, Template
+from taskweaver.ces.state.restorable import Origin
+from taskweaver.ces.state.writing import StateWriter
+from taskweaver.ces.template import Arrival, Expectation, Template
 
 _SLICE_S = 0.25
 _SECOND_INTERRUPT_S = 2.0
 _KILL_S = 5.0
 _SHUT_DOWN_S = 2.0
-_LOAD_S, _LOAD_GRACE_S = 30.0, 5.0
+_RESTORE_S = 600.0
 _MOST_TESTS = 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
-_ENDED = "it ended the Python session, which was restarted: all variables are gone"
 
 
 class Kernel:
@@ -81,19 +84,24 @@ class Kernel:
         self._starting: Future[KernelProcess] | None = None
         self._starting_lock = threading.Lock()
         self._running: RunningKernel | None = None
-        self._plugins: dict[str, PluginCode] = {}
-        self._lost_plugins: dict[str, str] = {}
+        self._plugins = KernelPlugins(self._request, limits.cell_timeout_s)
         self._session_vars: dict[str, str] = {}
         self._calls: HostCalls | None = None
+        self._origin: Origin = lambda: None
         self._interrupted_at: float | None = None
         self._is_closed = False
         self.is_forked = origin is not None
         if origin is not None:
             self._take_over(origin)
 
+    @property
+    def has_state(self) -> bool:
+        """Whether it runs and has its variables."""
+        return self._running is not None and self._running.has_state
+
     def start(self) -> None:
-        """Start the process in the background."""
-        if not self._is_closed and self._running is None:
+        """Start the process in the background, unless it waits for a cell to restore a state."""
+        if not self._is_closed and self._running is None and self._origin() is None:
             self._launch()
 
     def _launch(self) -> Future[KernelProcess]:
@@ -112,12 +120,14 @@ class Kernel:
         """
         with self._one_cell:
             running = self._ready()
+            problems = self._restore(running)
             began = time.monotonic()
             payload = json.dumps({"op": "cell", "exec_id": exec_id})
             with self._calls.answered() if self._calls else nullcontext():
                 status, exchange = self._run(running, code, payload, on_output)
             result = self._result(exec_id, code, status, exchange)
             result.duration_s = time.monotonic() - began
+            result.log += [("warning", "variables", problem) for problem in problems]
             if result.is_state_lost:
                 self._discard()
             return result
@@ -136,46 +146,17 @@ class Kernel:
         """Load plugins, and remove others, now and after each restart; see `Client`."""
         with self._one_cell:
             self._ready()
-            gone = list(removed)
-            new = [plugin for plugin in plugins if self._plugins.get(plugin.name) != plugin]
-            for name in [*gone, *(plugin.name for plugin in new)]:
-                self._plugins.pop(name, None)
-            return self._load(new, gone) if new or gone else {}
+            return self._plugins.update(plugins, removed)
 
-    def _load(self, new: Sequence[PluginCode], gone: Sequence[str]) -> dict[str, str]:
-        """Load plugins in one request; return what is wrong with those that are left out."""
-        problems = self._ask_to_load(self._ready(), new, gone)
-        return self._load_each(new) if problems is None else problems
-
-    def _load_each(self, new: Sequence[PluginCode]) -> dict[str, str]:
-        """Load plugins of which one ended the kernel; each alone shows which."""
-        problems: dict[str, str] = {}
-        for plugin in new:
-            alone = self._ask_to_load(self._ready(), [plugin], [])
-            problems |= {plugin.name: _ENDED} if alone is None else alone
-        return problems
-
-    def _ask_to_load(
-        self, running: RunningKernel, new: Sequence[PluginCode], gone: Sequence[str]
-    ) -> dict[str, str] | None:
-        """Have the kernel load plugins; None if it ended over it."""
-        limit_s = min(_LOAD_S, self._limits.cell_timeout_s)
-        operation = {
-            "op": "load",
-            "plugins": [asdict(plugin) for plugin in new],
-            "removed": list(gone),
-            "limit_s": limit_s,
-        }
-        # What is not plain data in a configuration, such as a date in YAML, goes as text.
+    def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
+        """Send an operation that may end the kernel; None if it did."""
+        # Values in a configuration that are not plain data, such as a date in YAML, go as text.
         payload = json.dumps(operation, default=str)
-        _, exchange = self._run(running, "", payload, None, limit_s * len(new) + _LOAD_GRACE_S)
-        told = fields(exchange.reply).get("problems")
-        if exchange.ending != "reply" or not isinstance(told, dict):
-            self._discard()
-            return None
-        problems = {item.name: text(told[item.name]) for item in new if item.name in told}
-        self._plugins |= {plugin.name: plugin for plugin in new if plugin.name not in problems}
-        return problems
+        _, exchange = self._run(self._ready(), "", payload, None, limit_s)
+        if exchange.ending == "reply":
+            return fields(exchange.reply)
+        self._discard()
+        return None
 
     def test_plugin(self, name: str) -> list[PluginTestResult]:
         """Run the tests that came with a plugin."""
@@ -192,6 +173,10 @@ class Kernel:
             if self._running is not None:
                 self._ask(self._running, {"op": "variables", "values": self._session_vars})
 
+    def restore_from(self, origin: Origin) -> None:
+        """Start from a stored state, now and after each restart; see `Client`."""
+        self._origin = origin
+
     def snapshot(self) -> KernelSnapshot:
         """Keep the state of this moment: a sleeping process from which kernels are forked.
 
@@ -199,26 +184,37 @@ class Kernel:
             ForkRefused: If something that runs or is open does not survive a fork; says what.
         """
         with self._one_cell:
-            running = self._running
-            if running is None or not running.process.is_alive:
-                raise ForkRefused(["it is not running"])
-            homes = running.process.homes
-            with KernelHome(homes) as home, Expectation(home.folder) as expected:
-                birth = Birth(str(expected.path), str(self.place.log_path))
-                refused = self._ask(running, {"op": "snapshot", "birth": asdict(birth)})
-                if refused:
-                    raise ForkRefused(texts(refused.get("refused")))
-                timeout_s = self._limits.start_timeout_s
-                arrival = expected.arrive(running.process.death_fd, timeout_s)
-            template = Template(arrival, timeout_s, homes=homes)
-            return KernelSnapshot(template, dict(self._plugins), dict(self._session_vars))
+            arrival, homes = self._fork({"op": "snapshot"})
+            template = Template(arrival, self._limits.start_timeout_s, homes=homes)
+            return KernelSnapshot(template, dict(self._plugins.loaded), dict(self._session_vars))
+
+    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
+        """Fork a child that holds the state of this moment and can write it; see `Client`."""
+        operation = {"op": "state", "skip": dict(skip), "limit_bytes": limit_bytes}
+        with self._one_cell:
+            return StateWriter(self._fork(operation)[0])
+
+    def _fork(self, operation: dict[str, Any]) -> tuple[Arrival, Path]:
+        """Have the kernel fork a child; return it, and the folder for its private folders."""
+        running = self._running
+        if running is None or not running.process.is_alive:
+            raise ForkRefused(["it is not running"])
+        homes, timeout_s = running.process.homes, self._limits.start_timeout_s
+        with temporary_folder(homes) as home, Expectation(home) as expected:
+            birth = Birth(str(expected.path), str(self.place.log_path))
+            refused = self._ask(running, operation | {"birth": asdict(birth)})
+            if refused:
+                raise ForkRefused(texts(refused.get("refused")))
+            return expected.arrive(running.process.death_fd, timeout_s), homes
 
     def _take_over(self, origin: KernelSnapshot) -> None:
         process = origin.template.spawn(self.place.cwd, self.place.log_path)
-        self._plugins = dict(origin.plugins)
+        self._plugins.loaded = dict(origin.plugins)
         self._session_vars = dict(origin.session_vars)
         try:
-            self._adopt(process).greet(self._limits.start_timeout_s)
+            running = self._adopt(process)
+            running.greet(self._limits.start_timeout_s)
+            running.has_state = True
         except BaseException:
             self._discard()
             raise
@@ -293,11 +289,25 @@ class Kernel:
         self._ask(running, {"op": "variables", "values": self._session_vars})
         if self._calls is not None:
             self._ask(running, {"op": "host", "socket": str(self._calls.path)})
-        kept, self._plugins = self._plugins, {}
-        if kept:
-            again = list(kept.values())
-            problems = self._ask_to_load(running, again, [])
-            self._lost_plugins |= self._load_each(again) if problems is None else problems
+        self._plugins.load_again()
+
+    def _restore(self, running: RunningKernel) -> list[str]:
+        """Fill a fresh kernel from its stored state; return the problems."""
+        if running.has_state:
+            return []
+        running.has_state = True
+        origin = self._origin()
+        if origin is None:
+            return []
+        with temporary_folder(running.process.homes) as home, origin.served(home) as path:
+            operation = {"op": "restore", "socket": str(path), "missing": dict(origin.missing)}
+            report = self._ask(running, operation, self._limits.start_timeout_s + _RESTORE_S)
+        problems = [*rows(report.get("problems"), 2), *map(list, origin.missing.items())]
+        return [f"`{name}`: {reason}" for name, reason in problems]
+
+    def _restored_round(self) -> int | None:
+        origin = self._origin()
+        return None if origin is None else origin.round_number
 
     def _ask(
         self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
@@ -381,12 +391,12 @@ class Kernel:
         running = self._running
         is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
         how = running.process.exit_text() if running else "stopped"
-        ended = how if is_lost else None
+        ended = Ended(how, self._restored_round()) if is_lost else None
         place, limits = self.place, self._limits
         result = result_of(
             exec_id, code, (status, exchange), place=place, limits=limits, ended=ended
         )
-        lost, self._lost_plugins = self._lost_plugins, {}
+        lost = self._plugins.take_lost()
         result.log += [("error", name, f"{problem} (left out)") for name, problem in lost.items()]
         return result
 

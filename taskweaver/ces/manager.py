@@ -26,6 +26,8 @@ from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process import KernelProcess, private_folder, start_kernel, sweep_folders
 from taskweaver.ces.snapshot import KernelSnapshot
+from taskweaver.ces.state.restorable import Origin
+from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.zygote import Zygote
 from taskweaver.config.known_keys import BY_NAME
 from taskweaver.utils.hostile import is_plain_name, replacing
@@ -97,6 +99,19 @@ class KernelClient:
     def snapshot(self) -> KernelSnapshot:
         """Keep the state of this moment; other kernels can start from it."""
         return self._kernel.snapshot()
+
+    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
+        """Return the state of this moment, to be stored."""
+        return self._kernel.state_writer(skip, limit_bytes)
+
+    def restore_from(self, origin: Origin) -> None:
+        """Start from a stored state before the first cell, now and after each restart."""
+        self._kernel.restore_from(origin)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it runs and has its variables."""
+        return self._kernel.has_state
 
     @property
     def is_forked(self) -> bool:

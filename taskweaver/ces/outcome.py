@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from taskweaver.ces.artifacts import accept
 from taskweaver.ces.channel import Exchange
 from taskweaver.ces.common import CellStatus, ExecutionResult
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.reported import Report, read_report, trace
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """End of a kernel's process.
+
+    Attributes:
+        how: How it ended.
+        restored_round: Number of the round as of which its variables come back; None if they are
+            not stored.
+    """
+
+    how: str
+    restored_round: int | None
+
+    @property
+    def text(self) -> str:
+        """What that means for the variables, in a sentence."""
+        if self.restored_round is None:
+            return "The Python session was restarted: all variables are gone."
+        return (
+            "The Python session was restarted: the variables are those of the end of round"
+            f" {self.restored_round}; later changes are gone."
+        )
 
 
 def status_of(exchange: Exchange, *, was_interrupted: bool) -> CellStatus:
@@ -25,7 +51,7 @@ def result_of(
     *,
     place: KernelPlace,
     limits: KernelLimits,
-    ended: str | None,
+    ended: Ended | None,
 ) -> ExecutionResult:
     """Return the result of a cell.
 
@@ -35,7 +61,7 @@ def result_of(
         outcome: How it ended, and what was received.
         place: Where the kernel belongs.
         limits: What it may use.
-        ended: How the kernel's process ended; None if it goes on.
+        ended: End of the kernel's process; None if it goes on.
     """
     status, exchange = outcome
     report = Report() if ended is not None else read_report(exchange.reply)
@@ -57,12 +83,14 @@ def result_of(
     )
 
 
-def _error(status: CellStatus, exchange: Exchange, limits: KernelLimits, ended: str | None) -> str:
+def _error(
+    status: CellStatus, exchange: Exchange, limits: KernelLimits, ended: Ended | None
+) -> str:
     limit_s = limits.cell_timeout_s
     reasons = {
         "timeout": f"The cell was stopped after {limit_s:g} s (execution.cell_timeout_s).",
         "interrupted": "The cell was interrupted.",
-        "died": f"The kernel died while the cell ran ({ended or 'stopped'}).",
+        "died": f"The kernel died while the cell ran ({ended.how if ended else 'stopped'}).",
     }
-    lost = "The Python session was restarted: all variables are gone." if ended is not None else ""
+    lost = ended.text if ended is not None else ""
     return "\n".join(filter(None, [trace(exchange.reply), reasons.get(status, ""), lost]))

@@ -18,8 +18,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,16 @@ FOLDER = "tw-"
 def private_folder() -> Path:
     """Make a folder that only this user can look into; `sweep_folders` finds it one day."""
     return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+
+
+@contextmanager
+def temporary_folder(parent: Path) -> Iterator[Path]:
+    """Make a private folder inside another for the time of the block."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 _OWNED: set[int] = set()

@@ -19,10 +19,12 @@ class RunningKernel:
     Attributes:
         process: Its process.
         channel: The way to it.
+        has_state: Whether its variables are there: inherited, restored, or none to restore.
     """
 
     process: KernelProcess
     channel: KernelChannel
+    has_state: bool = False
 
     @classmethod
     def of(cls, process: KernelProcess, output_limit_bytes: int) -> Self:

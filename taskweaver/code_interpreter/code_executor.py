@@ -48,6 +48,11 @@ class CodeExecutor:
         self._unreadable: set[str] | None = None
         self.broken: dict[str, str] = {}
 
+    def in_kernel(self, client: Client) -> CodeExecutor:
+        """Return an executor with the same plugins and tools for another kernel."""
+        registry, prefix = self._registry, self._code_prefix
+        return CodeExecutor(client, registry, self._logger, prefix, self._tools)
+
     @property
     def plugins(self) -> list[PluginEntry]:
         """The plugins that can be used, by name."""

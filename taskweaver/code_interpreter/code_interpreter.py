@@ -13,14 +13,14 @@ from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerat
 from taskweaver.code_interpreter.code_verification import Policy
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
-from taskweaver.code_interpreter.scope import SCRIPT, AnyCode, Scope
+from taskweaver.code_interpreter.scope import AnyCode, Scope
 from taskweaver.llm.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.session_tools import SessionTools, intro_of
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import RecordedCell, successful_cells
+from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.confirmation import ConfirmationRequest
@@ -139,29 +139,20 @@ class CodeInterpreter(Role):
         """Set variables plugins read."""
         self.executor.update_session_var(session_var)
 
-    def rebuild(self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]) -> list[str]:
-        """Run recorded cells again; return what went wrong, a sentence for each cell.
-
-        Of several roles that run code the first does it for all: their cells have one order.
-        Scripts of the shell are passed over: they leave no variables, and their files are there.
+    def repeater(self, client: Client) -> Callable[[RecordedCell], Ran]:
+        """Return a function that runs this role's recorded cells again in another kernel.
 
         Raises:
             KernelError: If the kernel cannot be started.
         """
-        if next(iter(self._interpreters.values())) is not self:
-            return []
-        executors = {name: role.executor for name, role in self._interpreters.items()}
-        problems = [text for each in executors.values() for text in each.load_plugins()]
-        for done, cell in enumerate(cells, start=1):
-            if not cell.code.startswith(SCRIPT):
-                executor = executors.get(cell.role, self.executor)
-                result = executor.execute_code(cell.post_id, cell.code, is_repeated=True)
-                if not result.is_success:
-                    first = cell.code.strip().partition("\n")[0]
-                    failed = f"cell {done} of {len(cells)} (`{first}`) failed again"
-                    problems.append(f"{failed}: {result.reason}")
-            on_step(done)
-        return problems
+        executor = self.executor.in_kernel(client)
+        executor.load_plugins()
+
+        def run(cell: RecordedCell) -> Ran:
+            result = executor.execute_code(cell.post_id, cell.code, is_repeated=True)
+            return Ran(sections(result, level=3), result.reason)
+
+        return run
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Turn the newest task into a cell, run it, and report.

@@ -53,7 +53,7 @@ def variables_text(variables: Iterable[tuple[str, str]]) -> str:
 def _verdict(result: ExecutionResult) -> str:
     text = "The code ran to its end." if result.is_success else "The code failed."
     if result.is_state_lost:
-        text += " The Python session was restarted: all variables are gone."
+        text += " The Python session was restarted."
     if result.is_truncated:
         text += " Some of its output was left out because there was too much."
     return text

@@ -149,6 +149,13 @@ KEYS: tuple[Key, ...] = (
         minimum=0,
     ),
     Key(
+        "session.state_limit_mb",
+        "int",
+        4096,
+        "Disk space in MiB for the stored variables of a session; 0 stores none.",
+        minimum=0,
+    ),
+    Key(
         "session.stuck_after",
         "int",
         2,

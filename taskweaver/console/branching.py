@@ -71,7 +71,7 @@ def show_undo(chat: Chat, _: str) -> None:
     """Go back by one round."""
     before = chat.session.branch
     name = chat.session.undo()
-    chat.rebuild()
+    chat.show_notice()
     rounds = len(chat.session.memory.conversation.rounds)
     chat.surface.show(
         Note(f"now on {name}, after {counted(rounds, 'round')}; /checkout {before} undoes this")

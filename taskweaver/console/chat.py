@@ -51,7 +51,7 @@ class Chat:
             self.session = app.resume_session(None if resume == "latest" else resume)
             self._can_ask(self.session)
             self._show_earlier()
-            self.rebuild()
+            self.show_notice()
 
     def _new_session(self) -> Session:
         session = self.app.get_session()
@@ -77,27 +77,20 @@ class Chat:
                 self.surface.show(Note("this round was not finished", is_warning=True))
 
     def checkout(self, name: str) -> None:
-        """Go on with another branch of the session, its variables rebuilt.
+        """Go on with another branch of the session.
 
         Raises:
             SessionError: If there is no such branch.
         """
         self.session.checkout(name)
-        self.rebuild()
+        self.show_notice()
 
-    def rebuild(self) -> None:
-        """Rebuild the session's variables, and say what could not be."""
-        count = self.session.cells_to_rebuild
-        if not count:
-            return
-        done: list[int] = [0]
-        with self.surface.working(lambda: f"rebuilding variables, cell {done[-1]} of {count}"):
-            problems = self.session.rebuild(done.append)
-        for problem in problems:
-            self.surface.show(Note(safe(problem), is_warning=True))
-        self.surface.show(Note(f"variables rebuilt by running {counted(count, 'cell')} again"))
-        if self.session.why_rebuilt:
-            self.surface.show(Note(safe(self.session.why_rebuilt)))
+    def show_notice(self) -> None:
+        """Show which variables of the current branch are not restored, once."""
+        for line in self.session.restore_notice():
+            self.surface.show(Note(safe(line), is_warning=True))
+        if self.session.why_restored:
+            self.surface.show(Note(safe(f"from stored variables: {self.session.why_restored}")))
 
     def ask(self, message: str) -> Round | None:
         """Send a message, show the round, and return it.
@@ -145,8 +138,9 @@ class Chat:
         )
 
     def close(self) -> None:
-        """Stop the session and the application."""
-        self.app.stop()
+        """Stop the session and the application; variables are stored first."""
+        with self.surface.working(lambda: "storing variables"):
+            self.app.stop()
 
 
 def is_answered(round_: Round | None) -> bool:

@@ -20,6 +20,7 @@ from taskweaver.console.branching import (
     show_undo,
 )
 from taskweaver.console.chat import Chat
+from taskweaver.console.rebuilding import show_rebuild, show_trust
 from taskweaver.console.surface import LiveSurface
 from taskweaver.console.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
@@ -224,6 +225,8 @@ COMMANDS = (
     Command(("undo",), "", "go back by one round", show_undo),
     Command(("diff",), "A [B]", "how two branches differ", show_diff),
     Command(("merge",), "NAME", "bring over what a branch keeps in its memory", show_merge),
+    Command(("rebuild",), "", "make lost variables again, on a scratch copy first", show_rebuild),
+    Command(("trust",), "", "load stored variables written elsewhere", show_trust),
     Command(("export",), "[NAME.ipynb|.py|.md]", "write a notebook, script or report", _export),
     Command(("continue",), "", "allow the session as much again as its limits did", _continue),
     Command(("reset",), "", "start a new session", _reset),

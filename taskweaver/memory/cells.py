@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from taskweaver.memory.attachment import AttachmentType
@@ -11,7 +11,7 @@ from taskweaver.memory.round import Round
 
 @dataclass(frozen=True, slots=True)
 class RecordedCell:
-    """A cell that ran and succeeded.
+    """A cell that ran.
 
     Attributes:
         post_id: Post it belongs to; its files were named after that.
@@ -24,16 +24,37 @@ class RecordedCell:
     role: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Outcome of a cell that ran again.
+
+    Attributes:
+        report: The report on it, as it is recorded.
+        error: Why it failed; empty when it did not.
+    """
+
+    report: str
+    error: str
+
+
 def successful_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
     """Return the cells that succeeded, in order; those of failed rounds changed variables too."""
-    cells = []
+    return [cell for status, cell in _cells(rounds) if status == "SUCCESS"]
+
+
+def ran_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
+    """Return the cells that ran, in order, with success or without."""
+    return [cell for _, cell in _cells(rounds)]
+
+
+def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:
     for round_ in rounds:
         for post in round_.post_list:
             status = post.get_attachment(AttachmentType.execution_status)
             code = post.get_attachment(AttachmentType.reply_content)
-            if status and code and str(status[-1].content) == "SUCCESS":
-                cells.append(RecordedCell(post.id, str(code[-1].content), post.send_from))
-    return cells
+            if status and code:
+                cell = RecordedCell(post.id, str(code[-1].content), post.send_from)
+                yield str(status[-1].content), cell
 
 
 def ran_code(round_: Round) -> bool:

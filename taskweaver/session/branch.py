@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from taskweaver.ces.common import Client
-from taskweaver.memory.cells import RecordedCell, successful_cells
+from taskweaver.ces.state.restorable import Origin
+from taskweaver.memory.cells import Ran, RecordedCell
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
@@ -16,6 +17,7 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.role import Role
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
+from taskweaver.session.restoring import Restoring
 from taskweaver.session.turn import USER, Turn
 from taskweaver.session.workdir import WorkingFiles
 
@@ -44,9 +46,7 @@ class _TakesVariables(Protocol):
 
 @runtime_checkable
 class _RunsCode(Protocol):
-    def rebuild(
-        self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]
-    ) -> list[str]: ...
+    def repeater(self, client: Client) -> Callable[[RecordedCell], Ran]: ...
 
     def run(self, memory: Memory, task: Post) -> Post: ...
 
@@ -70,15 +70,27 @@ class SessionBranch:
         emitter: SessionEventEmitter,
         config: AppSessionConfig,
         check: Callable[[], None],
+        origin: Origin,
     ) -> None:
+        """Open a branch.
+
+        Args:
+            name: Its name.
+            parts: Its parts.
+            emitter: Receives the events.
+            config: The session's configuration.
+            check: Raises when the round must not go on.
+            origin: Returns the stored state that its kernel starts from.
+        """
         self.name = name
         self.memory = parts.memory
         self.client = parts.client
         self.roles = parts.roles
         self.execution_cwd = parts.execution_cwd
         self.files = WorkingFiles(parts.execution_cwd)
-        has_state = parts.client.is_forked
-        self._to_rebuild = [] if has_state else successful_cells(parts.memory.conversation.rounds)
+        self._lost_cells: set[str] = set()
+        self._is_noticed = self._is_noted = False
+        parts.client.restore_from(origin)
         for role in parts.roles.values():
             role.meet(parts.roles)
         self._turn = Turn(
@@ -90,11 +102,6 @@ class SessionBranch:
             config.stuck_after,
             check,
         )
-
-    @property
-    def cells_to_rebuild(self) -> int:
-        """How many cells have to run again until the variables are as they were."""
-        return len(self._to_rebuild)
 
     def play(self, round_: Round) -> None:
         """Carry posts between the roles until the user is answered; raises as `Turn.play`."""
@@ -114,17 +121,47 @@ class SessionBranch:
 
         return play
 
-    def rebuild(self, on_step: Callable[[int], None]) -> list[str]:
-        """Run the recorded cells, once; return what could not be rebuilt.
+    def lost_cells(self, restoring: Restoring | None) -> set[str]:
+        """Return the ids of the posts whose cells make the variables that were not restored.
+
+        Args:
+            restoring: How the variables come back; None once the kernel has them.
+        """
+        if restoring is not None:
+            self._lost_cells = restoring.cells
+        return self._lost_cells
+
+    def take_notice(self, restoring: Restoring | None) -> list[str]:
+        """Return, once, which variables are not restored, in lines for the user."""
+        self.lost_cells(restoring)
+        if restoring is None or self._is_noticed:
+            return []
+        self._is_noticed = True
+        return restoring.lines()
+
+    def take_note(self, restoring: Restoring | None) -> list[str]:
+        """Return, once, which variables are not restored, in words for the roles."""
+        if restoring is None or self._is_noted:
+            return []
+        self._is_noted = True
+        return list(filter(None, [restoring.note()]))
+
+    def repeater(self, client: Client) -> Callable[[RecordedCell], Ran]:
+        """Return a function that runs recorded cells of this branch again in another kernel.
 
         Raises:
+            SessionError: If no role of the session runs code.
             KernelError: If the kernel cannot be started.
         """
-        cells, self._to_rebuild = self._to_rebuild, []
-        if not cells:
-            return []
-        runners = (role for role in self.roles.values() if isinstance(role, _RunsCode))
-        return [problem for role in runners for problem in role.rebuild(cells, on_step)]
+        runners = {
+            alias: role.repeater(client)
+            for alias, role in self.roles.items()
+            if isinstance(role, _RunsCode)
+        }
+        if not runners:
+            raise SessionError("No role of this session runs code.")
+        first = next(iter(runners.values()))
+        return lambda cell: runners.get(cell.role, first)(cell)
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read."""

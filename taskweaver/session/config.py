@@ -18,6 +18,7 @@ class AppSessionConfig(ModuleConfig):
         stuck_after: Repetitions before a nudge.
         fork_limit_bytes: Most bytes a fork copies of a working directory.
         snapshot_limit_bytes: Memory for kernel states at round ends; 0 keeps none.
+        state_limit_bytes: Disk space for stored variables; 0 stores none.
     """
 
     def _configure(self) -> None:
@@ -29,3 +30,4 @@ class AppSessionConfig(ModuleConfig):
         self.stuck_after = self._get_int("stuck_after")
         self.fork_limit_bytes = self._get_int("fork_limit_mb") << 20
         self.snapshot_limit_bytes = self._get_int("snapshot_memory_mb") << 20
+        self.state_limit_bytes = self._get_int("state_limit_mb") << 20

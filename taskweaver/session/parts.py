@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.ces.common import Snapshot
+from taskweaver.ces.common import Client, Snapshot
 from taskweaver.llm.api import LLMApi
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.session.branch import BranchParts
@@ -38,6 +38,7 @@ class SessionParts:
         llm_api: The session's way to the models.
         files: Its folder and its memory on disk.
         open_branch: Makes what a branch of a name consists of.
+        client: Returns the kernel of a branch of a name, also of one that is to be made.
         fork_kernel: Starts the kernel of a branch from a state.
         limits: What it may consume.
     """
@@ -46,5 +47,6 @@ class SessionParts:
     llm_api: LLMApi
     files: SessionFiles
     open_branch: Callable[[str], BranchParts]
+    client: Callable[[str], Client]
     fork_kernel: Callable[[str, Snapshot], None]
     limits: LimitsConfig

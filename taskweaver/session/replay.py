@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import RecordedCell, successful_cells
+from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
 
@@ -21,6 +21,7 @@ TOLERANCE = 1e-6
 """Numbers that differ relatively by less are the same."""
 
 _MOST_DIFFERENCES = 5
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -41,24 +42,12 @@ class Step:
     details: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """What became of a cell.
-
-    Attributes:
-        report: The report on it, as it is recorded.
-        error: Why it failed; empty when it did not.
-    """
-
-    report: str
-    error: str
-
-
 def replay(
     rounds: Sequence[Round],
     run: Callable[[RecordedCell], Ran],
     settings: Mapping[str, str],
     mend: Mend | None = None,
+    only: Container[str] | None = None,
 ) -> Iterator[Step]:
     """Run the successful cells of a conversation again, and yield what became of each.
 
@@ -69,12 +58,13 @@ def replay(
         run: Runs a cell.
         settings: Values, as Python expressions, for names the code assigns at its top level.
         mend: Corrects a cell that fails, once; None leaves it failed.
+        only: Ids of the posts whose cells run; None for all.
 
     Raises:
         SessionError: If there is nothing to run, or nothing assigns one of the names, or a value
             is no expression.
     """
-    cells = successful_cells(rounds)
+    cells = [cell for cell in successful_cells(rounds) if only is None or cell.post_id in only]
     if not cells:
         raise SessionError("This experience holds no code that ran: save it again with /save.")
     values = {name: _expression(name, text) for name, text in settings.items()}
@@ -84,7 +74,7 @@ def replay(
         raise SessionError(f"No recorded cell assigns {', '.join(missing)} at its top level.")
     recorded = _recorded_results(rounds)
     for number, (cell, (code, _)) in enumerate(zip(cells, changed, strict=True), start=1):
-        ran = run(RecordedCell(cell.post_id, code))
+        ran = run(RecordedCell(cell.post_id, code, cell.role))
         first_error = ran.error
         if ran.error and mend is not None:
             better = mend(code, ran.error)
@@ -159,7 +149,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _is_same(old: str, new: str) -> bool:
-    tokens = [re.findall(r"[^\s,()\[\]{}]+", line) for line in (old, new)]
+    # Where an object lies in memory differs each time.
+    lines = (_ADDRESS.sub(" at 0x", line) for line in (old, new))
+    tokens = [re.findall(r"[^\s,()\[\]{}]+", line) for line in lines]
     return len(tokens[0]) == len(tokens[1]) and all(map(_same_token, *tokens))
 
 

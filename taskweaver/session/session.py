@@ -12,12 +12,12 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.branched.types import MergeReport
-from taskweaver.memory.cells import ran_code
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.events import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
 from taskweaver.session.branch import SessionBranch
+from taskweaver.session.branches import SessionBranches
 from taskweaver.session.compare import BranchDifference
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import (
@@ -28,7 +28,8 @@ from taskweaver.session.errors import (
 )
 from taskweaver.session.limits import Spending
 from taskweaver.session.parts import SessionMetadata, SessionParts
-from taskweaver.session.states import KernelStates
+from taskweaver.session.rebuild import Rebuilt, rebuild
+from taskweaver.session.restoring import Restoring
 from taskweaver.session.store import BranchInfo
 from taskweaver.session.workdir import AddedFile, mentioned_files
 from taskweaver.utils.text import fenced
@@ -61,7 +62,6 @@ class Session:
         self.workspace = metadata.workspace
         self.config = config
         self.event_emitter = parts.emitter
-        self.session_var: dict[str, str] = {}
         self.round_usage = Usage()
         self._parts = parts
         self._llm_api = parts.llm_api
@@ -70,10 +70,12 @@ class Session:
         self._answering = threading.Lock()
         self.is_closed = False
         self._spending = Spending(parts.limits)
-        self._states = KernelStates(config.snapshot_limit_bytes)
-        self._why_rebuilt: dict[str, str] = {}
-        self._open: dict[str, SessionBranch] = {}
-        self._current = self._branch(parts.files.current)
+        self._branches = SessionBranches(parts, config, logger, self._check)
+        self.session_var = self._branches.session_var
+
+    @property
+    def _current(self) -> SessionBranch:
+        return self._branches.current
 
     @property
     def branch(self) -> str:
@@ -136,6 +138,7 @@ class Session:
             self._spending.begin_round(self.usage)
             mentioned = mentioned_files(message, self.config.data_dir)
             notes = self._current.files.bring(files or [], mentioned)
+            notes += self._current.take_note(self.restoring())
             return self._play("\n".join([*notes, message]), self._current.play)
 
     def run_code(self, code: str, event_handler: SessionEventHandler | None = None) -> Round:
@@ -150,45 +153,60 @@ class Session:
 
     def _play(self, query: str, play: Callable[[Round], None]) -> Round:
         before = self.usage
-        problems = self._current.rebuild(lambda _: None)
+        warnings = [*self.restore_notice(), *self._branches.states.take_problems()]
+        self._branches.states.begin_round()
         round_ = self.memory.create_round(query)
         self.event_emitter.start_round(round_.id, query)
-        for problem in problems:
-            self.event_emitter.warn(problem)
+        for warning in warnings:
+            self.event_emitter.warn(warning)
         try:
             self._answer(round_, play)
         finally:
-            self._states.keep(round_, self._current.client)
             self.round_usage = self.usage - before
             self.event_emitter.end_round(round_.id)
+            self._branches.keep_state(round_)
         return round_
 
     def extend_limits(self) -> None:
         """Let the session consume as much again as the keys under ``limits.`` allow."""
         self._spending.extend()
 
-    @property
-    def cells_to_rebuild(self) -> int:
-        """How many cells have to run again until the variables are as they were."""
-        return self._current.cells_to_rebuild
+    def restoring(self) -> Restoring | None:
+        """Return how the current branch's variables come back; None once its kernel has them."""
+        return self._branches.restoring()
 
-    def rebuild(self, on_step: Callable[[int], None] | None = None) -> list[str]:
-        """Run the successful cells of a resumed session again, so that its variables are there.
+    def restore_notice(self) -> list[str]:
+        """Return, once, which variables the current branch lacks, and what to do about it."""
+        return self._current.take_notice(self.restoring())
 
-        Nothing happens when that is done already. A cell that fails is passed over.
+    def trust_state(self) -> None:
+        """Agree to load stored variables that another installation wrote, or at another place.
 
-        Args:
-            on_step: Told how many cells have run, after each.
-
-        Returns:
-            What could not be rebuilt, a sentence for each cell.
+        Loading runs code in them, in the sandbox if there is one.
 
         Raises:
             SessionBusy, SessionClosed: As `send_message`.
+            SessionError: If there are none, or the agreement cannot be written.
+        """
+        with self._one_at_a_time():
+            self._branches.trust_state()
+
+    def rebuild(self, on_step: Callable[[int], None] | None = None) -> Rebuilt:
+        """Run the cells of lost variables again, on a scratch copy of the working directory.
+
+        Args:
+            on_step: Called with the number of cells that have run, after each.
+
+        Returns:
+            Each cell's outcome beside the recorded one. Accept it or discard it.
+
+        Raises:
+            SessionBusy, SessionClosed: As `send_message`.
+            SessionError: If nothing is lost, or the files cannot be copied.
             KernelError: If the kernel cannot be started.
         """
         with self._one_at_a_time():
-            return self._current.rebuild(on_step or (lambda _: None))
+            return rebuild(self._branches, self._one_at_a_time, on_step or (lambda _: None))
 
     def branches(self) -> list[BranchInfo]:
         """Return the branches, parents before children."""
@@ -198,8 +216,8 @@ class Session:
         """Make a branch of the current one: its conversation, its variables, its files.
 
         The kernel is forked with all its variables, from the state at that round's end. Where
-        that cannot be, they are rebuilt when the branch is first used; see `why_rebuilt`. Files
-        are copied as they are now, also for a fork in the past.
+        that cannot be, they are restored from disk when its first cell runs; see `why_restored`.
+        Files are copied as they are now, also for a fork in the past.
 
         Args:
             name: Name of the branch; empty makes one up.
@@ -214,28 +232,12 @@ class Session:
                 cannot be copied.
         """
         with self._one_at_a_time():
-            limit_bytes = self.config.fork_limit_bytes
-            name = self._stored.fork(self.branch, name, at_round, limit_bytes=limit_bytes)
-            self._fork_kernel(name, at_round)
-            return name
-
-    def _fork_kernel(self, name: str, at_round: int | None) -> None:
-        current, rounds = self._current, self.memory.conversation.rounds
-        seen = rounds[:at_round]
-        is_now = not any(map(ran_code, rounds[len(seen) :])) and not current.cells_to_rebuild
-        reason = self._states.fork(
-            seen,
-            current.client if is_now else None,
-            lambda state: self._parts.fork_kernel(name, state),
-        )
-        if reason:
-            self._why_rebuilt[name] = reason
-        self._branch(name)
+            return self._branches.fork(name, at_round)
 
     @property
-    def why_rebuilt(self) -> str:
-        """Why the current branch's kernel was not forked; empty when it was."""
-        return self._why_rebuilt.get(self.branch, "")
+    def why_restored(self) -> str:
+        """Why the current branch starts from stored variables; empty if its kernel was forked."""
+        return self._branches.why_restored
 
     @property
     def kernel_memory(self) -> Footprint:
@@ -244,8 +246,10 @@ class Session:
 
     @property
     def kept_states(self) -> tuple[int, int]:
-        """How many states are kept to go back to, and the bytes they take up beyond the kernel."""
-        return len(self._states), self._states.extra_bytes(self._current.client)
+        """How many snapshots are kept, and the bytes they take up beyond their kernels."""
+        self._branches.states.settle()
+        snapshots = self._branches.states.snapshots
+        return len(snapshots), snapshots.extra_bytes
 
     def checkout(self, name: str) -> None:
         """Go on with another branch; the one that was current keeps its kernel.
@@ -255,8 +259,7 @@ class Session:
             SessionError: If there is no such branch.
         """
         with self._one_at_a_time():
-            self._current = self._branch(name)
-            self._stored.set_current(name)
+            self._branches.checkout(name)
 
     def undo(self) -> str:
         """Go back by one round: onto a new branch that ends before it. Nothing is deleted.
@@ -297,16 +300,6 @@ class Session:
             self._stored.require(source)
             return self._stored.store.merge(source, self.branch, policy)
 
-    def _branch(self, name: str) -> SessionBranch:
-        """Return a branch, opened if it is not open yet."""
-        self._stored.require(name)
-        if name not in self._open:
-            parts = self._parts.open_branch(name)
-            branch = SessionBranch(name, parts, self.event_emitter, self.config, self._check)
-            branch.update_session_var(self.session_var)
-            self._open[name] = branch
-        return self._open[name]
-
     def _answer(self, round_: Round, play: Callable[[Round], None]) -> None:
         try:
             play(round_)
@@ -339,13 +332,11 @@ class Session:
         """Give up the open round, from any thread: its call, its cell, and what would come next."""
         if self._answering.locked():
             self._llm_api.interrupt()
-        self._current.interrupt()
+        self._branches.interrupt()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read with ``ctx.get_session_var``."""
-        self.session_var.update(variables)
-        for branch in self._open.values():
-            branch.update_session_var(variables)
+        self._branches.update_session_var(variables)
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
@@ -367,9 +358,7 @@ class Session:
         self.is_closed = True
         self._llm_api.close()
         try:
-            self._states.close()  # before their kernels, which would wait for them
-            for branch in self._open.values():
-                branch.close()
+            self._branches.close()
         finally:
             self._close_files()
         self.event_emitter.emit_session(SessionEventType.session_end)

@@ -1,95 +1,165 @@
-"""The states a session's kernels were in at round ends, kept for forking from them."""
+"""The states of a session's kernels at round ends: taken after the answer is shown, then stored.
+
+At a round's end two children are forked off the kernel, in the background: a snapshot, which
+branches start from at once, and a writer, which stores the variables. The next cell waits for the
+forks, never for the writing. One writer writes at a time; of those that wait the newest wins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
 
-from taskweaver.ces.common import Client, Snapshot
+from taskweaver.ces.common import Client, Writer
 from taskweaver.ces.errors import KernelError
-from taskweaver.memory.cells import ran_code
-from taskweaver.memory.round import Round
-
-_MOST = 16
-"""Most states that are kept: each is a process, however little memory it takes."""
+from taskweaver.ces.state.folder import StateFolder
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.session.snapshots import Snapshots
 
 
-class KernelStates:
-    """Keeps states by the round they are the end of, the newest within a memory budget. Close it.
+@dataclass(frozen=True, slots=True)
+class RoundEnd:
+    """A round that ran code.
 
-    The state after a round that ran no code is the one before it.
+    Attributes:
+        branch: Name of its branch.
+        round_id: Its id.
+        client: The kernel.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._kept: dict[str, Snapshot] = {}
-        self._refused: dict[str, str] = {}
+    branch: str
+    round_id: str
+    client: Client
 
-    def keep(self, round_: Round, client: Client) -> None:
-        """Keep the state after a round, and drop the oldest ones that are over the budget."""
-        if not ran_code(round_) or not self._limit_bytes:
-            return
-        try:
-            self._kept[round_.id] = client.snapshot()
-        except KernelError as error:
-            self._refused[round_.id] = str(error)
-            return
-        while self._kept and (len(self._kept) > _MOST or self._over(client)):
-            self._kept.pop(next(iter(self._kept))).close()
 
-    def _over(self, client: Client) -> bool:
-        return self.extra_bytes(client) > self._limit_bytes
+class RoundStates:
+    """Takes and stores states at round ends, in threads of its own. Close it.
 
-    def extra_bytes(self, client: Client) -> int:
-        """Return the memory the states take up beyond what the kernel needs by itself.
+    Attributes:
+        snapshots: The live states.
+        folder: The stored states.
+    """
 
-        What all share is counted in proportion, so the sum over all is what there really is;
-        the kernel's own size is taken off.
-        """
-        own = client.footprint
-        kept = sum(state.footprint.proportional_bytes for state in self._kept.values())
-        return max(0, kept + own.proportional_bytes - own.resident_bytes)
-
-    def __len__(self) -> int:
-        """Return how many states are kept."""
-        return len(self._kept)
-
-    def fork(
-        self, rounds: Sequence[Round], client: Client | None, start: Callable[[Snapshot], None]
-    ) -> str:
-        """Start a kernel from the state after some rounds.
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        folder: StateFolder,
+        logger: TelemetryLogger,
+        in_use: Callable[[], Collection[Path]],
+    ) -> None:
+        """Prepare; no thread runs yet.
 
         Args:
-            rounds: The rounds.
-            client: The kernel that is in this state right now, if one is.
-            start: Starts it.
-
-        Returns:
-            Why that is not possible; empty when it was done, or there is no state to inherit.
+            snapshots: The live states.
+            folder: The stored states.
+            logger: Where problems are noted.
+            in_use: Returns the manifests that stay when the folder is over its limit.
         """
-        last = next((round_ for round_ in reversed(rounds) if ran_code(round_)), None)
-        if last is None:
-            return ""
-        try:
-            if last.id in self._kept:
-                start(self._kept[last.id])
-            elif client is not None:
-                self._fork_now(client, start)
-            else:
-                return self._refused.get(last.id, "No state is kept from that round.")
-        except KernelError as error:
-            return str(error)
-        return ""
+        self.snapshots = snapshots
+        self.folder = folder
+        self._logger = logger
+        self._in_use = in_use
+        self._forker = ThreadPoolExecutor(1, thread_name_prefix="round-end")
+        self._storer = ThreadPoolExecutor(1, thread_name_prefix="state")
+        self._lock = threading.Lock()
+        self._is_playing = False
+        self._forks: Future[None] | None = None
+        self._waiting: tuple[Future[None], Writer] | None = None
+        self._stuck: dict[str, str] = {}
+        self._problems: list[str] = []
+        self._is_closed = False
 
-    @staticmethod
-    def _fork_now(client: Client, start: Callable[[Snapshot], None]) -> None:
-        state = client.snapshot()
+    def begin_round(self) -> None:
+        """Wait until the state of the last round is taken: a cell may run then."""
+        with self._lock:
+            self._is_playing = True
+        self.settle()
+
+    def keep(self, end: RoundEnd) -> None:
+        """Take the state at a round's end, and store it; returns at once."""
+        with self._lock:
+            self._is_playing = False
+            if not self._is_closed:
+                self._forks = self._forker.submit(self._take, end)
+
+    def settle(self) -> None:
+        """Wait until the state of the last round is taken."""
+        with self._lock:
+            forks = self._forks
+        if forks is not None:
+            forks.result()
+
+    def finish(self) -> None:
+        """Wait until the newest state is stored."""
+        before = None
+        while before is not self._forks:
+            before = self._forks
+            self.settle()
+            self._storer.submit(lambda: None).result()
+
+    def take_problems(self) -> list[str]:
+        """Return, once each, what could not be stored, a sentence for each."""
+        problems, self._problems = self._problems, []
+        return problems
+
+    def _take(self, end: RoundEnd, *, is_again: bool = False) -> None:
         try:
-            start(state)
+            if not is_again:
+                self.snapshots.take(end.round_id, end.client)
+            if self.folder.limit_bytes:
+                self._start_storing(end)
+        except Exception:
+            self._logger.exception(f"the state after round {end.round_id} is not kept")
+            self._problems.append("The variables are not stored (the log has the details).")
+
+    def _start_storing(self, end: RoundEnd) -> None:
+        try:
+            writer = end.client.state_writer(self._stuck, self.folder.limit_bytes)
+        except KernelError as error:
+            self._logger.info(f"the state after round {end.round_id} is not stored: {error}")
+            return
+        if self._waiting is not None and self._waiting[0].cancel():
+            self._waiting[1].close()
+        self._waiting = self._storer.submit(self._store, end, writer), writer
+
+    def _store(self, end: RoundEnd, writer: Writer) -> None:
+        try:
+            stored = writer.write(self.folder, end.branch, end.round_id)
+            if stored.stuck_at and stored.stuck_at not in self._stuck:
+                self._stuck[stored.stuck_at] = f"storing it made {stored.problem}"
+                self._take_again(end)
+            elif stored.problem:
+                self._report(stored.problem)
+            else:
+                self.folder.tidy(self._in_use)
+        except Exception as error:
+            self._logger.exception(f"the state after round {end.round_id} is not stored")
+            self._report(f"{type(error).__name__}: {error}")
         finally:
-            state.close()
+            writer.close()
+
+    def _take_again(self, end: RoundEnd) -> None:
+        """Store the state without the variable that held it up, unless a cell may run by now."""
+        with self._lock:
+            if not self._is_playing:
+                self._forks = self._forker.submit(self._take, end, is_again=True)
+
+    def _report(self, problem: str) -> None:
+        self._logger.warning(f"variables are not stored: {problem}")
+        self._problems.append(
+            f"The variables are not stored ({problem}): --resume finds those of an earlier round."
+        )
 
     def close(self) -> None:
-        """Give up all states."""
-        kept, self._kept = self._kept, {}
-        for state in kept.values():
-            state.close()
+        """Store the newest state, then discard the snapshots."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self.finish()
+        self._forker.shutdown(wait=True)
+        self._storer.shutdown(wait=True)
+        self.snapshots.close()

@@ -154,6 +154,24 @@ class SessionFiles:
             for branch in branches
         ]
 
+    def round_ids(self, name: str) -> list[str]:
+        """Return the ids of the rounds that a branch sees, oldest first."""
+        return [stored.id for stored in self.store.turns.load(name, with_posts=False)]
+
+    def lineage(self, name: str) -> list[str]:
+        """Return a branch and its ancestors, the branch itself first."""
+        branches = {branch.id: branch for branch in self.store.branches()}
+        names = {branch.number: branch.id for branch in branches.values()}
+        found = [name]
+        while (parent := branches[found[-1]].parent) is not None:
+            found.append(names[parent])
+        return found
+
+    def free_name(self, stem: str) -> str:
+        """Return the first of ``stem-1``, ``stem-2``, ... that no branch has."""
+        known = {branch.id for branch in self.store.branches()}
+        return next(f"{stem}-{n}" for n in count(1) if f"{stem}-{n}" not in known)
+
     def fork(self, parent: str, name: str, at_round: int | None, *, limit_bytes: int) -> str:
         """Make a branch: its files first, its row last, so that none is ever without its files.
 
@@ -162,16 +180,35 @@ class SessionFiles:
                 cannot be copied.
         """
         known = {branch.id for branch in self.store.branches()}
-        name = name or next(f"branch-{n}" for n in count(1) if f"branch-{n}" not in known)
+        name = name or self.free_name("branch")
         if not _NAME.fullmatch(name) or name in known:
             problem = "is taken" if name in known else "is no name: letters, digits, - and _ only"
             raise SessionError(f"{name!r} {problem}.")
         at = None if at_round is None else self._end_of(parent, at_round)
+        self.copy_files(parent, name, limit_bytes=limit_bytes)
+        return self.store.fork(parent, name, at=at)
+
+    def copy_files(self, parent: str, name: str, *, limit_bytes: int) -> Path:
+        """Copy the working files of a branch for one that is to be made; return their folder.
+
+        Raises:
+            SessionError: If they cannot be copied.
+        """
         folder = self.working_folder(name)
-        shutil.rmtree(folder.parent, ignore_errors=True)  # of a fork that was cut off
+        self.remove_files(name)  # of a fork that was cut off
         folder.parent.mkdir(parents=True)
         clone_folder(self.working_folder(parent), folder, limit_bytes=limit_bytes)
-        return self.store.fork(parent, name, at=at)
+        return folder
+
+    def add_branch(self, parent: str, name: str) -> None:
+        """Make a branch whose files are there; see `copy_files`."""
+        self.store.fork(parent, name)
+
+    def remove_files(self, name: str) -> None:
+        """Remove the working files of a branch that was not made."""
+        if name == MAIN_BRANCH:
+            raise SessionError("The first branch always exists.")
+        shutil.rmtree(self.working_folder(name).parent, ignore_errors=True)
 
     def _end_of(self, branch: str, number: int) -> int:
         rounds = self.store.turns.load(branch, with_posts=False)

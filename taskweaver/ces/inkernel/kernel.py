@@ -11,6 +11,10 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 - ``test``: ``name`` of a loaded plugin; ``limit_s``. Report: ``results``, name and failure each.
 - ``snapshot``: the fields of a `Birth`; the kernel forks a template. Report: ``refused``, the
   reasons why it does not, or nothing.
+- ``state``: the fields of a `Birth`, names to ``skip`` with reasons, ``limit_bytes`` of a variable;
+  the kernel forks a child that writes the variables. Report: ``refused``, or nothing.
+- ``restore``: ``socket``, where the host serves a stored state; ``missing``, names with reasons.
+  Report: ``problems``, name and reason each.
 
 The report comes back in the reply's ``user_expressions`` under the same name, whether or not the
 code failed (IPython itself evaluates expressions only after success).
@@ -35,16 +39,22 @@ from ipykernel.kernelapp import IPKernelApp  # noqa: TID253
 from ipykernel.zmqshell import ZMQInteractiveShell  # noqa: TID253
 from traitlets.config import Config
 
-from taskweaver.ces.inkernel import template
+from taskweaver.ces.inkernel import state_transport, template
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.birth import Birth, announce
 from taskweaver.ces.inkernel.context import PluginSession
 from taskweaver.ces.inkernel.display import FilePublisher, QuietDisplayHook
-from taskweaver.ces.inkernel.namespace import add_usual_names, configure_libraries
+from taskweaver.ces.inkernel.namespace import (
+    MadeBy,
+    add_usual_names,
+    configure_libraries,
+    kernel_names,
+)
 from taskweaver.ces.inkernel.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload
 from taskweaver.ces.inkernel.report import make_report, to_json
 from taskweaver.ces.inkernel.safety import ForkSafety
+from taskweaver.ces.inkernel.state.save import Subject, note_classes
 from taskweaver.ces.inkernel.scripts import add_script_magics
 
 
@@ -71,6 +81,7 @@ class CellKernel(IPythonKernel):
         self._templates: list[int] = []
         self._safety: ForkSafety | None = None
         self._numbers: Any = None
+        self._made = MadeBy()
         self._operations: dict[str, Callable[[Payload], Payload]] = {
             "session": self._set_session,
             "variables": self._set_variables,
@@ -78,6 +89,8 @@ class CellKernel(IPythonKernel):
             "load": self._plugins.load,
             "test": self._plugins.test,
             "snapshot": self._snapshot,
+            "state": self._write_state,
+            "restore": self._restore,
         }
         # A cell that calls them would end the kernel after a successful reply.
         for name in ("exit", "quit"):
@@ -98,6 +111,7 @@ class CellKernel(IPythonKernel):
         """Run a request of ours; see the module's text for its form."""
         if self._safety is None:
             self._begin()
+        shell: Any = self.shell
         payload: Payload = json.loads((user_expressions or {}).get("taskweaver", "{}"))
         self._templates = [pid for pid in self._templates if _is_running(pid)]
         operation = self._operations.get(payload.get("op", ""))
@@ -109,6 +123,7 @@ class CellKernel(IPythonKernel):
             run = super().do_execute
             reply = await run(code, silent, store_history, {}, allow_stdin, **kwargs)
             report = self._report()
+            self._made.note(str(payload.get("exec_id", "")), shell.user_ns)
         reply["user_expressions"] = {"taskweaver": to_json(report)}
         return reply
 
@@ -172,6 +187,28 @@ class CellKernel(IPythonKernel):
         asyncio.get_running_loop().call_soon(self._fork_template, Birth(**payload["birth"]))
         return {}
 
+    def _write_state(self, payload: Payload) -> Payload:
+        shell: Any = self.shell
+        note_classes(shell.user_ns)
+        subject = Subject(
+            shell.user_ns,
+            kernel_names(shell) | self._plugins.names,
+            self._made.cells,
+            payload["skip"],
+            payload["limit_bytes"],
+        )
+        try:
+            self._templates.append(state_transport.fork_writer(Birth(**payload["birth"]), subject))
+        except OSError as error:
+            return {"refused": [str(error.strerror)]}
+        return {}
+
+    def _restore(self, payload: Payload) -> Payload:
+        shell: Any = self.shell
+        problems = state_transport.restore(payload["socket"], shell.user_ns, payload["missing"])
+        self._made.note("", shell.user_ns)
+        return {"problems": [[problem.name, problem.reason] for problem in problems]}
+
     def _fork_template(self, birth: Birth) -> None:
         try:
             self._templates.append(template.snapshot(birth))
@@ -188,6 +225,7 @@ class CellKernel(IPythonKernel):
         self._numbers = numbers
         self._plugin_session = parent._plugin_session
         self._plugins = parent._plugins
+        self._made = parent._made
         self._operations |= {"load": self._plugins.load, "test": self._plugins.test}
         shell: Any = self.shell
         before: Any = parent.shell

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import types
+from collections.abc import Mapping
 from typing import Any
 
 USUAL_NAMES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot"}
@@ -41,6 +43,37 @@ def add_usual_names(namespace: dict[str, Any]) -> None:
     """Put the usual names into a namespace."""
     for alias, name in USUAL_NAMES.items():
         namespace.setdefault(alias, LazyModule(name, namespace, alias))
+
+
+_OF_KERNEL = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
+_OF_HISTORY = re.compile(r"_i?\d*|_ii|_iii|__|___|_[ido]h|_exit_code|__\w+__")
+
+
+def kernel_names(shell: Any) -> frozenset[str]:
+    """Return the names in a shell's namespace that are the kernel's own."""
+    history = (name for name in shell.user_ns if _OF_HISTORY.fullmatch(name))
+    return _OF_KERNEL.union(shell.user_ns_hidden, history)
+
+
+class MadeBy:
+    """The cell that last bound each name.
+
+    Attributes:
+        cells: Id of the cell, by name; empty where the variable was restored.
+    """
+
+    def __init__(self) -> None:
+        self.cells: dict[str, str] = {}
+        self._seen: dict[str, int] = {}
+
+    def note(self, exec_id: str, namespace: Mapping[str, Any]) -> None:
+        """Take all names bound to another object than before for this cell's."""
+        seen = {name: id(value) for name, value in namespace.items()}
+        self.cells = {
+            name: self.cells.get(name, exec_id) if self._seen.get(name) == place else exec_id
+            for name, place in seen.items()
+        }
+        self._seen = seen
 
 
 def configure_libraries() -> None:

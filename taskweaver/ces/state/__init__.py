@@ -1,0 +1,1 @@
+"""Kernel state on disk, as its host sees it: files, manifests, and their transfer."""

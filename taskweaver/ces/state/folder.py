@@ -1,0 +1,253 @@
+"""The files of a session's stored states: chunks by their hash, and a manifest for each round.
+
+``chunks/<hash>`` holds raw bytes, ``rounds/<branch>/<round>.json`` a manifest, ``sealed`` the mark
+of the installation that writes here. A file appears under its name when it is complete. Code in the
+sandbox cannot reach the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from taskweaver.ces.state.manifest import (
+    CHUNK_NAME,
+    MOST_BYTES,
+    StateDamaged,
+    StateManifest,
+    read_manifest,
+)
+from taskweaver.utils.installation import seal
+
+CHUNK_BYTES = 1 << 20
+"""Size of the largest chunk."""
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
+_SEAL_FILE, _CHUNKS, _ROUNDS, _UNTRUSTED = "sealed", "chunks", "rounds", "state-untrusted"
+
+
+class StateFolder:
+    """Stored states of one session. Its writes come from one thread."""
+
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        """Describe the folder; it is made by the first write.
+
+        Args:
+            folder: The folder.
+            limit_bytes: Size above which `tidy` removes old states; 0 stores none.
+        """
+        self.folder = folder
+        self.limit_bytes = limit_bytes
+        self._chunks = folder / _CHUNKS
+        self._last: dict[str, tuple[bytes, Path]] = {}
+        self._used_bytes: int | None = None
+        self._is_prepared = False
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether this installation wrote the folder at this place; true when there is none."""
+        try:
+            return (self.folder / _SEAL_FILE).read_text("ascii") == seal(self.folder)
+        except (OSError, ValueError):
+            return not self.folder.exists()
+
+    def trust(self) -> None:
+        """Take the folder for this installation's own from now on.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        self._write(self.folder / _SEAL_FILE, seal(self.folder).encode())
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return those chunks that are not stored yet."""
+        self._prepare()
+        return [name for name in names if not (self._chunks / name).exists()]
+
+    def add_chunk(self, name: str, data: bytes | bytearray) -> None:
+        """Store a chunk; one that is there stays as it is.
+
+        Raises:
+            OSError: If it cannot be written.
+        """
+        if CHUNK_NAME.fullmatch(name) is None:
+            raise OSError(f"{name!r} is no name of a chunk")
+        self._prepare()
+        if not (self._chunks / name).exists():
+            self._write(self._chunks / name, data)
+            self._used_bytes = self._used() + len(data)
+
+    def store(self, branch: str, round_id: str, data: bytes) -> None:
+        """Store the manifest of a round's state; its chunks are there.
+
+        A state that equals the branch's last one costs a link, and no bytes.
+
+        Raises:
+            StateDamaged: If it is no manifest, or lacks a chunk.
+            OSError: If it cannot be written.
+        """
+        if self.missing(read_manifest(data).chunks):
+            raise StateDamaged("The variables are not stored: a part of them is missing.")
+        path = self._path(branch, round_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        last, last_path = self._last.get(branch, (b"", path))
+        if last == data and _link(last_path, path):
+            return
+        self._write(path, data)
+        self._used_bytes = self._used() + len(data)
+        self._last[branch] = data, path
+
+    def find(self, branches: Sequence[str], round_id: str) -> StateManifest | None:
+        """Return the state at a round's end, as the first of some branches stored it.
+
+        Raises:
+            StateDamaged: If its manifest cannot be read.
+        """
+        path = self.path(branches, round_id)
+        if path is None:
+            return None
+        try:
+            with path.open("rb") as file:
+                return read_manifest(file.read(MOST_BYTES))
+        except OSError as error:
+            raise StateDamaged(f"The stored variables cannot be read: {error}.") from error
+
+    def path(self, branches: Sequence[str], round_id: str) -> Path | None:
+        """Return the manifest of the state at a round's end; None if no branch stored it."""
+        paths = (self._path(branch, round_id) for branch in branches)
+        return next((path for path in paths if path.is_file()), None)
+
+    def open_chunk(self, name: str) -> BinaryIO:
+        """Open a chunk for reading.
+
+        Raises:
+            OSError: If it is not there.
+        """
+        return (self._chunks / name).open("rb")
+
+    def remove_if_damaged(self, name: str) -> None:
+        """Remove a chunk whose bytes are not those of its name, so that it is written again."""
+        import xxhash
+
+        try:
+            data = (self._chunks / name).read_bytes()
+        except OSError:
+            return
+        if xxhash.xxh3_128_hexdigest(data) != name:
+            (self._chunks / name).unlink(missing_ok=True)
+
+    def tidy(self, in_use: Callable[[], Collection[Path]]) -> None:
+        """Remove the oldest states while the folder is larger than its limit.
+
+        Args:
+            in_use: Returns the manifests that stay; called when the folder is over its limit.
+        """
+        if self._used() <= self.limit_bytes:
+            return
+        keep = in_use()
+        groups = self._manifests()
+        users: dict[str, int] = {}
+        for _, _, chunks in groups:
+            for name in chunks:
+                users[name] = users.get(name, 0) + 1
+        left = self._remove_orphans(users)
+        for _, paths, chunks in groups:
+            if left <= self.limit_bytes:
+                break
+            if any(path in keep for path in paths):
+                continue
+            for path in paths:
+                path.unlink(missing_ok=True)
+            for name in chunks:
+                users[name] -= 1
+                if not users[name]:
+                    left -= _size(self._chunks / name)
+                    (self._chunks / name).unlink(missing_ok=True)
+        self._used_bytes = None
+
+    def _manifests(self) -> list[tuple[int, list[Path], frozenset[str]]]:
+        """Return age, names and chunks of the stored manifests, the oldest first."""
+        groups: dict[int, tuple[int, list[Path]]] = {}
+        for path in (self.folder / _ROUNDS).glob("*/*.json"):
+            facts = path.stat()
+            groups.setdefault(facts.st_ino, (facts.st_mtime_ns, []))[1].append(path)
+        found = []
+        for age, paths in groups.values():
+            try:
+                chunks = read_manifest(paths[0].read_bytes()).chunks
+            except StateDamaged:
+                chunks = frozenset()
+            found.append((age, paths, chunks))
+        return sorted(found, key=lambda group: group[0])
+
+    def _remove_orphans(self, users: Collection[str]) -> int:
+        """Remove chunks that no manifest names; return the size of the others."""
+        left = 0
+        for path, size in self._files():
+            if path.parent == self._chunks and path.name not in users:
+                path.unlink(missing_ok=True)
+            else:
+                left += size
+        return left
+
+    def _files(self) -> Iterator[tuple[Path, int]]:
+        for folder in (self._chunks, *(self.folder / _ROUNDS).glob("*")):
+            with os.scandir(folder) as entries:
+                files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+            yield from ((Path(entry.path), entry.stat().st_size) for entry in files)
+
+    def _used(self) -> int:
+        if self._used_bytes is None:
+            self._used_bytes = sum(size for _, size in self._files())
+        return self._used_bytes
+
+    def _prepare(self) -> None:
+        """Make the folder; states of others, which were not agreed to, are put aside."""
+        if self._is_prepared:
+            return
+        if not self.is_trusted:
+            aside = self.folder.with_name(_UNTRUSTED)
+            shutil.rmtree(aside, ignore_errors=True)
+            self.folder.rename(aside)
+        self._chunks.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not (self.folder / _SEAL_FILE).exists():
+            self.trust()
+        self._is_prepared = True
+
+    def _path(self, branch: str, round_id: str) -> Path:
+        for name in (branch, round_id):
+            if _NAME.fullmatch(name) is None:
+                raise StateDamaged(f"{name!r} cannot be the name of a stored state.")
+        return self.folder / _ROUNDS / branch / f"{round_id}.json"
+
+    @staticmethod
+    def _write(path: Path, data: bytes | bytearray) -> None:
+        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with partial.open("xb") as file:
+                file.write(data)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+def _link(source: Path, target: Path) -> bool:
+    """Give a file another name; return whether the file system could."""
+    try:
+        target.unlink(missing_ok=True)
+        os.link(source, target)
+    except OSError:
+        return False
+    return True
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

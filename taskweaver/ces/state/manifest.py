@@ -1,0 +1,115 @@
+"""The manifest of a stored state, as far as the host reads it.
+
+Code in the sandbox writes manifests, so each field is a claim: of the right type or refused,
+bounded, and never used as a path. The kernel alone interprets the islands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.ces.errors import KernelError
+from taskweaver.ces.reported import text
+
+CHUNK_NAME = re.compile(r"[0-9a-f]{32}")
+"""Name of a chunk: the XXH3-128 hash of its bytes."""
+MOST_BYTES = 64 << 20
+"""Longest manifest that is stored or read."""
+_MOST_LOST = 1_000
+_NAME_CHARS = 500
+
+
+class StateDamaged(KernelError):
+    """A stored state cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostVariable:
+    """A variable, or a part of one, that a stored state does not hold.
+
+    Attributes:
+        name: Name of the variable.
+        type: Type of the object that cannot be stored.
+        reason: Why it is not there.
+        cell: Id of the post whose cell made it; empty when unknown.
+    """
+
+    name: str
+    type: str
+    reason: str
+    cell: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateManifest:
+    """A stored state.
+
+    Attributes:
+        data: The manifest's JSON, for the kernel that restores it.
+        types: Type of each variable, by name.
+        lost: Variables that it does not hold.
+        chunks: Names of the chunks it is made of.
+    """
+
+    data: bytes
+    types: dict[str, str]
+    lost: tuple[LostVariable, ...]
+    chunks: frozenset[str]
+
+
+def read_manifest(data: bytes) -> StateManifest:
+    """Return the state that a manifest describes.
+
+    Raises:
+        StateDamaged: If it is no manifest.
+    """
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise StateDamaged("The stored variables cannot be read: no valid manifest.") from error
+    if not isinstance(found, dict) or not isinstance(found.get("islands"), list):
+        raise StateDamaged("The stored variables cannot be read: the manifest names no islands.")
+    return StateManifest(
+        data, _types(found.get("variables")), _lost(found.get("lost")), _chunks(found["islands"])
+    )
+
+
+def _types(variables: Any) -> dict[str, str]:
+    if not isinstance(variables, dict):
+        return {}
+    return {
+        name: text(facts.get("type"), _NAME_CHARS)
+        for name, facts in variables.items()
+        if isinstance(facts, dict) and len(name) <= _NAME_CHARS
+    }
+
+
+def _lost(rows: Any) -> tuple[LostVariable, ...]:
+    rows = rows[:_MOST_LOST] if isinstance(rows, list) else []
+    fields = ("name", "type", "reason", "cell")
+    return tuple(
+        LostVariable(*(text(row.get(field), _NAME_CHARS) for field in fields))
+        for row in rows
+        if isinstance(row, dict)
+    )
+
+
+def _chunks(islands: list[Any]) -> frozenset[str]:
+    return frozenset(name for name in _texts(islands) if CHUNK_NAME.fullmatch(name))
+
+
+def _texts(data: Any) -> Iterator[str]:
+    """Yield all texts in plain data, however deep."""
+    waiting = [data]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, dict):
+            waiting += item.values()

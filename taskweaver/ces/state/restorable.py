@@ -1,0 +1,70 @@
+"""A stored state that a kernel can start from."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from taskweaver.ces.state.folder import StateFolder
+from taskweaver.ces.state.manifest import StateManifest
+from taskweaver.ces.state.transfer import STALL_S, send_state
+
+
+@dataclass(frozen=True, slots=True)
+class Restorable:
+    """A stored state that a kernel can start from.
+
+    Attributes:
+        folder: Files it is made of.
+        manifest: The state.
+        round_number: Number of the round at whose end it was stored, from 1.
+        missing: Variables whose stored value is out of date, each with the reason.
+    """
+
+    folder: StateFolder
+    manifest: StateManifest
+    round_number: int
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def served(self, place: Path) -> Iterator[Path]:
+        """Serve the state to one kernel inside the block.
+
+        Args:
+            place: Private folder that the kernel sees.
+
+        Yields:
+            The socket at which it is served.
+
+        Raises:
+            OSError: If the socket cannot be made.
+        """
+        path = place / "state"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(str(path))
+            listener.listen(1)
+            listener.settimeout(STALL_S)
+            thread = threading.Thread(target=self._serve, args=(listener,), name="restore")
+            thread.start()
+            try:
+                yield path
+            finally:
+                listener.shutdown(socket.SHUT_RDWR)
+                thread.join()
+                path.unlink(missing_ok=True)
+
+    def _serve(self, listener: socket.socket) -> None:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return  # the kernel did not come
+        with connection:
+            send_state(connection, self.folder, self.manifest)
+
+
+Origin = Callable[[], Restorable | None]
+"""Return the newest stored state of a kernel; None when there is none."""

@@ -1,0 +1,114 @@
+"""The host's end of a state transfer.
+
+The child of a kernel that writes a state, and the kernel that restores one, see no file of the
+host's: bytes go over a connection, and the host reads and writes. See decision 0012.
+
+A writing child sends ``{"missing": [names]}``, answered by those not stored; ``{"chunk", "size"}``
+and the bytes; ``{"at": variable}``; at the end ``{"manifest", "size"}`` and the manifest. It
+begins when it receives ``{"begin"}``. A restoring kernel receives ``{"size"}`` and the manifest,
+and sends ``{"read": name}``, answered by ``{"size"}`` and the bytes or ``{"error"}``;
+``{"damaged": name}``; at the end ``{"done"}``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.ces.inkernel.wire import Wire, WireError
+from taskweaver.ces.reported import text, texts
+from taskweaver.ces.state.folder import CHUNK_BYTES, StateFolder
+from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, StateManifest
+
+STALL_S = 60.0
+"""Longest time without progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Outcome of writing a state.
+
+    Attributes:
+        problem: Why it is not stored; empty when it is.
+        stuck_at: The variable that the writer was at when it made no progress; empty otherwise.
+    """
+
+    problem: str = ""
+    stuck_at: str = ""
+
+
+def receive_state(
+    connection: socket.socket, folder: StateFolder, branch: str, round_id: str
+) -> Stored:
+    """Store the state that a waiting child writes.
+
+    Args:
+        connection: Connection to the child.
+        folder: Where the state is stored.
+        branch: Name of the branch it belongs to.
+        round_id: Id of the round whose end it is.
+    """
+    connection.settimeout(STALL_S)
+    wire, at = Wire(connection), ""
+    try:
+        wire.send({"begin": True})
+        while True:
+            message = wire.receive()
+            if "at" in message:
+                at = text(message["at"], 500)
+            elif "missing" in message:
+                wire.send({"missing": folder.missing(texts(message["missing"]))})
+            elif "chunk" in message:
+                size = _size(message, CHUNK_BYTES)
+                folder.add_chunk(text(message["chunk"]), wire.receive_bytes(size))
+            elif "manifest" in message:
+                data = bytes(wire.receive_bytes(_size(message, MOST_BYTES)))
+                folder.store(branch, round_id, data)
+                return Stored()
+            else:
+                raise WireError(text(message.get("error")) or "a message of no known kind")
+    except TimeoutError:
+        where = f" at `{at}`" if at else ""
+        return Stored(f"no progress within {STALL_S:g} s{where}", at)
+    except (OSError, StateDamaged) as error:
+        return Stored(text(getattr(error, "strerror", None) or str(error), 500))
+
+
+def send_state(connection: socket.socket, folder: StateFolder, state: StateManifest) -> None:
+    """Serve a kernel that restores a state, until it is done or gone."""
+    connection.settimeout(STALL_S)
+    wire = Wire(connection)
+    try:
+        wire.send({"size": len(state.data)}, state.data)
+        while "done" not in (message := wire.receive()):
+            name = text(message.get("read") or message.get("damaged"))
+            if name not in state.chunks:
+                raise WireError("a chunk that is not part of the state")
+            if "damaged" in message:
+                folder.remove_if_damaged(name)
+            else:
+                _send_chunk(connection, wire, folder, name)
+    except OSError:
+        return  # the kernel reports what it could not restore, or has ended
+
+
+def _send_chunk(connection: socket.socket, wire: Wire, folder: StateFolder, name: str) -> None:
+    try:
+        file = folder.open_chunk(name)
+    except OSError as error:
+        wire.send({"error": error.strerror or "it cannot be read"})
+        return
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        wire.send({"size": size})
+        connection.sendfile(file, 0, size)
+
+
+def _size(message: Mapping[str, Any], most: int) -> int:
+    size = message.get("size")
+    if not isinstance(size, int) or not 0 <= size <= most:
+        raise WireError("a message of a wrong size")
+    return size

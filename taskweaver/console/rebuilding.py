@@ -1,0 +1,61 @@
+"""Slash commands that bring back variables which a resumed session lacks."""
+
+from __future__ import annotations
+
+from taskweaver.console.asking import read_line
+from taskweaver.console.blocks import Facts, Note
+from taskweaver.console.chat import Chat
+from taskweaver.console.text import head, safe
+from taskweaver.session.rebuild import Rebuilt
+from taskweaver.utils.text import counted
+
+_ANSWER_S = 600.0
+_CODE_CHARS = 60
+
+
+def show_rebuild(chat: Chat, _: str) -> None:
+    """Run the cells of lost variables on a scratch copy, and take the result over if agreed."""
+    done: list[int] = [0]
+    with chat.surface.working(lambda: f"running cells on a scratch copy, {done[-1]} done"):
+        rebuilt = chat.session.rebuild(done.append)
+    try:
+        chat.surface.show(Facts(tuple(_rows(rebuilt))))
+        is_agreed = _is_agreed(chat, rebuilt)
+    except BaseException:
+        rebuilt.discard()
+        raise
+    if not is_agreed:
+        rebuilt.discard()
+        chat.surface.show(Note("discarded; nothing has changed"))
+        return
+    before = chat.session.branch
+    rebuilt.accept()
+    chat.surface.show(Note(f"now on {rebuilt.name}; /checkout {before} goes back"))
+
+
+def _rows(rebuilt: Rebuilt) -> list[tuple[str, str]]:
+    rows = []
+    for step in rebuilt.steps:
+        verdict = "same outcome" if step.verdict == "same" else step.verdict
+        rows.append((f"cell {step.number}", f"{verdict}: {head(safe(step.code), 1, _CODE_CHARS)}"))
+        rows += [("", safe(detail)) for detail in step.details]
+    rows += [
+        (f"file {safe(name)}", f"{before or '-'}  |  {after or '-'}")
+        for name, (before, after) in rebuilt.files.items()
+    ]
+    return rows
+
+
+def _is_agreed(chat: Chat, rebuilt: Rebuilt) -> bool:
+    ran = counted(len(rebuilt.steps), "cell")
+    outcome = "all as recorded" if rebuilt.is_same else "not all as recorded"
+    chat.surface.show(Note(f"{ran} ran on a scratch copy, {outcome}. Go on with it? y: yes"))
+    answer = read_line(_ANSWER_S)
+    return answer is not None and answer.strip().lower() in {"y", "yes"}
+
+
+def show_trust(chat: Chat, _: str) -> None:
+    """Agree to load stored variables of another installation."""
+    chat.session.trust_state()
+    chat.surface.show(Note("the stored variables are loaded when code runs"))
+    chat.show_notice()

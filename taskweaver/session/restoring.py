@@ -1,0 +1,187 @@
+"""The stored state that fits a conversation, and the variables it lacks."""
+
+from __future__ import annotations
+
+import re
+import symtable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from taskweaver.ces.state.manifest import LostVariable, StateManifest
+from taskweaver.memory.cells import ran_cells, ran_code
+from taskweaver.memory.round import Round
+from taskweaver.utils.text import counted
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_DEFINITIONS = {"module", "function", "type", "builtin_function_or_method"}
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRound:
+    """The newest round of a conversation whose state is stored.
+
+    Attributes:
+        number: Its number, from 1.
+        manifest: Its state.
+        missing: Variables that later rounds may have changed, each with the reason.
+        later: Numbers of the later rounds that ran code.
+    """
+
+    number: int
+    manifest: StateManifest
+    missing: Mapping[str, str]
+    later: Sequence[int]
+
+    @property
+    def lost(self) -> list[LostVariable]:
+        """The variables that are not there after restoring, by name once each."""
+        stored = [item for item in self.manifest.lost if item.name not in self.missing]
+        types = self.manifest.types
+        changed = [
+            LostVariable(name, types.get(name, ""), reason, "")
+            for name, reason in self.missing.items()
+        ]
+        return list({item.name: item for item in [*stored, *changed]}.values())
+
+
+def newest_state(
+    rounds: Sequence[Round], find: Callable[[str], StateManifest | None]
+) -> StoredRound | None:
+    """Return the newest round whose state is stored; None if there is none.
+
+    Args:
+        rounds: The conversation.
+        find: Returns the stored state of a round, by the round's id.
+
+    Raises:
+        StateDamaged: If a manifest cannot be read.
+    """
+    later: list[int] = []
+    for number in range(len(rounds), 0, -1):
+        round_ = rounds[number - 1]
+        if not ran_code(round_):
+            continue
+        manifest = find(round_.id)
+        if manifest is not None:
+            return StoredRound(number, manifest, _changed(rounds, later, manifest), later[::-1])
+        later.append(number)
+    return None
+
+
+def _changed(
+    rounds: Sequence[Round], numbers: Sequence[int], manifest: StateManifest
+) -> dict[str, str]:
+    """Return the variables that rounds may have changed after a state was stored.
+
+    A variable that code only names may have been changed in place, so it counts, too.
+    """
+    kept = {name for name, kind in manifest.types.items() if kind not in _DEFINITIONS}
+    changed: dict[str, str] = {}
+    for number in sorted(numbers):
+        reason = f"round {number} may have changed it, and its variables were not stored"
+        for cell in ran_cells([rounds[number - 1]]):
+            bound, named = names_in(cell.code)
+            changed |= dict.fromkeys(sorted(bound | (named & kept)), reason)
+    return changed
+
+
+def names_in(code: str) -> tuple[set[str], set[str]]:
+    """Return the names that a cell binds, without imports, and all names that it mentions."""
+    try:
+        waiting = [symtable.symtable(code, "cell", "exec")]
+    except (SyntaxError, ValueError, RecursionError):
+        return set(), set(_WORD.findall(code))
+    bound, named = set(), set()
+    while waiting:
+        table = waiting.pop()
+        waiting += table.get_children()
+        for symbol in table.get_symbols():
+            named.add(symbol.get_name())
+            is_global = table.get_type() == "module" or symbol.is_declared_global()
+            if is_global and symbol.is_assigned() and not symbol.is_imported():
+                bound.add(symbol.get_name())
+    return bound, named
+
+
+@dataclass(frozen=True, slots=True)
+class Restoring:
+    """How the variables of a branch come back, before its kernel has them.
+
+    Attributes:
+        rounds: The conversation.
+        stored: The newest round whose state is stored; None if there is none to load.
+        problem: Why the stored state cannot be read; empty otherwise.
+        is_trusted: Whether this installation wrote the stored states.
+    """
+
+    rounds: Sequence[Round]
+    stored: StoredRound | None
+    problem: str
+    is_trusted: bool
+
+    @property
+    def lost(self) -> list[LostVariable]:
+        """The variables that will not be there; empty where nothing is stored at all."""
+        return [] if self.stored is None else self.stored.lost
+
+    @property
+    def cells(self) -> set[str]:
+        """Ids of the posts whose cells make what is lost."""
+        if self.stored is None:
+            return {cell.post_id for cell in ran_cells(self.rounds)}
+        later = [self.rounds[number - 1] for number in self.stored.later]
+        made = {item.cell for item in self.stored.manifest.lost}
+        return made | {cell.post_id for cell in ran_cells(later)}
+
+    def lines(self) -> list[str]:
+        """Describe for the user what is not restored, and what to do."""
+        if not self.is_trusted:
+            return [
+                "The stored variables were written by another installation, or the session's"
+                " folder was copied or moved. /trust loads them (code in them runs in the"
+                " sandbox), /rebuild makes them again from the cells."
+            ]
+        if self.stored is None:
+            problem = self.problem or "No variables of this session are stored."
+            count = counted(len(ran_cells(self.rounds)), "cell")
+            return [f"{problem} /rebuild makes them again by running {count}."]
+        lines = []
+        if self.stored.later:
+            numbers = ", ".join(map(str, self.stored.later))
+            lines.append(
+                f"The variables are those of the end of round {self.stored.number}: the state"
+                f" after round {numbers} was not stored."
+            )
+        lost = self._descriptions()
+        if lost:
+            lines += [f"not restored: {line}" for line in lost[:_MOST_NAMED]]
+            more = len(lost) - _MOST_NAMED
+            lines += [f"and {more} more"] if more > 0 else []
+            lines.append("/rebuild makes them again by running their cells.")
+        return lines
+
+    def note(self) -> str:
+        """Describe for the roles what is not restored; empty when everything is."""
+        if self.stored is None:
+            return "The Python session is new: the variables of earlier rounds are gone."
+        lost = self._descriptions()
+        if not lost:
+            return ""
+        return "Variables that are gone, make them again before use:\n" + "\n".join(
+            f"- {line}" for line in lost[:_MOST_NAMED]
+        )
+
+    def _descriptions(self) -> list[str]:
+        rounds = {
+            post.id: number
+            for number, round_ in enumerate(self.rounds, start=1)
+            for post in round_.post_list
+        }
+        return [_description(item, rounds.get(item.cell)) for item in self.lost]
+
+
+def _description(item: LostVariable, number: int | None) -> str:
+    kind = f" ({item.type})" if item.type else ""
+    made = f"; made in round {number}" if number is not None else ""
+    return f"{item.name}{kind}: {item.reason}{made}"

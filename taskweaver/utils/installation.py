@@ -1,0 +1,52 @@
+"""The secret by which this installation recognises folders that it wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from functools import cache
+from pathlib import Path
+
+_KEY_BYTES = 32
+
+
+def seal(folder: Path) -> str:
+    """Return the text that marks a folder as written by this installation, at this place.
+
+    The same folder elsewhere, copied or moved, has another seal. Without a home folder the key is
+    made for this process alone.
+    """
+    place = os.fsencode(folder.resolve())
+    return hmac.new(_key(_key_file()), place, hashlib.sha256).hexdigest()
+
+
+def _key_file() -> Path | None:
+    """Return where the key is kept (XDG base directories); None without a home folder."""
+    try:
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    except RuntimeError:
+        return None
+    return Path(state) / "taskweaver" / "installation.key"
+
+
+@cache
+def _key(file: Path | None) -> bytes:
+    key = secrets.token_bytes(_KEY_BYTES)
+    if file is None:
+        return key
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+        partial.touch(0o600)
+        partial.write_bytes(key)
+        try:
+            os.link(partial, file)  # whole or not at all, also when two processes begin at once
+        except FileExistsError:
+            key = file.read_bytes()
+        finally:
+            partial.unlink()
+    except OSError:
+        return key
+    return key
