@@ -93,7 +93,7 @@ class StateFolder:
         if self.missing(read_manifest(data).chunks):
             raise StateDamaged("The variables are not stored: a part of them is missing.")
         path = self._path(branch, round_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         last, last_path = self._last.get(branch, (b"", path))
         if last == data and _link(last_path, path):
             return
@@ -213,7 +213,9 @@ class StateFolder:
             aside = self.folder.with_name(_UNTRUSTED)
             shutil.rmtree(aside, ignore_errors=True)
             self.folder.rename(aside)
-        self._chunks.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self.folder, self._chunks, self.folder / _ROUNDS):
+            folder.mkdir(mode=0o700, exist_ok=True)
         if not (self.folder / _SEAL_FILE).exists():
             self.trust()
         self._is_prepared = True
