@@ -1,0 +1,87 @@
+"""Chunks: pieces of at most 1 MiB, cut by address and named by their hash."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import xxhash
+
+CHUNK_BYTES = 1 << 20
+
+
+class ChunkSink(Protocol):
+    """Destination of chunks while a state is saved."""
+
+    def missing(self, names: Sequence[str]) -> set[str]:
+        """Return those of `names` that are not stored yet."""
+        ...
+
+    def write(self, name: str, data: memoryview) -> None:
+        """Store one chunk under its hash."""
+        ...
+
+    def at(self, variable: str) -> None:
+        """Note progress: the variable that is written now."""
+        ...
+
+
+class ChunkSource(Protocol):
+    """Origin of chunks while a state is loaded."""
+
+    def read(self, name: str, size: int, into: memoryview) -> None:
+        """Copy one chunk of `size` bytes.
+
+        Raises:
+            OSError: If the chunk cannot be read.
+            ValueError: If there is no chunk of this name and size.
+        """
+        ...
+
+
+def chunk_name(data: memoryview) -> str:
+    """Return the name of a chunk: its xxh3-128 hash in hexadecimal."""
+    return xxhash.xxh3_128_hexdigest(data)
+
+
+def spans(length: int, offset: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each chunk of a buffer.
+
+    Args:
+        length: Bytes of the buffer.
+        offset: Its address modulo the chunk size; cuts fall on multiples of the chunk size.
+    """
+    begin = 0
+    while begin < length:
+        end = min(length, begin + CHUNK_BYTES - (offset + begin) % CHUNK_BYTES)
+        yield begin, end
+        begin = end
+
+
+class _Buffer(ctypes.Structure):
+    """``Py_buffer`` of CPython; `ctypes` itself takes the address of writable memory only."""
+
+    _fields_ = (
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    )
+
+
+def address_of(data: memoryview) -> int:
+    """Return the address of a contiguous buffer's first byte."""
+    found = _Buffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(data), ctypes.byref(found), 0)
+    try:
+        return int(found.buf or 0)
+    finally:
+        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(found))

@@ -1,0 +1,43 @@
+"""Reduction of file objects."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from typing import Any
+
+from taskweaver.ces.inkernel.state import rebuild
+from taskweaver.ces.inkernel.state.placeholder import ClosedFile
+from taskweaver.ces.inkernel.state.scope import CannotStore, Notes
+
+
+def reduce_file(notes: Notes, file: Any) -> Any:
+    """Reduce a file: closed ones stay closed, those open for reading are opened again.
+
+    Raises:
+        CannotStore: If the file is open for writing, or is no file with a path.
+    """
+    if file.closed:
+        return ClosedFile, (_name(file), str(getattr(file, "mode", "")))
+    mode = str(getattr(file, "mode", ""))
+    if file.writable():
+        raise CannotStore("the file is open for writing")
+    path = _name(file)
+    if not isinstance(path, str) or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        raise CannotStore("it is no file with a path")
+    try:
+        position = file.tell()
+    except OSError as error:
+        raise CannotStore(f"its position is unknown: {error}") from None
+    text = None
+    if isinstance(file, io.TextIOWrapper):
+        text = (file.encoding, file.errors, None)
+    arguments = (type(file).__name__, path, mode, position, text, notes.cell)
+    return rebuild.reopened, arguments
+
+
+def _name(file: Any) -> Any:
+    """Return the path of a file, or its number."""
+    name = getattr(file, "name", "")
+    return os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name

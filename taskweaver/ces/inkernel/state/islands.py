@@ -1,0 +1,104 @@
+"""Islands: variables that share objects, and are therefore stored in one stream."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import pathlib
+import re
+import sys
+import types
+import uuid
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.ces.inkernel.state.pickler import Pickled
+from taskweaver.ces.inkernel.state.scope import GlobalsToken
+
+_ATOMS = frozenset(
+    {
+        *(str, bytes, int, float, complex, bool, range, type(None), type(...)),
+        *(types.CodeType, re.Pattern, uuid.UUID, decimal.Decimal, fractions.Fraction),
+        *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone),
+        *(zoneinfo.ZoneInfo, pathlib.PosixPath, pathlib.PurePosixPath),
+    }
+)
+_BY_NAME = (type, types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper)  # noqa: SLF001
+_VALUES = (("numpy", "dtype"), ("numpy", "generic"), ("pandas.api.extensions", "ExtensionDtype"))
+
+
+@dataclass(slots=True)
+class Island:
+    """Variables in one stream.
+
+    Attributes:
+        own: Each variable pickled alone, by name.
+        joint: All pickled together; none if there is one, or if that fails.
+    """
+
+    own: dict[str, Pickled]
+    joint: Pickled | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the variables."""
+        return list(self.own)
+
+    @property
+    def pickled(self) -> Pickled | None:
+        """The pickling of all variables."""
+        return next(iter(self.own.values())) if len(self.own) == 1 else self.joint
+
+
+def find_islands(pickled: Mapping[str, Pickled]) -> list[Island]:
+    """Group variables that share an object whose identity matters, in their order."""
+    names = list(pickled)
+    leader = list(range(len(names)))
+    holders: dict[int, int] = {}
+
+    def lead(number: int) -> int:
+        while leader[number] != number:
+            leader[number] = leader[leader[number]]
+            number = leader[number]
+        return number
+
+    for number, name in enumerate(names):
+        found = pickled[name]
+        # Sets of ids are compared in C; only what is shared is looked at in Python.
+        for id_ in found.memo.keys() & holders.keys():
+            if lead(holders[id_]) != lead(number) and _joins(found, id_):
+                first, second = sorted((lead(holders[id_]), lead(number)))
+                leader[second] = first
+        holders.update(dict.fromkeys(found.memo, number))
+    groups: dict[int, dict[str, Pickled]] = {}
+    for number, name in enumerate(names):
+        groups.setdefault(lead(number), {})[name] = pickled[name]
+    return [Island(own) for own in groups.values()]
+
+
+def _joins(pickled: Pickled, id_: int) -> bool:
+    """Return whether two variables that share an object must be restored together."""
+    if id_ in pickled.notes.by_value:
+        return True
+    return id_ not in pickled.notes.neutral and not _is_value(pickled.memo[id_])
+
+
+def _is_value(obj: Any) -> bool:
+    """Return whether an object is as good as an equal one, or restored by its name."""
+    kind = type(obj)
+    if kind in _ATOMS:
+        return True
+    if kind in {tuple, frozenset}:
+        return all(_is_value(item) for item in obj)
+    if isinstance(obj, (*_BY_NAME, enum.Enum, GlobalsToken)):
+        return True
+    for module, name in _VALUES:
+        base = getattr(sys.modules.get(module), name, None)
+        if base is not None and isinstance(obj, base):
+            return True
+    return False

@@ -1,0 +1,157 @@
+"""Loading: from a manifest and chunks to a namespace."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.ces.inkernel.state.chunks import ChunkSource
+from taskweaver.ces.inkernel.state.manifest import FORMAT, version_problems
+from taskweaver.ces.inkernel.state.placeholder import LostObject
+from taskweaver.ces.inkernel.state.process_state import restore_process
+from taskweaver.ces.inkernel.state.reading import DamagedChunk, read_entry
+from taskweaver.ces.inkernel.state.scope import clip, reason_of, type_name
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A difference between the stored and the restored state.
+
+    Attributes:
+        name: The variable; empty if all are concerned.
+        reason: The difference.
+    """
+
+    name: str
+    reason: str
+
+
+def load_state(
+    manifest: Mapping[str, Any], namespace: dict[str, Any], source: ChunkSource
+) -> list[Problem]:
+    """Put stored variables into a namespace, in their old order, and restore the process's state.
+
+    Variables that are lost come back as placeholders.
+
+    Args:
+        manifest: Result of `save_state`.
+        namespace: The kernel's namespace.
+        source: Origin of the chunks.
+
+    Returns:
+        Everything that is not as it was when the state was stored, beyond the manifest's losses.
+
+    Raises:
+        ValueError: If the manifest has another format.
+    """
+    if manifest.get("format") != FORMAT:
+        raise ValueError(f"a stored state of format {manifest.get('format')!r} cannot be read")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loading = _Loading(manifest, namespace, source)
+        loading.run()
+    loading.restore_process()
+    return loading.problems
+
+
+def mark_missing(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
+    """Replace variables that changed after the stored state by placeholders.
+
+    Args:
+        namespace: The kernel's namespace.
+        names: Reason by name.
+    """
+    for name, reason in names.items():
+        kind = type_name(type(namespace[name])) if name in namespace else "the variable"
+        namespace[name] = LostObject(kind, clip(reason))
+
+
+class _Loading:
+    """One load."""
+
+    def __init__(
+        self, manifest: Mapping[str, Any], namespace: dict[str, Any], source: ChunkSource
+    ) -> None:
+        self._manifest = manifest
+        self._namespace = namespace
+        self._source = source
+        self._loaded: dict[str, Any] = {}
+        self.problems = [Problem("", text) for text in version_problems(manifest)]
+
+    def run(self) -> None:
+        """Load the islands, and put all variables in order."""
+        waiting = list(self._manifest["islands"])
+        while waiting:
+            # Reading may need a variable of another island: a class's code uses globals.
+            failed = [island for island in waiting if self._read(island) is not None]
+            if len(failed) == len(waiting):
+                break
+            waiting = failed
+        for island in waiting:
+            self._read_apart(island)
+        self._add_placeholders()
+        for name in self._manifest["order"]:
+            if name in self._loaded:
+                self._namespace.pop(name, None)
+                self._namespace[name] = self._loaded[name]
+
+    def restore_process(self) -> None:
+        """Restore the state of the process beside the namespace."""
+        for name, entry in self._manifest["process"].items():
+            try:
+                value = read_entry(entry, self._source, self._namespace, [])[name]
+                restore_process(name, value)
+            except Exception as error:  # noqa: BLE001 - one part takes no others with it; it is reported
+                self.problems.append(Problem("", f"{name} is not restored: {reason_of(error)}"))
+
+    def _read(self, entry: Mapping[str, Any]) -> BaseException | None:
+        """Read an island; return the error if that fails."""
+        if entry["stream"] is None:
+            return DamagedChunk("it was stored apart")
+        remarks: list[str] = []
+        try:
+            found = read_entry(entry, self._source, self._namespace, remarks)
+        except BaseException as error:  # noqa: BLE001 - objects are the user's code
+            return error
+        self._enter(found, entry["names"], remarks)
+        return None
+
+    def _enter(self, found: Mapping[str, Any], names: list[str], remarks: list[str]) -> None:
+        self.problems += [Problem(names[0], remark) for remark in remarks]
+        for name in names:
+            if name in found:
+                self._loaded[name] = self._namespace[name] = found[name]
+
+    def _read_apart(self, island: Mapping[str, Any]) -> None:
+        """Read the variables of an island from their own streams."""
+        names = island["names"]
+        error = self._read(island)
+        if error is None:
+            return
+        if "own" not in island:
+            self._lose(names[0], error)
+            return
+        for name in names:
+            failure = self._read({"names": [name], **island["own"][name]})
+            if failure is not None:
+                self._lose(name, failure)
+        reason = f"{_join(names)} no longer share memory: {reason_of(error)}"
+        self.problems.append(Problem(names[0], clip(reason)))
+
+    def _lose(self, name: str, error: BaseException) -> None:
+        reason = str(error) if isinstance(error, DamagedChunk) else reason_of(error)
+        kind = self._manifest["variables"].get(name, {}).get("type", "the variable")
+        self.problems.append(Problem(name, clip(reason)))
+        self._loaded[name] = LostObject(kind, clip(reason))
+
+    def _add_placeholders(self) -> None:
+        for lost in self._manifest["lost"]:
+            if lost["name"] not in self._loaded and lost["name"] in self._manifest["order"]:
+                placeholder = LostObject(lost["type"], lost["reason"], lost["cell"])
+                self._loaded[lost["name"]] = placeholder
+
+
+def _join(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,168 @@
+"""The pickler of variables: placeholders, tokens and out-of-band buffers."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from cloudpickle import cloudpickle
+
+from taskweaver.ces.inkernel.state.kinds import handler_of, is_library
+from taskweaver.ces.inkernel.state.placeholder import LostObject
+from taskweaver.ces.inkernel.state.reducers import reduce_function
+from taskweaver.ces.inkernel.state.scope import Loss, Notes, Scope, reason_of, type_name
+
+IN_BAND_BYTES = 1 << 15
+"""Buffers below this stay in the stream: a file each would cost more than it saves."""
+
+
+@dataclass(slots=True)
+class Pickled:
+    """Outcome of one pickling.
+
+    Attributes:
+        stream: The pickle.
+        buffers: Its out-of-band buffers, views of live memory.
+        notes: Losses and identities.
+        memo: Objects in the stream by id.
+    """
+
+    stream: bytes
+    buffers: list[memoryview]
+    notes: Notes
+    memo: dict[int, Any]
+
+    @property
+    def size(self) -> int:
+        """Bytes of stream and buffers."""
+        return len(self.stream) + sum(buffer.nbytes for buffer in self.buffers)
+
+
+class StatePickler(cloudpickle.Pickler):
+    """Pickles what it can and replaces the rest by placeholders."""
+
+    def __init__(self, file: io.BytesIO, notes: Notes, *, is_recording: bool) -> None:
+        """Prepare one pickling.
+
+        Args:
+            file: Receives the stream.
+            notes: Receives losses and identities.
+            is_recording: Keep which library object holds which objects directly.
+        """
+        self.buffers: list[memoryview] = []
+        self.holders: list[tuple[Any, set[int]]] = []
+        self._notes = notes
+        self._is_recording = is_recording
+        super().__init__(file, protocol=5, buffer_callback=self._take_buffer)
+
+    def _take_buffer(self, buffer: pickle.PickleBuffer) -> bool:
+        """Keep a buffer out of the stream; true leaves it inside."""
+        raw = buffer.raw()
+        if raw.nbytes < IN_BAND_BYTES:
+            return True
+        self.buffers.append(raw)
+        return False
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Reduce everything but exact builtins."""
+        scope = self._notes.scope
+        id_ = id(obj)
+        if id_ in scope.tokens:
+            self._notes.neutral.add(id_)
+            return scope.tokens[id_]
+        if id_ in scope.condemned:
+            return self._lose(obj, scope.condemned[id_])
+        kind = type(obj)
+        handler = scope.handlers.get(kind)
+        try:
+            if handler is None:
+                handler = scope.handlers[kind] = handler_of(kind)
+            reduction = handler(self._notes, obj)
+        except (RecursionError, MemoryError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - reducers are the user's code and may raise anything
+            return self._lose(obj, reason_of(error))
+        if isinstance(reduction, str):
+            self._notes.neutral.add(id_)
+        elif self._is_recording and isinstance(reduction, tuple) and is_library(kind):
+            self.holders.append((obj, _children(reduction)))
+        return reduction
+
+    def _dynamic_function_reduce(self, func: FunctionType) -> Any:
+        """Reduce a function without its globals; cloudpickle would give it a private copy."""
+        return reduce_function(self._notes, func) or super()._dynamic_function_reduce(func)
+
+    def _lose(self, obj: Any, reason: str) -> Any:
+        notes = self._notes
+        if isinstance(obj, LostObject):
+            loss = Loss(*obj.__reduce__()[1])
+        else:
+            cell = notes.scope.cells.setdefault(id(obj), notes.cell)
+            loss = Loss(type_name(type(obj)), reason, cell)
+        notes.neutral.add(id(obj))
+        notes.lost[id(obj)] = loss
+        return LostObject, (loss.type, loss.reason, loss.cell)
+
+
+def _children(reduction: tuple[Any, ...]) -> set[int]:
+    """Return the ids of the objects that a reduced object holds directly."""
+    children = list(reduction[1])
+    for part in reduction[2:3]:
+        states = part if isinstance(part, tuple) else (part,)
+        for state in states:
+            children += state.values() if isinstance(state, dict) else [state]
+    return {id(child) for child in children}
+
+
+def pickle_variables(scope: Scope, variables: dict[str, Any], cell: str = "") -> Pickled:
+    """Pickle variables together.
+
+    A library's object that directly holds a placeholder is replaced as a whole: half of a thread
+    pool is none.
+
+    Args:
+        scope: The save it belongs to.
+        variables: Values by name.
+        cell: Id of the cell that made them.
+
+    Raises:
+        Exception: Whatever pickling raises beyond the reducers.
+    """
+    pickled, _ = _dump(scope, variables, cell, is_recording=False)
+    while pickled.notes.lost:
+        pickled, holders = _dump(scope, variables, cell, is_recording=True)
+        if not _condemn(scope, pickled.notes.lost, holders):
+            break
+    return pickled
+
+
+def _dump(
+    scope: Scope, variables: dict[str, Any], cell: str, *, is_recording: bool
+) -> tuple[Pickled, list[tuple[Any, set[int]]]]:
+    notes = Notes(scope, cell)
+    file = io.BytesIO()
+    pickler = StatePickler(file, notes, is_recording=is_recording)
+    # Even of a pickling that fails the reductions must live on.
+    scope.kept.append(pickler)
+    pickler.dump(variables)
+    memo = {id_: entry[1] for id_, entry in pickler.memo.copy().items()}
+    return Pickled(file.getvalue(), pickler.buffers, notes, memo), pickler.holders
+
+
+def _condemn(scope: Scope, lost: dict[int, Loss], holders: list[tuple[Any, set[int]]]) -> bool:
+    """Mark library objects that hold a lost one, and so on; return whether there are any."""
+    reasons = {id_: loss.type for id_, loss in lost.items()}
+    is_growing, has_grown = True, False
+    while is_growing:
+        is_growing = False
+        for holder, children in holders:
+            held = children & reasons.keys()
+            if held and id(holder) not in reasons:
+                inner = reasons[min(held)]
+                reasons[id(holder)] = inner
+                scope.condemned[id(holder)] = f"it holds a {inner}"
+                is_growing = has_grown = True
+    return has_grown

@@ -1,0 +1,83 @@
+"""Reading of pickles: from live buffers to prove them, from chunks to restore them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taskweaver.ces.inkernel.state import memory
+from taskweaver.ces.inkernel.state.chunks import ChunkSource, chunk_name, spans
+from taskweaver.ces.inkernel.state.rebuild import reading_into
+
+
+class DamagedChunk(Exception):
+    """A chunk is missing, cut or changed."""
+
+
+def unpickle(
+    stream: bytes | bytearray,
+    buffers: Sequence[memoryview],
+    namespace: dict[str, Any],
+    problems: list[str],
+) -> dict[str, Any]:
+    """Read variables from a stream.
+
+    Args:
+        stream: A pickle.
+        buffers: Its out-of-band buffers.
+        namespace: Globals of functions that cells defined.
+        problems: Receives remarks about parts that could not be read.
+
+    Raises:
+        Exception: Whatever the objects raise.
+    """
+    with reading_into(namespace, problems):
+        found = pickle.loads(stream, buffers=buffers)  # noqa: S301 - in the kernel, sandboxed
+    if not isinstance(found, dict):
+        raise pickle.UnpicklingError("the stream holds no variables")
+    return found
+
+
+def read_entry(
+    entry: Mapping[str, Any],
+    source: ChunkSource,
+    namespace: dict[str, Any],
+    problems: list[str],
+) -> dict[str, Any]:
+    """Read the variables of an entry of a manifest.
+
+    Args:
+        entry: Stream and buffers.
+        source: Origin of the chunks.
+        namespace: Globals of functions that cells defined.
+        problems: Receives remarks about parts that could not be read.
+
+    Raises:
+        DamagedChunk: If a chunk is not as it was stored.
+        Exception: Whatever the objects raise.
+    """
+    length, names = entry["stream"]
+    stream = bytearray(length)
+    _fill(memoryview(stream), 0, names, source)
+    places = [(length, offset) for length, offset, _, _ in entry["buffers"]]
+    buffers = memory.allocate(places)
+    for number, (_, offset, names, is_read_only) in enumerate(entry["buffers"]):
+        _fill(buffers[number], offset, names, source)
+        if is_read_only:
+            buffers[number] = buffers[number].toreadonly()
+    return unpickle(stream, buffers, namespace, problems)
+
+
+def _fill(into: memoryview, offset: int, names: Sequence[str], source: ChunkSource) -> None:
+    places = list(spans(into.nbytes, offset))
+    if len(places) != len(names):
+        raise DamagedChunk("the list of chunks is damaged")
+    for (begin, end), name in zip(places, names, strict=True):
+        part = into[begin:end]
+        try:
+            source.read(name, end - begin, part)
+        except (OSError, ValueError) as error:
+            raise DamagedChunk(f"chunk {name} is damaged: {error}") from error
+        if chunk_name(part) != name:
+            raise DamagedChunk(f"chunk {name} is damaged")

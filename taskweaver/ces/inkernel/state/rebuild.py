@@ -1,0 +1,167 @@
+"""Functions that pickled streams call when they are read back."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pathlib
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from taskweaver.ces.inkernel.state.placeholder import LostObject
+
+
+@dataclass(slots=True)
+class _Target:
+    """Namespace that streams are read into.
+
+    Attributes:
+        namespace: Globals of functions that cells defined.
+        problems: Remarks of functions of this module, for the island being read.
+    """
+
+    namespace: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+_target = _Target()
+
+
+@contextmanager
+def reading_into(namespace: dict[str, Any], problems: list[str]) -> Iterator[None]:
+    """Make a namespace the globals of functions that are read meanwhile.
+
+    Args:
+        namespace: The kernel's namespace.
+        problems: Receives remarks about parts that could not be read.
+    """
+    before = _target.namespace, _target.problems
+    _target.namespace, _target.problems = namespace, problems
+    try:
+        yield
+    finally:
+        _target.namespace, _target.problems = before
+
+
+def live_namespace() -> dict[str, Any]:
+    """Return the namespace that is being restored."""
+    return _target.namespace
+
+
+def module_globals(name: str) -> dict[str, Any]:
+    """Return the namespace of a module."""
+    return importlib.import_module(name).__dict__
+
+
+def module(name: str, submodules: Sequence[str] = ()) -> types.ModuleType:
+    """Import a module, and of its submodules those that were loaded before."""
+    found = importlib.import_module(name)
+    for submodule in submodules:
+        if submodule not in sys.modules:
+            try:
+                importlib.import_module(submodule)
+            except Exception as error:  # noqa: BLE001 - a module may raise anything; it is reported
+                _target.problems.append(f"{submodule} cannot be imported: {error}")
+    return found
+
+
+def shell() -> Any:
+    """Return the shell of this kernel."""
+    from IPython.core.getipython import get_ipython
+
+    return get_ipython()
+
+
+def new_cell() -> types.CellType:
+    """Return an empty closure cell."""
+    return types.CellType()
+
+
+def fill_cell(cell: types.CellType, state: tuple[Any]) -> None:
+    """Set the contents of a closure cell."""
+    cell.cell_contents = state[0]
+
+
+def function(
+    code: types.CodeType,
+    namespace: dict[str, Any],
+    closure: tuple[types.CellType, ...] | None,
+) -> types.FunctionType:
+    """Return a function whose defaults and attributes are set later."""
+    return types.FunctionType(code, namespace, None, None, closure)
+
+
+def fill_function(
+    function: types.FunctionType, state: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> None:
+    """Set defaults, names and attributes of a function."""
+    attributes, slots = state
+    function.__dict__.update(attributes)
+    for name, value in slots.items():
+        setattr(function, name, value)
+
+
+def cached(function: Callable[..., Any], maxsize: int | None, is_typed: bool) -> Any:
+    """Return a function with an empty `functools.lru_cache`."""
+    return functools.lru_cache(maxsize, is_typed)(function)
+
+
+def lock() -> Any:
+    """Return a lock that nobody holds."""
+    return threading.Lock()
+
+
+def recursive_lock() -> Any:
+    """Return a reentrant lock that nobody holds."""
+    return threading.RLock()
+
+
+def view(data: Any, begin: int, length: int, form: str, shape: tuple[int, ...]) -> memoryview:
+    """Return a memory view of a part of a bytes-like object."""
+    whole = memoryview(data).cast("B")[begin : begin + length]
+    return whole if form == "B" and len(shape) == 1 else whole.cast(form, shape)  # type: ignore[call-overload, no-any-return]
+
+
+def weak_mapping(kind: type, items: list[tuple[Any, Any]]) -> Any:
+    """Return a mapping with weak keys or values."""
+    return kind(items)
+
+
+def weak_set(items: list[Any]) -> weakref.WeakSet[Any]:
+    """Return a set with weak members."""
+    return weakref.WeakSet(items)
+
+
+def reopened(
+    kind: str, path: str, mode: str, position: int, text: tuple[Any, ...] | None, cell: str
+) -> Any:
+    """Open a file for reading again, at the place where it was read.
+
+    Args:
+        kind: Name of its class in `io`.
+        path: Absolute path.
+        mode: Mode it was opened in.
+        position: What ``tell()`` returned.
+        text: Encoding, errors and newline of a text file.
+        cell: Id of the cell that opened it.
+    """
+    try:
+        if text is not None:
+            encoding, errors, newline = text
+            file: Any = pathlib.Path(path).open(
+                mode, encoding=encoding, errors=errors, newline=newline
+            )
+        else:
+            file = pathlib.Path(path).open(mode, buffering=0 if kind == "FileIO" else -1)
+        file.seek(position)
+    except OSError as error:
+        reason = f"the file {path} cannot be opened again: {error.strerror}"
+        _target.problems.append(reason)
+        return LostObject(f"_io.{kind}", reason, cell)
+    return file

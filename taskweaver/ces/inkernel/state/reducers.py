@@ -1,0 +1,182 @@
+"""Reduction of functions, classes, modules and of objects of the standard library."""
+
+from __future__ import annotations
+
+import copyreg
+import sys
+import types
+from typing import Any
+
+from cloudpickle import cloudpickle
+
+from taskweaver.ces.inkernel.state import rebuild
+from taskweaver.ces.inkernel.state.chunks import address_of
+from taskweaver.ces.inkernel.state.classes import track
+from taskweaver.ces.inkernel.state.scope import CannotStore, Handler, Notes
+
+_SLOTS = (
+    "__name__ __qualname__ __annotations__ __kwdefaults__ __defaults__ __module__ __doc__"
+).split()
+
+
+def refuse(reason: str) -> Handler:
+    """Return a reducer that replaces objects by placeholders."""
+
+    def reduce(_notes: Notes, _obj: Any) -> Any:
+        raise CannotStore(reason)
+
+    return reduce
+
+
+def reduce_object(notes: Notes, obj: Any) -> Any:
+    """Reduce any object as `pickle` does.
+
+    Raises:
+        CannotStore: If its reduction is none.
+    """
+    known = cloudpickle.Pickler.dispatch_table.get(type(obj))
+    reduction = obj.__reduce_ex__(5) if known is None else known(obj)
+    if isinstance(reduction, str):
+        return _global_name(notes, obj, reduction)
+    if not isinstance(reduction, tuple) or not 2 <= len(reduction) <= 6:
+        raise CannotStore("its __reduce__ returns no reduction")
+    if not callable(reduction[0]) or not isinstance(reduction[1], tuple):
+        raise CannotStore("its __reduce__ returns no reduction")
+    return reduction
+
+
+def _global_name(notes: Notes, obj: Any, name: str) -> Any:
+    """Check that a reduction to a name leads back to the object."""
+    if cloudpickle._lookup_module_and_qualname(obj, name) is not None:  # noqa: SLF001
+        return name
+    if getattr(obj, "__module__", None) != "__main__":
+        raise CannotStore(f"it is not found under the name {name!r}")
+    # A variable that names itself: its value is stored, not the name.
+    return copyreg.__newobj__, (type(obj),), getattr(obj, "__dict__", None) or None
+
+
+def reduce_neutral(notes: Notes, obj: Any) -> Any:
+    """Reduce an object of which each process has one, so that sharing it joins nothing."""
+    notes.neutral.add(id(obj))
+    return reduce_object(notes, obj)
+
+
+def reduce_class(notes: Notes, found: Any) -> Any:
+    """Reduce a class by name, or with its contents if a cell defined it."""
+    reduction = _by_name_or_none(found)
+    if reduction is not None:
+        return reduction
+    track(found)
+    notes.by_value.add(id(found))
+    return cloudpickle._class_reduce(found)  # noqa: SLF001
+
+
+def _by_name_or_none(found: Any) -> Any:
+    special = found in cloudpickle._BUILTIN_TYPE_NAMES or found in {  # noqa: SLF001
+        type(None),
+        type(Ellipsis),
+        type(NotImplemented),
+    }
+    if special:
+        return cloudpickle._class_reduce(found)  # noqa: SLF001
+    is_known = cloudpickle._should_pickle_by_reference(found)  # noqa: SLF001
+    return NotImplemented if is_known else None
+
+
+def reduce_any_function(notes: Notes, function: Any) -> Any:
+    """Reduce a function by name, or with its code if a cell defined it."""
+    if cloudpickle._should_pickle_by_reference(function):  # noqa: SLF001
+        return NotImplemented
+    notes.by_value.add(id(function))
+    return reduce_function(notes, function) or NotImplemented
+
+
+def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
+    """Reduce a cell's function without its globals; none if these are neither known nor shared."""
+    namespace = function.__globals__
+    if namespace is notes.scope.namespace:
+        token = notes.scope.globals_token()
+    else:
+        module = sys.modules.get(str(namespace.get("__name__")))
+        if getattr(module, "__dict__", None) is not namespace:
+            return None
+        token = notes.scope.globals_token(str(namespace["__name__"]))
+    slots = {name: getattr(function, name) for name in _SLOTS}
+    if hasattr(function, "__type_params__"):
+        slots["__type_params__"] = function.__type_params__
+    state = (dict(function.__dict__), slots)
+    arguments = (function.__code__, token, function.__closure__)
+    return rebuild.function, arguments, state, None, None, rebuild.fill_function
+
+
+def reduce_cell(_notes: Notes, cell: types.CellType) -> Any:
+    """Reduce a closure cell as an object, so that functions go on sharing it."""
+    try:
+        contents = cell.cell_contents
+    except ValueError:
+        return rebuild.new_cell, ()
+    return rebuild.new_cell, (), (contents,), None, None, rebuild.fill_cell
+
+
+def reduce_cached(notes: Notes, function: Any) -> Any:
+    """Reduce a function with a cache to function and parameters."""
+    name = getattr(function, "__qualname__", "")
+    if cloudpickle._lookup_module_and_qualname(function, name) is not None:  # noqa: SLF001
+        return str(name)
+    notes.by_value.add(id(function))
+    parameters = function.cache_parameters()
+    arguments = (function.__wrapped__, parameters["maxsize"], parameters["typed"])
+    return rebuild.cached, arguments
+
+
+def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
+    """Reduce a module to its name and the submodules that are loaded."""
+    name = module.__name__
+    if sys.modules.get(name) is None:
+        return reduce_object(notes, module)
+    notes.neutral.add(id(module))
+    prefix = f"{name}."
+    submodules = sorted(
+        other
+        for other, loaded in list(sys.modules.items())
+        if other.startswith(prefix) and loaded is not None and "._" not in other
+    )
+    return rebuild.module, (name, submodules)
+
+
+def reduce_lock(_notes: Notes, _lock: Any) -> Any:
+    """Reduce a lock to a new one that nobody holds."""
+    return rebuild.lock, ()
+
+
+def reduce_recursive_lock(_notes: Notes, _lock: Any) -> Any:
+    """Reduce a reentrant lock to a new one that nobody holds."""
+    return rebuild.recursive_lock, ()
+
+
+def reduce_memoryview(_notes: Notes, view: memoryview) -> Any:
+    """Reduce a memory view to the object it shows and its place there."""
+    shape = tuple(view.shape or ())
+    if not view.c_contiguous:
+        raise CannotStore("a memory view with gaps cannot be stored")
+    if not isinstance(view.obj, bytes | bytearray):
+        data = view.tobytes() if view.readonly else bytearray(view.tobytes())
+        return rebuild.view, (data, 0, view.nbytes, view.format, shape)
+    begin = address_of(view) - address_of(memoryview(view.obj)) if view.nbytes else 0
+    return rebuild.view, (view.obj, begin, view.nbytes, view.format, shape)
+
+
+def reduce_weak_mapping(_notes: Notes, mapping: Any) -> Any:
+    """Reduce a mapping with weak keys or values to its living items."""
+    return rebuild.weak_mapping, (type(mapping), list(mapping.items()))
+
+
+def reduce_process(notes: Notes, process: Any) -> Any:
+    """Reduce the handle of a process that has ended.
+
+    Raises:
+        CannotStore: If the process is running.
+    """
+    if process.returncode is None:
+        raise CannotStore("the process is running, or its end was not awaited")
+    return reduce_object(notes, process)

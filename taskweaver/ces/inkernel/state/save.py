@@ -1,0 +1,251 @@
+"""Saving: from a namespace to a manifest and chunks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.ces.inkernel.namespace import LazyModule
+from taskweaver.ces.inkernel.state.arrays import plan_views
+from taskweaver.ces.inkernel.state.chunks import ChunkSink
+from taskweaver.ces.inkernel.state.deep import with_deep_stack
+from taskweaver.ces.inkernel.state.islands import Island, find_islands
+from taskweaver.ces.inkernel.state.manifest import FORMAT, library_versions, python_version
+from taskweaver.ces.inkernel.state.pickler import Pickled, pickle_variables
+from taskweaver.ces.inkernel.state.process_state import process_state
+from taskweaver.ces.inkernel.state.reach import path_to
+from taskweaver.ces.inkernel.state.reading import unpickle
+from taskweaver.ces.inkernel.state.scope import (
+    Loss,
+    Scope,
+    clip,
+    reason_of,
+    standard_tokens,
+    type_name,
+)
+from taskweaver.ces.inkernel.state.table import ChunkTable, Entry, chunks_of
+
+MAX_VARIABLES = 10_000
+MAX_LOSSES = 20
+"""Losses listed for one variable; a list of a thousand connections is one sentence."""
+_KERNEL_NAMES = frozenset(
+    (
+        "In Out get_ipython exit quit open _ __ ___ _i _ii _iii _ih _oh _dh _sh __name__ __doc__"
+        " __package__ __loader__ __spec__ __builtin__ __builtins__"
+    ).split()
+)
+_proven: list[Any] = []
+"""Objects read back: their finalizers may remove files, and must not run in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A namespace to save.
+
+    Attributes:
+        namespace: The kernel's namespace.
+        hidden: Names of the kernel and of plugins: never stored.
+        made_by: Id of the cell that last bound a name.
+        skip: Names not to pickle, each with the reason to list.
+        max_variable_bytes: A variable of more bytes than this is listed as lost; 0 for no limit.
+    """
+
+    namespace: dict[str, Any]
+    hidden: frozenset[str]
+    made_by: Mapping[str, str]
+    skip: Mapping[str, str]
+    max_variable_bytes: int
+
+
+def save_state(subject: Subject, sink: ChunkSink) -> dict[str, Any]:
+    """Write the chunks of a namespace; return the manifest, which is plain JSON.
+
+    Call it in a forked child that ends without clean-up: stored objects are read back to prove
+    that they can be, which may reset attributes of classes and leaves copies behind.
+
+    Args:
+        subject: The namespace.
+        sink: Destination of the chunks.
+    """
+    parts = process_state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _Save(subject, sink).run(parts)
+
+
+class _Save:
+    """One save."""
+
+    def __init__(self, subject: Subject, sink: ChunkSink) -> None:
+        self._subject = subject
+        self._sink = sink
+        self._scope = Scope(subject.namespace, subject.made_by, standard_tokens())
+        self._table = ChunkTable()
+        self._lost: dict[str, list[Loss]] = {}
+
+    def run(self, parts: dict[str, Any]) -> dict[str, Any]:
+        """Pickle, prove and write everything."""
+        variables = dict(list(self._variables())[-MAX_VARIABLES:])
+        self._scope.views.update(plan_views(variables.values()))
+        pickled = self._pickle_each(variables)
+        entries = []
+        kept = {}
+        islands = find_islands(pickled)
+        for island in islands:
+            self._join(island, variables)
+        for island in islands:
+            entry = self._prove(island, variables)
+            if entry is not None:
+                self._write(entry)
+                entries.append(entry)
+                kept |= island.own
+        return {
+            "format": FORMAT,
+            "python": python_version(),
+            "versions": library_versions(self._scope.handlers),
+            "order": list(variables),
+            "islands": entries,
+            "variables": {
+                name: {"type": type_name(type(variables[name])), "bytes": kept[name].size}
+                for name in variables
+                if name in kept
+            },
+            "lost": self._losses(variables),
+            "process": self._process(parts),
+        }
+
+    def _variables(self) -> Iterable[tuple[str, Any]]:
+        for name, value in list(self._subject.namespace.items()):
+            if not isinstance(name, str) or name in _KERNEL_NAMES or name in self._subject.hidden:
+                continue
+            if not isinstance(value, LazyModule):
+                yield name, value
+
+    def _pickle_each(self, variables: dict[str, Any]) -> dict[str, Pickled]:
+        found = {}
+        for name, value in variables.items():
+            pickled = self._pickle_one(name, value)
+            if pickled is not None:
+                found[name] = pickled
+        return found
+
+    def _pickle_one(self, name: str, value: Any) -> Pickled | None:
+        """Pickle one variable; list it and return nothing if that fails."""
+        if name in self._subject.skip:
+            return self._lose(name, value, self._subject.skip[name])
+        if value is self._subject.namespace:
+            self._scope.tokens[id(value)] = self._scope.globals_token().__reduce__()
+            return self._lose(name, value, "it is the namespace itself; globals() gives it")
+        self._sink.at(name)
+        cell = self._subject.made_by.get(name, "")
+        try:
+            pickled = with_deep_stack(lambda: pickle_variables(self._scope, {name: value}, cell))
+        except RecursionError:
+            return self._lose(name, value, "it is nested too deeply")
+        except BaseException as error:  # noqa: BLE001 - iterators of reductions are the user's code
+            return self._lose(name, value, reason_of(error))
+        if id(value) in pickled.notes.lost:
+            self._lost[name] = [pickled.notes.lost[id(value)]]
+            return None
+        if id(self._subject.namespace) in pickled.memo:
+            path = path_to(name, value, self._subject.namespace, pickled.memo)
+            return self._lose(name, value, f"it holds the kernel's namespace at {path}")
+        limit = self._subject.max_variable_bytes
+        if limit and pickled.size > limit:
+            return self._lose(name, value, f"too large: {pickled.size} bytes")
+        if pickled.notes.lost:
+            self._lost[name] = list(pickled.notes.lost.values())
+        return pickled
+
+    def _lose(self, name: str, value: Any, reason: str) -> None:
+        cell = self._subject.made_by.get(name, "")
+        self._lost[name] = [Loss(type_name(type(value)), clip(reason), cell)]
+
+    def _join(self, island: Island, variables: dict[str, Any]) -> None:
+        """Pickle the variables of an island together; without a stream if that fails."""
+        island.joint = None
+        if len(island.own) < 2:
+            return
+        self._sink.at(island.names[0])
+        values = {name: variables[name] for name in island.names}
+        try:
+            island.joint = with_deep_stack(lambda: pickle_variables(self._scope, values))
+        except BaseException:  # noqa: BLE001 - each variable has its own stream, and the load says so
+            island.joint = None
+
+    def _prove(self, island: Island, variables: dict[str, Any]) -> Entry | None:
+        """Read an island back if it changed; list variables that cannot be read.
+
+        Returns:
+            The island's entry in the manifest; nothing if none of it can be read.
+        """
+        entry = self._table.island(island)
+        if not self._sink.missing(chunks_of(entry)):
+            return entry
+        self._sink.at(island.names[0])
+        pickled = island.pickled
+        if pickled is not None and self._failure(pickled) is None:
+            return entry
+        failures = {name: self._failure(own) for name, own in island.own.items()}
+        for name, reason in failures.items():
+            if reason is not None:
+                self._lose(name, variables[name], f"it cannot be read back: {reason}")
+                del island.own[name]
+        if not island.own:
+            return None
+        self._join(island, variables)
+        if island.joint is not None and self._failure(island.joint) is not None:
+            island.joint = None
+        return self._table.island(island)
+
+    def _failure(self, pickled: Pickled) -> str | None:
+        """Return why a pickling cannot be read, or nothing."""
+        buffers = [buffer.toreadonly() for buffer in pickled.buffers]
+        try:
+            _proven.append(unpickle(pickled.stream, buffers, self._subject.namespace, []))
+        except BaseException as error:  # noqa: BLE001 - objects read back are the user's code
+            return reason_of(error)
+        return None
+
+    def _write(self, entry: Entry) -> None:
+        names = chunks_of(entry)
+        missing = self._sink.missing(names)
+        for name in names:
+            if name in missing:
+                self._sink.write(name, self._table.data(name))
+
+    def _losses(self, variables: Mapping[str, Any]) -> list[dict[str, str]]:
+        """Return the list of losses, in the order of the variables."""
+        entries = []
+        for name in variables:
+            losses = self._lost.get(name, [])
+            shown = losses if len(losses) <= MAX_LOSSES else losses[:MAX_LOSSES]
+            entries += [_loss_entry(name, loss) for loss in shown]
+            if len(shown) < len(losses):
+                more = Loss("...", f"{len(losses) - len(shown)} more", "")
+                entries.append(_loss_entry(name, more))
+        return entries
+
+    def _process(self, parts: dict[str, Any]) -> dict[str, Any]:
+        """Write the state of the process beside the namespace; return its entries by part."""
+        entries = {}
+        for name, part in parts.items():
+            try:
+                pickled = pickle_variables(self._scope, {name: part})
+            except Exception as error:  # noqa: BLE001 - one part takes no others with it
+                self._lost[name] = [Loss(type_name(type(part)), reason_of(error), "")]
+                continue
+            entries[name] = self._table.pickled(pickled)
+            self._write(entries[name])
+        return entries
+
+
+def _loss_entry(name: str, loss: Loss) -> dict[str, str]:
+    return {
+        "name": clip(name),
+        "type": clip(loss.type),
+        "reason": clip(loss.reason),
+        "cell": clip(loss.cell),
+    }
