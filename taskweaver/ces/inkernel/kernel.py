@@ -39,7 +39,7 @@ from ipykernel.kernelapp import IPKernelApp  # noqa: TID253
 from ipykernel.zmqshell import ZMQInteractiveShell  # noqa: TID253
 from traitlets.config import Config
 
-from taskweaver.ces.inkernel import state_transport, template
+from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.birth import Birth, announce
 from taskweaver.ces.inkernel.context import PluginSession
@@ -54,7 +54,6 @@ from taskweaver.ces.inkernel.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload
 from taskweaver.ces.inkernel.report import make_report, to_json
 from taskweaver.ces.inkernel.safety import ForkSafety
-from taskweaver.ces.inkernel.state.save import Subject, note_classes
 from taskweaver.ces.inkernel.scripts import add_script_magics
 
 
@@ -188,24 +187,24 @@ class CellKernel(IPythonKernel):
         return {}
 
     def _write_state(self, payload: Payload) -> Payload:
+        # Not needed to start a kernel; where there is a template, that has imported it.
+        from taskweaver.ces.inkernel.state_transport import Subject, fork_writer
+
         shell: Any = self.shell
-        note_classes(shell.user_ns)
-        subject = Subject(
-            shell.user_ns,
-            kernel_names(shell) | self._plugins.names,
-            self._made.cells,
-            payload["skip"],
-            payload["limit_bytes"],
-        )
+        hidden = kernel_names(shell) | self._plugins.names
+        limits = payload["skip"], payload["limit_bytes"]
+        subject = Subject(shell.user_ns, hidden, self._made.cells, *limits)
         try:
-            self._templates.append(state_transport.fork_writer(Birth(**payload["birth"]), subject))
+            self._templates.append(fork_writer(Birth(**payload["birth"]), subject))
         except OSError as error:
             return {"refused": [str(error.strerror)]}
         return {}
 
     def _restore(self, payload: Payload) -> Payload:
+        from taskweaver.ces.inkernel.state_transport import restore
+
         shell: Any = self.shell
-        problems = state_transport.restore(payload["socket"], shell.user_ns, payload["missing"])
+        problems = restore(payload["socket"], shell.user_ns, payload["missing"])
         self._made.note("", shell.user_ns)
         return {"problems": [[problem.name, problem.reason] for problem in problems]}
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from taskweaver.ces.inkernel.birth import Birth, fork
+from taskweaver.ces.inkernel.state.classes import note_classes
 from taskweaver.ces.inkernel.state.load import Problem, load_state, mark_missing
 from taskweaver.ces.inkernel.state.save import Subject, save_state
 from taskweaver.ces.inkernel.wire import Wire, WireError
@@ -75,6 +76,7 @@ def fork_writer(birth: Birth, subject: Subject) -> int:
     Raises:
         OSError: If the system has no room for another process.
     """
+    note_classes(subject.namespace)
     parent = os.getpid()
     try:
         pid, connection = fork(birth)
@@ -103,7 +105,7 @@ def _write(connection: socket.socket, subject: Subject) -> None:
         wire.send({"manifest": True, "size": len(manifest)}, manifest)
     except WireError:
         raise
-    except Exception as error:  # reported, and the state is not stored
+    except Exception as error:  # noqa: BLE001 - saving runs the code of the user's objects
         wire.send({"error": f"{type(error).__name__}: {error}"[:500]})
     with contextlib.suppress(OSError):
         wire.receive()  # ends when the host has read everything

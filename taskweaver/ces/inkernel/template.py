@@ -24,8 +24,12 @@ from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
 
 _LINE_BYTES = 1 << 16
 _USUAL = ("numpy", "pandas", "matplotlib.pyplot")
-# What a kernel imports only while it starts.
-_OF_KERNELS = ("IPython.core.completerlib", "IPython.extensions.storemagic")
+# What a kernel imports only while it starts, or at the end of its first round.
+_OF_KERNELS = (
+    "IPython.core.completerlib",
+    "IPython.extensions.storemagic",
+    "taskweaver.ces.inkernel.state_transport",
+)
 
 
 class Reborn(SystemExit):

@@ -74,7 +74,10 @@ def read_manifest(data: bytes) -> StateManifest:
     if not isinstance(found, dict) or not isinstance(found.get("islands"), list):
         raise StateDamaged("The stored variables cannot be read: the manifest names no islands.")
     return StateManifest(
-        data, _types(found.get("variables")), _lost(found.get("lost")), _chunks(found["islands"])
+        data,
+        _types(found.get("variables")),
+        _lost(found.get("lost")),
+        _chunks([found["islands"], found.get("process")]),
     )
 
 
