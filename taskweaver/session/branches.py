@@ -111,7 +111,7 @@ class SessionBranches:
         if last is None:
             return ""
         is_now = not any(map(ran_code, rounds[len(seen) :]))
-        kept = self.states.snapshots.get(last.id)
+        kept = self.states.snapshots.get(self.files.lineage(self.current.name), last.id)
         try:
             if kept is not None:
                 self._parts.fork_kernel(name, kept)

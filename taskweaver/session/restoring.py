@@ -127,12 +127,15 @@ class Restoring:
 
     @property
     def cells(self) -> set[str]:
-        """Ids of the posts whose cells make what is lost."""
+        """Ids of the posts whose cells make what is lost, and what holds it."""
+        ran = ran_cells(self.rounds)
         if self.stored is None:
-            return {cell.post_id for cell in ran_cells(self.rounds)}
+            return {cell.post_id for cell in ran}
+        lost = self.stored.manifest.lost
+        holders = {name: cell.post_id for cell in ran for name in names_in(cell.code)[0]}
+        made = {item.cell for item in lost} | {holders.get(item.name, "") for item in lost}
         later = [self.rounds[number - 1] for number in self.stored.later]
-        made = {item.cell for item in self.stored.manifest.lost}
-        return made | {cell.post_id for cell in ran_cells(later)}
+        return (made - {""}) | {cell.post_id for cell in ran_cells(later)}
 
     def lines(self) -> list[str]:
         """Describe for the user what is not restored, and what to do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from taskweaver.ces.common import Client, Snapshot
@@ -38,17 +39,17 @@ class _Kept:
 
 
 class Snapshots:
-    """Snapshots by the round they were taken after, the newest within a memory budget. Close it.
+    """Snapshots by branch and round, the newest within a memory budget. Close it.
 
     Each is measured once, when its kernel's next one is taken: its extra memory is settled then.
     """
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[tuple[str, str], _Kept] = {}
         self._refused: dict[str, str] = {}
 
-    def take(self, round_id: str, client: Client) -> None:
+    def take(self, branch: str, round_id: str, client: Client) -> None:
         """Keep the state after a round, and drop the oldest that are over the budget."""
         if not self._limit_bytes:
             return
@@ -62,7 +63,7 @@ class Snapshots:
             if earlier.client is client and earlier.extra_bytes is None:
                 private_bytes = now.resident_bytes - now.shared_bytes
                 earlier.extra_bytes = earlier.measure(private_bytes, now.resident_bytes)
-        self._kept[round_id] = _Kept(snapshot, client, now.resident_bytes)
+        self._kept[branch, round_id] = _Kept(snapshot, client, now.resident_bytes)
         while len(self._kept) > _MOST or self.extra_bytes > self._limit_bytes:
             self._kept.pop(next(iter(self._kept))).snapshot.close()
 
@@ -75,10 +76,10 @@ class Snapshots:
         """Return the number of snapshots."""
         return len(self._kept)
 
-    def get(self, round_id: str) -> Snapshot | None:
-        """Return the snapshot taken after a round; None if there is none."""
-        kept = self._kept.get(round_id)
-        return None if kept is None else kept.snapshot
+    def get(self, branches: Sequence[str], round_id: str) -> Snapshot | None:
+        """Return the snapshot after a round, as the first of some branches took it."""
+        kept = (self._kept.get((branch, round_id)) for branch in branches)
+        return next((one.snapshot for one in kept if one is not None), None)
 
     def why_none(self, round_id: str) -> str:
         """Return why there is no snapshot of a round."""

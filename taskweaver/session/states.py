@@ -108,7 +108,7 @@ class RoundStates:
     def _take(self, end: RoundEnd, *, is_again: bool = False) -> None:
         try:
             if not is_again:
-                self.snapshots.take(end.round_id, end.client)
+                self.snapshots.take(end.branch, end.round_id, end.client)
             if self.folder.limit_bytes:
                 self._start_storing(end)
         except Exception:

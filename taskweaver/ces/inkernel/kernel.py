@@ -188,7 +188,8 @@ class CellKernel(IPythonKernel):
 
     def _write_state(self, payload: Payload) -> Payload:
         # Not needed to start a kernel; where there is a template, that has imported it.
-        from taskweaver.ces.inkernel.state_transport import Subject, fork_writer
+        from taskweaver.ces.inkernel.state.save import Subject
+        from taskweaver.ces.inkernel.state_transport import fork_writer
 
         shell: Any = self.shell
         hidden = kernel_names(shell) | self._plugins.names

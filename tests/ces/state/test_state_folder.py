@@ -194,9 +194,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield host, child
 
 
-def received(
-    folder: StateFolder, ends: tuple[socket.socket, socket.socket], sent: bytes
-) -> Stored:
+def received(folder: StateFolder, ends: tuple[socket.socket, socket.socket], sent: bytes) -> Stored:
     """Return the outcome of storing what a child sends, which ends then."""
     host, child = ends
 

@@ -1,0 +1,390 @@
+"""Variables come back from disk: after a resume, a crash, a kill; and no cell runs by itself."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import Listener, Script, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.console.text import section
+from taskweaver.module.events import RoundEventType
+from taskweaver.session.errors import SessionError
+from taskweaver.session.session import Session
+
+
+@pytest.fixture(autouse=True)
+def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+def opened(project: Path, **config: object) -> TaskWeaverApp:
+    return TaskWeaverApp(project, model=Script([planner_reply("User", "ha")] * 9), config=config)
+
+
+def run(session: Session, code: str) -> str:
+    """Run a cell as a round; return its result, or its error."""
+    message = session.run_code(code).post_list[-1].message
+    return section(message, "Result") or section(message, "Error")
+
+
+def ran_before(project: Path, *cells: str, **config: object) -> list[str]:
+    """Run cells in a session, close it, and return their results."""
+    with opened(project, **config) as app:
+        session = app.get_session()
+        return [run(session, cell) for cell in cells]
+
+
+@pytest.fixture
+def resumed(project: Path) -> Iterator[Session]:
+    """A session that was closed and opened again."""
+    ran_before(
+        project,
+        "import random, sqlite3, collections; number = random.random()",
+        "frame = pd.DataFrame({'a': range(1000)}); alias = frame; views = [frame, {'f': frame}]",
+        "class Point:\n    made = 0\n    def __init__(self, x): self.x = x; Point.made += 1\n"
+        "points = [Point(1), Point(2)]; twice = lambda p: p.x * factor; factor = 2",
+        "con = sqlite3.connect('facts.db'); lines = open('log.txt', 'a'); lines.write('once\\n')",
+        "holder = {'con': con, 'rest': 5}; lines.flush()",
+        "from sklearn.linear_model import LinearRegression\n"
+        "model = LinearRegression().fit(frame[['a']], frame['a'] * 3)",
+    )
+    with opened(project) as app:
+        yield app.resume_session()
+
+
+def test_a_resumed_session_has_its_variables_as_they_were(resumed: Session) -> None:
+    assert resumed.kernel_state == "not started"
+    number = resumed.memory.conversation.rounds[0].post_list[-1].message
+    assert run(resumed, "number") in number
+    assert run(resumed, "alias is frame, views[0] is frame, views[1]['f'] is frame") == (
+        "(True, True, True)"
+    )
+    assert run(resumed, "isinstance(points[0], Point), Point.made, twice(points[1])") == (
+        "(True, 2, 4)"
+    )
+    assert run(resumed, "factor = 5; Point(1); twice(points[1]), Point.made") == "(10, 3)"
+    assert run(resumed, "round(float(model.predict(frame[['a']])[10]), 6)") == "30.0"
+
+
+def test_what_cannot_be_stored_is_named_once_with_its_cell(resumed: Session) -> None:
+    notice = "\n".join(resumed.restore_notice())
+    assert "con (sqlite3.Connection)" in notice
+    assert "made in round 4" in notice
+    assert "lines" in notice
+    assert "/rebuild" in notice
+    assert "points" not in notice
+    assert resumed.restore_notice() == []
+    assert "not in the restored state" in run(resumed, "con.execute('SELECT 1')")
+    assert run(resumed, "holder['rest']") == "5"
+
+
+def test_the_roles_learn_once_which_variables_are_gone(project: Path) -> None:
+    ran_before(project, "import sqlite3; con = sqlite3.connect(':memory:'); n = 1")
+    script = Script([planner_reply("User", "ha")] * 2)
+    with TaskWeaverApp(project, model=script) as app:
+        session, listener = app.resume_session(), Listener()
+        session.send_message("tell me a joke", listener)
+        session.send_message("another one", listener)
+    assert "con (sqlite3.Connection)" in script.last(0)
+    assert "con (sqlite3.Connection)" not in script.last(1)
+    warnings = listener.messages(RoundEventType.round_warning)
+    assert sum("con (sqlite3.Connection)" in warning for warning in warnings) == 1
+
+
+def test_no_cell_runs_again_by_itself(project: Path) -> None:
+    """An appended file keeps its one line, and the random number in the history stays true."""
+    append = "open('ledger.txt', 'a').write('paid\\n'); import random; n = random.random(); n"
+    (number,) = ran_before(project, append)
+    for _ in range(2):
+        with opened(project) as app:
+            session = app.resume_session()
+            session.send_message("tell me a joke")
+            assert session.kernel_state == "not started"
+            ledger = session.execution_cwd / "ledger.txt"
+            assert ledger.read_text() == "paid\n"
+    with opened(project) as app:
+        session = app.resume_session()
+        assert run(session, "n") == number
+        assert ledger.read_text() == "paid\n"
+
+
+def test_random_generators_go_on_where_they_stood(project: Path) -> None:
+    first = "import random; r = np.random.default_rng(7); random.seed(3); np.random.seed(4); "
+    draw = "(random.random(), float(np.random.rand()), float(r.random()))"
+    expected = ran_before(project, first + draw, draw)[1]
+    ran_before(project, first + draw)
+    with opened(project) as app:
+        assert run(app.resume_session(), draw) == expected
+
+
+def test_a_kernel_that_died_comes_back_as_of_the_last_round(project: Path) -> None:
+    with opened(project) as app:
+        session = app.get_session()
+        number = run(session, "import random; x = random.random(); x")
+        died = session.run_code("x = 'changed'; import os; os._exit(3)").post_list[-1].message
+        assert "the variables are those of the end of round 1" in died
+        after = session.run_code("x").post_list[-1].message
+        assert "round 2 may have changed it" in after
+        assert run(session, "y = 5") == "5"
+        session.run_code("import os; os._exit(3)")
+        assert run(session, "y") == "5"
+        assert number not in run(session, "x")
+
+
+def test_a_round_that_changes_nothing_writes_nothing(project: Path) -> None:
+    with opened(project) as app:
+        session = app.get_session()
+        run(session, "data = list(range(1000)); frame = pd.DataFrame({'a': range(100_000)})")
+        session._branches.states.finish()
+        before = _inodes(session.workspace / "state")
+        run(session, "len(data)")
+        session._branches.states.finish()
+        assert _inodes(session.workspace / "state") == before
+        run(session, "data.append(1)")
+        session._branches.states.finish()
+        assert len(_inodes(session.workspace / "state") - before) == 2  # a chunk, a manifest
+
+
+def _inodes(folder: Path) -> set[int]:
+    return {path.stat().st_ino for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_branch_of_the_past_starts_from_stored_state_after_a_restart(project: Path) -> None:
+    ran_before(project, "x = [1]", "x.append(2)", "x.append(3)")
+    with opened(project) as app:
+        session = app.resume_session()
+        session.fork("early", at_round=1)
+        session.checkout("early")
+        assert run(session, "x") == "[1]"
+        session.checkout("main")
+        session.undo()
+        assert run(session, "x") == "[1, 2]"
+        assert run(session, "x.append(9); x") == "[1, 2, 9]"
+    with opened(project) as app:
+        session = app.resume_session()
+        assert session.branch == "branch-1"
+        assert run(session, "x") == "[1, 2, 9]"
+        session.checkout("main")
+        assert run(session, "x") == "[1, 2, 3]"
+
+
+def test_a_kernel_that_cannot_be_forked_is_branched_by_its_stored_state(project: Path) -> None:
+    with opened(project) as app:
+        session = app.get_session()
+        run(session, "import random, threading; x = random.random(); e = threading.Event()")
+        run(session, "t = threading.Thread(target=e.wait, name='waiter'); t.start()")
+        number = run(session, "x")
+        session.fork("idea")
+        session.checkout("idea")
+        assert "waiter" in session.why_restored
+        assert run(session, "x") == number
+        assert "t (threading.Thread)" in "\n".join(session.restore_notice()) or run(session, "t")
+        session.checkout("main")
+        run(session, "e.set(); t.join()")
+
+
+def test_rebuilding_runs_the_lost_cells_on_a_scratch_copy(resumed: Session) -> None:
+    rebuilt = resumed.rebuild()
+    assert [step.code[:3] for step in rebuilt.steps] == ["con", "hol"]
+    log = resumed.execution_cwd / "log.txt"
+    assert log.read_text() == "once\n"
+    assert "log.txt" in rebuilt.files
+    rebuilt.discard()
+    assert not (resumed.workspace / "branches" / "rebuilt-1").exists()
+    assert [branch.name for branch in resumed.branches()] == ["main"]
+    again = resumed.rebuild()
+    again.accept()
+    assert resumed.branch == "rebuilt-1"
+    assert run(resumed, "con.execute('SELECT 2').fetchone()[0], holder['rest']") == "(2, 5)"
+    assert log.read_text() == "once\n"
+    resumed.checkout("main")
+    assert "not in the restored state" in run(resumed, "con.execute('SELECT 1')")
+
+
+def test_a_rebuilt_outcome_that_differs_is_shown(project: Path) -> None:
+    ran_before(project, "import random; g = (random.random() for _ in range(3)); random.random()")
+    with opened(project) as app:
+        session = app.resume_session()
+        rebuilt = session.rebuild()
+        assert [step.verdict for step in rebuilt.steps] == ["differs"]
+        assert not rebuilt.is_same
+        rebuilt.discard()
+
+
+def test_there_is_nothing_to_rebuild_where_nothing_is_lost(project: Path) -> None:
+    ran_before(project, "x = 1")
+    with opened(project) as app:
+        session = app.resume_session()
+        assert session.restore_notice() == []
+        with pytest.raises(SessionError, match="nothing to rebuild"):
+            session.rebuild()
+
+
+def test_without_stored_state_all_cells_can_be_run_again(project: Path) -> None:
+    ran_before(project, "x = 20", "y = x + 1", **{"session.state_limit_mb": 0})
+    with opened(project) as app:
+        session = app.resume_session()
+        assert not (session.workspace / "state").exists()
+        assert "No variables of this session are stored" in session.restore_notice()[0]
+        assert "is not defined" in run(session, "x")
+        rebuilt = session.rebuild()
+        assert [step.verdict for step in rebuilt.steps] == ["same", "same"]
+        rebuilt.accept()
+        assert run(session, "x + y") == "41"
+
+
+def test_state_of_a_copied_session_is_loaded_only_after_consent(
+    project: Path, tmp_path: Path
+) -> None:
+    ran_before(project, "x = 5")
+    other = tmp_path / "other"
+    shutil.copytree(project, other)
+    with opened(other) as app:
+        session = app.resume_session()
+        assert "/trust" in session.restore_notice()[0]
+        session.trust_state()
+        assert run(session, "x") == "5"
+    copied = tmp_path / "third"
+    shutil.copytree(project, copied)
+    with opened(copied) as app:
+        session = app.resume_session()
+        assert "is not defined" in run(session, "x")
+        assert (session.workspace / "state-untrusted").is_dir() or run(session, "1") == "1"
+
+
+@pytest.mark.parametrize("damage", ["cut chunk", "no chunk", "cut manifest", "manifest of a list"])
+def test_damaged_state_is_named_and_the_session_goes_on(project: Path, damage: str) -> None:
+    ran_before(project, "big = list(range(400_000)); small = 5")
+    (state,) = project.glob("workspace/sessions/*/state")
+    chunk = max((state / "chunks").iterdir(), key=lambda path: path.stat().st_size)
+    (manifest,) = state.glob("rounds/main/*.json")
+    if damage == "cut chunk":
+        chunk.write_bytes(chunk.read_bytes()[:-10])
+    elif damage == "no chunk":
+        chunk.unlink()
+    elif damage == "cut manifest":
+        manifest.write_bytes(manifest.read_bytes()[:50])
+    else:
+        manifest.write_text("[]")
+    with opened(project) as app:
+        session = app.resume_session()
+        notice = "\n".join(session.restore_notice())
+        message = session.run_code("small").post_list[-1].message
+        if "manifest" in damage:
+            assert "cannot be read" in notice
+            assert "/rebuild" in notice
+        else:
+            assert "`big`" in message
+            assert section(message, "Result") == "5"
+        assert run(session, "small = 7; small") == "7"
+
+
+def test_a_variable_that_is_too_large_is_listed(project: Path) -> None:
+    ran_before(
+        project, "a = np.zeros(1 << 18); small = 3; b = np.ones(1 << 10)",
+        **{"session.state_limit_mb": 1},
+    )  # fmt: skip
+    with opened(project) as app:
+        session = app.resume_session()
+        notice = "\n".join(session.restore_notice())
+        assert "a (numpy.ndarray): too large" in notice
+        assert run(session, "small, len(b)") == "(3, 1024)"
+
+
+CHATTING = """
+import sys
+from support import Script
+from taskweaver.app.app import TaskWeaverApp
+
+with TaskWeaverApp(sys.argv[1], model=Script([])) as app:
+    session = app.resume_session() if sys.argv[2:] else app.get_session()
+    for number in range(len(session.memory.conversation.rounds), 1000):
+        session.run_code(f"a = {number}; b = [{number}] * 200_000; c{number % 5} = {number}; a")
+        print("round", number, flush=True)
+"""
+
+
+def test_a_kill_at_any_moment_never_leaves_a_stale_value(project: Path) -> None:
+    """Each variable has its value of the last shown round, or is named as missing."""
+    rng = random.Random(5)
+    for trial in range(4):
+        arguments = ["resume"] if trial else []
+        with subprocess.Popen(
+            [sys.executable, "-c", CHATTING, str(project), *arguments],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                "PYTHONPATH": str(Path(__file__).parents[1]),
+                "PATH": "/usr/bin:/bin",
+                "XDG_STATE_HOME": str(project.parent / "xdg"),
+            },
+        ) as process:
+            assert process.stdout is not None
+            for _ in range(rng.randint(1, 4)):
+                line = process.stdout.readline()
+            for _ in range(rng.randint(0, 200_000)):
+                pass  # some moment after the answer was shown
+            process.send_signal(signal.SIGKILL)
+            shown = int((process.stdout.read().splitlines() or [line])[-1].split()[1])
+        with opened(project) as app:
+            session = app.resume_session()
+            lost = session.restoring()
+            missing = {item.name for item in lost.lost} if lost is not None else set()
+            newest = len(session.memory.conversation.rounds) - 1
+            assert newest >= shown
+            if "a" in missing:
+                assert "may have changed it" in session.run_code("a").post_list[-1].message
+            else:
+                assert int(run(session, "a")) in {newest, newest - 1}
+                assert int(run(session, "b[0]")) in {newest, newest - 1}
+            run(session, "a = b = 0")
+
+
+def test_processes_of_stored_states_end_with_the_session(project: Path) -> None:
+    import psutil
+
+    with opened(project) as app:
+        session = app.get_session()
+        run(session, "x = np.zeros(1 << 22)")
+        started = psutil.Process().children(recursive=True)
+        assert started
+    assert [one for one in started if one.is_running() and one.status() != "zombie"] == []
+
+
+def test_resuming_says_when_the_newest_session_is_open_elsewhere(project: Path) -> None:
+    ran_before(project, "1")
+    with opened(project) as app:
+        newest = app.get_session()
+        run(newest, "2")
+        with pytest.raises(SessionError, match=f"newest session, {newest.session_id}, is open"):
+            app.resume_session()
+
+
+def test_a_warm_and_sandboxed_kernel_restores_too(tmp_path: Path) -> None:
+    from support import has_bwrap
+
+    if not has_bwrap():
+        pytest.skip("no bubblewrap")
+    config: dict[str, Any] = {"execution.zygote": True, "execution.sandbox": "bwrap"}
+    project = make_project(tmp_path / "project", config)
+    (number,) = ran_before(project, "import random; frame = pd.DataFrame({'a': [1]}); x = 5; x")
+    look = "import glob, os; sorted(os.listdir('..')), glob.glob('/tmp/**/chunks', recursive=True)"
+    with opened(project) as app:
+        session = app.resume_session()
+        assert run(session, "x") == number
+        assert run(session, "len(frame)") == "1"
+        assert "state" not in run(session, look)
