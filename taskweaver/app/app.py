@@ -127,7 +127,7 @@ class TaskWeaverApp:
     def resume_session(self, session_id: str | None = None) -> Session:
         """Open a session that is on disk, as it was left; None takes the one used last.
 
-        Its variables are rebuilt before the first message is answered, or by `Session.rebuild`.
+        Its variables come back when code runs; `Session.restore_notice` names those that do not.
 
         Raises:
             SessionError: If there is none such, or another process has it open.

@@ -23,6 +23,11 @@ class RecordedCell:
     code: str
     role: str = ""
 
+    @property
+    def is_script(self) -> bool:
+        """Whether it is a script of another language, which leaves no variables."""
+        return self.code.startswith("%%")
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:

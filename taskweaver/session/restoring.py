@@ -128,14 +128,14 @@ class Restoring:
     @property
     def cells(self) -> set[str]:
         """Ids of the posts whose cells make what is lost, and what holds it."""
-        ran = ran_cells(self.rounds)
+        ran = [cell for cell in ran_cells(self.rounds) if not cell.is_script]
         if self.stored is None:
             return {cell.post_id for cell in ran}
         lost = self.stored.manifest.lost
         holders = {name: cell.post_id for cell in ran for name in names_in(cell.code)[0]}
         made = {item.cell for item in lost} | {holders.get(item.name, "") for item in lost}
-        later = [self.rounds[number - 1] for number in self.stored.later]
-        return (made - {""}) | {cell.post_id for cell in ran_cells(later)}
+        later = ran_cells(self.rounds[number - 1] for number in self.stored.later)
+        return (made - {""}) | {cell.post_id for cell in later if not cell.is_script}
 
     def lines(self) -> list[str]:
         """Describe for the user what is not restored, and what to do."""
@@ -147,7 +147,7 @@ class Restoring:
             ]
         if self.stored is None:
             problem = self.problem or "No variables of this session are stored."
-            count = counted(len(ran_cells(self.rounds)), "cell")
+            count = counted(len(self.cells), "cell")
             return [f"{problem} /rebuild makes them again by running {count}."]
         lines = []
         if self.stored.later:

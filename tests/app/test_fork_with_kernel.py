@@ -45,14 +45,14 @@ def test_a_fork_has_the_very_objects_and_not_new_ones(session: Session) -> None:
     stamp = run(session, STAMP)
     session.fork("idea")
     session.checkout("idea")
-    assert (session.cells_to_rebuild, session.why_rebuilt) == (0, "")
+    assert (session.restoring(), session.why_restored) == (None, "")
     assert run(session, "stamp") == stamp
 
 
 def test_going_back_finds_the_state_of_each_round(session: Session) -> None:
     stamps = [run(session, STAMP) for _ in range(3)]
     session.undo()
-    assert session.cells_to_rebuild == 0
+    assert session.restoring() is None
     assert run(session, "stamp") == stamps[1]
     session.checkout("main")
     session.fork("first", at_round=1)
@@ -78,21 +78,21 @@ def test_a_branch_before_any_code_starts_with_nothing(session: Session) -> None:
     assert run(session, "'stamp' in dir()") == "False"
 
 
-def test_what_cannot_be_forked_is_rebuilt_and_the_reason_told(session: Session) -> None:
+def test_what_cannot_be_forked_is_restored_and_the_reason_told(session: Session) -> None:
     stamp = run(session, STAMP)
     run(session, "import threading; e = threading.Event()")
     run(session, "t = threading.Thread(target=e.wait, name='waiter'); t.start()")
     session.fork("idea")
-    assert session.why_rebuilt == ""
+    assert session.why_restored == ""
     session.checkout("idea")
-    assert session.cells_to_rebuild == 3
-    assert "the thread 'waiter' is running" in session.why_rebuilt
-    assert run(session, "stamp") != stamp
-    run(session, "e.set()")
+    assert "the thread 'waiter' is running" in session.why_restored
+    assert "t (threading.Thread)" in session.restore_notice()[0]
+    assert run(session, "stamp") == stamp
     session.checkout("main")
     run(session, "e.set(); t.join()")
     session.fork("again")
     session.checkout("again")
+    assert session.why_restored == ""
     assert run(session, "stamp") == stamp
 
 
@@ -103,9 +103,8 @@ def test_without_memory_for_states_only_the_present_is_forked(tmp_path: Path) ->
         assert session.kept_states == (0, 0)
         session.fork("now")
         session.undo()
-        assert session.cells_to_rebuild == 1
-        assert "No state is kept" in session.why_rebuilt
-        assert run(session, "stamp") not in stamps
+        assert "No snapshot is kept" in session.why_restored
+        assert run(session, "stamp") == stamps[0]
         session.checkout("now")
         assert run(session, "stamp") == stamps[1]
 
@@ -120,11 +119,11 @@ def test_the_oldest_states_go_when_the_memory_is_used_up(tmp_path: Path) -> None
         assert extra_bytes <= 100 << 20
         session.fork("late", at_round=5)
         session.checkout("late")
-        assert session.why_rebuilt == ""
+        assert session.why_restored == ""
         session.checkout("main")
         session.fork("early", at_round=1)
         session.checkout("early")
-        assert "No state is kept" in session.why_rebuilt
+        assert "No snapshot is kept" in session.why_restored
         assert "0" in run(session, "stamp")
 
 
@@ -135,14 +134,13 @@ def test_a_fork_of_a_resumed_session(tmp_path: Path) -> None:
     with TaskWeaverApp(app.app_dir, model=write, config=ALONE) as again:
         session = again.resume_session()
         session.fork("before")
-        session.rebuild()
         run(session, "stamp = x + 1")
         session.fork("after")
         session.checkout("before")
-        assert session.cells_to_rebuild == 1
         assert "41" in run(session, "x")
+        assert run(session, "'stamp' in dir()") == "False"
         session.checkout("after")
-        assert session.cells_to_rebuild == 0
+        assert session.why_restored == ""
         assert "42" in run(session, "stamp")
 
 

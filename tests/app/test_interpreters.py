@@ -256,13 +256,17 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
     script = Script(replies)
     roles = ["planner", *reversed(ALL["session.roles"][1:])]
     config = {"session.roles": roles, "code_interpreter.code_prefix": "prefix = 7"}
+    config |= {"session.state_limit_mb": 0}
     with TaskWeaverApp(project, model=script, config=config) as app:
         session = app.get_session()
         assert session.send_message("go").state == "finished"
         session_id = session.session_id
     with TaskWeaverApp(project, model=script, config=config) as app:
         session = app.resume_session(session_id)
-        assert session.rebuild() == []
+        rebuilt = session.rebuild()
+        assert [step.verdict for step in rebuilt.steps] == ["same"] * 3
+        assert rebuilt.files == {}
+        rebuilt.accept()
         round_ = session.send_message("go on")
     assert "(24, 'once\\n')" in round_.post_list[-2].message
 
