@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from taskweaver.memory.compacted import CompactedMessage, CompactionProvider
+from taskweaver.memory.compacted import (
+    CompactedMessage,
+    CompactionProvider,
+    NoSummaries,
+    SummaryStore,
+)
 from taskweaver.memory.round import Round
 from taskweaver.memory.schedule import CompactorConfig, Due, Pass, Schedule
 from taskweaver.utils.files import read_yaml
@@ -74,7 +79,18 @@ class ContextCompactor:
         rounds_getter: Callable[[], list[Round]],
         logger: Logger | None = None,
         llm_alias: str = "",
+        summaries: SummaryStore | None = None,
     ) -> None:
+        """Make a compactor; it goes on from the stored summary, if there is one.
+
+        Args:
+            config: When rounds are summarised.
+            llm_api: The model.
+            rounds_getter: Returns the rounds the role sees now.
+            logger: Where problems are logged.
+            llm_alias: Which model is asked; empty for the usual one.
+            summaries: Where summaries are stored; None keeps them in memory alone.
+        """
         self.rounds_getter = rounds_getter
         self._config = config
         self._summarizer = llm_api
@@ -82,7 +98,8 @@ class ContextCompactor:
         self._logger: Logger = logger or logging.getLogger(__name__)
         self._schedule = Schedule(config)
         self._prompt: _Prompt | None = None
-        self._compaction: CompactedMessage | None = None
+        self._summaries: SummaryStore = summaries or NoSummaries()
+        self._compaction = self._summaries.load(config.retain_recent, self._logger.warning)
         self._lock = threading.Lock()
         self._worker: threading.Thread | None = None
         self._is_noted = False
@@ -161,6 +178,8 @@ class ContextCompactor:
     def _run(self, due: Due) -> bool:
         """Do one pass; return whether its summary is in force now."""
         compaction = self._summarise(due)
+        if compaction is not None and self._is_current():
+            self._store(compaction)
         with self._lock:
             if not self._is_current():
                 return False
@@ -170,6 +189,13 @@ class ContextCompactor:
             self._compaction = compaction
             self._schedule.succeeded()
             return True
+
+    def _store(self, compaction: CompactedMessage) -> None:
+        """Store a summary before it is in force; one that cannot be stored is used all the same."""
+        try:
+            self._summaries.save(compaction)
+        except Exception:
+            self._logger.exception("a summary of old rounds could not be stored")
 
     def _summarise(self, due: Due) -> CompactedMessage | None:
         try:
