@@ -15,9 +15,10 @@ from pathlib import Path
 from threading import Timer
 from time import perf_counter
 
+from bench.common import show, sized
 from taskweaver.app.app import TaskWeaverApp
 
-KILLS = 10
+KILLS = sized(10, 1)
 CHAT = """
 import sys
 from bench.turn import CONFIG, instant_model
@@ -74,11 +75,5 @@ def _killed(folder: str, after_s: float, *, is_resumed: bool) -> dict[str, int]:
     return {parts[0]: int(parts[1]) for parts in whole}
 
 
-def main() -> None:
-    """Print the figures."""
-    for name, value in run(int(sys.argv[1]) if len(sys.argv) > 1 else KILLS).items():
-        print(f"{name:<16} {value:8.0f}")
-
-
 if __name__ == "__main__":
-    main()
+    show(run(int(sys.argv[1]) if len(sys.argv) > 1 else KILLS))
