@@ -6,6 +6,7 @@ Both kernels run at once and are asked in turn. Run with ``python -m bench.cell`
 from __future__ import annotations
 
 import statistics
+import subprocess
 import tempfile
 from collections.abc import Callable
 from time import perf_counter
@@ -22,7 +23,7 @@ def run() -> dict[str, float]:
     """Return seconds: ``start`` and ``cell``, each also ``raw_``, and their ratios."""
     with tempfile.TemporaryDirectory() as folder:
         since = perf_counter()
-        raw_manager, raw = start_new_kernel()
+        raw_manager, raw = start_new_kernel(stderr=subprocess.DEVNULL)
         raw.execute_interactive("1", output_hook=_ignore)
         raw_start = perf_counter() - since
         since = perf_counter()

@@ -6,6 +6,7 @@ Run with ``python -m bench.warm_start``.
 from __future__ import annotations
 
 import statistics
+import subprocess
 import tempfile
 from itertools import product
 from time import perf_counter
@@ -51,7 +52,7 @@ def _warm(manager: Manager, name: str, code: str) -> float:
 
 def _stock(code: str) -> float:
     since = perf_counter()
-    manager, client = start_new_kernel()
+    manager, client = start_new_kernel(stderr=subprocess.DEVNULL)
     try:
         client.execute_interactive(code, output_hook=lambda _: None)
         return perf_counter() - since
