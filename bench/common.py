@@ -1,8 +1,8 @@
 """The form all benchmarks share: sizes, and the table of figures.
 
 A benchmark is a module of this folder with a function `run` that returns figures by name, and
-perhaps a function `show` that prints them with their goals. Every folder member is run by
-``python -m bench`` and by the smoke test, which sets `SMALL` in the environment.
+perhaps a function `show` that prints them with their goals. ``python -m bench`` and the smoke test
+run every module of the folder; the smoke test sets `SMALL` in the environment.
 """
 
 from __future__ import annotations

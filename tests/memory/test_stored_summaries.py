@@ -290,25 +290,43 @@ def test_summaries_travel_with_an_export(open_store: Opener, tmp_path: Path) -> 
 
 
 CHILD = """
-import sys
+import sys, threading
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_stored_summaries import Chat, QUIET, settle
+import test_stored_summaries as tests
 from taskweaver.memory.branched import MemoryManager
 
-store = MemoryManager(Path(sys.argv[1]), QUIET)
+asked = threading.Event()
+
+def hang(*_):
+    asked.set()
+    sys.stdin.read()
+
+store = MemoryManager(Path(sys.argv[1]), tests.QUIET)
 store.create_branch(None, branch_id="main")
-chat = Chat(store)
+chat = tests.Chat(store)
 chat.play(*"abcd")
+if sys.argv[3]:
+    chat.model.summarize = hang
+    tests.settle = lambda: None
+    chat.play(*sys.argv[3])
+    asked.wait()
 print(chat.seen()[1], flush=True)
 sys.stdin.read()
 """
 
 
 @pytest.mark.measured
-def test_a_process_killed_after_a_summary_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("played_on", "seen", "calls"),
+    [("", (["d"], "main notes 1"), 0), ("efg", (["g"], "main notes 1"), 1)],
+    ids=["after a summary", "while the next one is made"],
+)
+def test_a_killed_process_loses_at_most_the_summary_in_the_making(
+    tmp_path: Path, played_on: str, seen: tuple[list[str], str], calls: int
+) -> None:
     path = tmp_path / "memory.sqlite"
-    command = [sys.executable, "-c", CHILD, str(path), str(Path(__file__).parent)]
+    command = [sys.executable, "-c", CHILD, str(path), str(Path(__file__).parent), played_on]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -317,6 +335,7 @@ def test_a_process_killed_after_a_summary_loses_nothing(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
     with MemoryManager(path, QUIET) as store:
         after = Chat(store)
-        assert after.seen() == (["d"], "main notes 1")
-        assert after.model.texts == []
+        assert after.seen() == seen
+        assert len(after.model.texts) == calls
+        assert all("main notes 1" in text for text in after.model.texts)
         assert store.verify().is_sound

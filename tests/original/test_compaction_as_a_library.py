@@ -168,7 +168,7 @@ def test_a_failure_is_a_line_of_the_function_and_changes_nothing(answer: object)
         assert "ConnectionError: no model" in lines[0]
 
 
-def test_what_was_passed_is_there_as_an_attribute() -> None:
+def test_passed_parts_are_attributes() -> None:
     lines: list[str] = []
     model, config = MagicMock(), CompactorConfig()
     compactor = ContextCompactor(config, model, list, logger=lines.append)
