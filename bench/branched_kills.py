@@ -13,9 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.common import show, sized
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
-KILLS = 50
+KILLS = sized(50, 2)
 QUIET = MemoryConfig(memory_log_enabled=False)
 WRITER = """
 import sys
@@ -63,11 +64,5 @@ def _killed(path: Path, name: str, lines: int) -> list[str]:
     return [line.strip() for line in told if line.endswith("\n")]
 
 
-def main() -> None:
-    """Print the figures."""
-    for name, value in run(int(sys.argv[1]) if len(sys.argv) > 1 else KILLS).items():
-        print(f"{name:<14} {value:10.0f}")
-
-
 if __name__ == "__main__":
-    main()
+    show(run(int(sys.argv[1]) if len(sys.argv) > 1 else KILLS))

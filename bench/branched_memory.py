@@ -16,10 +16,14 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from bench.common import sized
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
 QUIET = MemoryConfig(memory_log_enabled=False)
-REPEATS = 200
+REPEATS = sized(200, 2)
+DEPTHS = sized((10, 1000), (1, 3))
+RECORDS, SEARCHED = sized(10_000, 30), sized(100_000, 50)
+READS = sized(3000, 10)
 WORDS = "solver matrix thread cache buffer kernel compile linker error metric loss batch".split()
 
 
@@ -72,9 +76,9 @@ def _depths(place: Path) -> dict[str, float]:
     figures: dict[str, float] = {}
     with MemoryManager(place / "depth.sqlite", QUIET) as memory:
         name = memory.create_branch(None, branch_id="d0")
-        for depth in range(1, 1001):
+        for depth in range(1, DEPTHS[1] + 1):
             name = memory.fork(name, f"d{depth}")
-            if depth not in {10, 1000}:
+            if depth not in DEPTHS:
                 continue
             base, branch = _bare_commit(place), name
             numbers = iter(range(1_000_000))
@@ -84,12 +88,14 @@ def _depths(place: Path) -> dict[str, float]:
             figures[f"fork_{depth}_ratio"] = fork / base
             figures[f"append_{depth}"] = append
             name = memory.fork(branch, f"{branch}-fresh")
-        figures["append_ratio_1000_to_10"] = figures["append_1000"] / figures["append_10"]
+        few, many = DEPTHS
+        ratio = figures[f"append_{many}"] / figures[f"append_{few}"]
+        figures[f"append_ratio_{many}_to_{few}"] = ratio
     with MemoryManager(place / "empty.sqlite", QUIET) as memory:
         name = memory.create_branch(None, branch_id="d0")
-        for depth in range(1, 1001):
+        for depth in range(1, DEPTHS[1] + 1):
             name = memory.fork(name, f"d{depth}")
-        figures["render_empty_depth_1000"] = _median(lambda: memory.render_for_prompt(name))
+        figures[f"render_empty_depth_{DEPTHS[1]}"] = _median(lambda: memory.render_for_prompt(name))
     return figures
 
 
@@ -98,7 +104,7 @@ def _chain(place: Path) -> dict[str, float]:
     since = perf_counter()
     with MemoryManager(path, QUIET) as memory:
         name = memory.create_branch(None, branch_id="c0")
-        for level in range(1000):
+        for level in range(DEPTHS[1]):
             name = memory.fork(name, f"c{level + 1}")
             for n in range(3):
                 memory.write_event(name, "step", f"event {n} of level {level}")
@@ -108,7 +114,7 @@ def _chain(place: Path) -> dict[str, float]:
     bare.execute("PRAGMA synchronous = FULL")
     bare.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT)")
     since = perf_counter()
-    for n in range(4000):
+    for n in range(4 * DEPTHS[1]):
         bare.execute("INSERT INTO t (text) VALUES (?)", (f"event {n} of a level",))
     base = perf_counter() - since
     bare.close()
@@ -128,8 +134,8 @@ def _full(place: Path) -> dict[str, float]:
     config = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL")
     with MemoryManager(place / "full.sqlite", config) as memory:
         name = memory.create_branch(None, branch_id="f0")
-        for n in range(10_000):
-            if n % 1000 == 999:
+        for n in range(RECORDS):
+            if n % (RECORDS // 10) == RECORDS // 10 - 1:
                 name = memory.fork(name, f"f{n}")
             memory.write_event(name, "step", f"event {n}")
             memory.write_archival(name, _text(rng, n))
@@ -151,10 +157,10 @@ def _search(place: Path) -> dict[str, float]:
         names = [memory.fork("s0", f"s{n}") for n in range(1, 6)]
         database = memory._parts.database  # noqa: SLF001 - 100,000 commits are not what is measured
         archival = memory._parts.archival  # noqa: SLF001
-        for start in range(0, 100_000, 5000):
+        for start in range(0, SEARCHED, SEARCHED // 20):
 
             def fill(writer: object, start: int = start) -> None:
-                for n in range(start, start + 5000):
+                for n in range(start, start + SEARCHED // 20):
                     archival.add(writer, names[n % 5], _text(rng, n))  # type: ignore[arg-type]
 
             database.write(fill)
@@ -168,7 +174,7 @@ def _search(place: Path) -> dict[str, float]:
         }
         figures = {
             f"search_100k_{name}": _median(
-                partial(memory.mem_archival_search, query, k=10, branch_id="s1"), 30
+                partial(memory.mem_archival_search, query, k=10, branch_id="s1"), min(30, REPEATS)
             )
             for name, query in queries.items()
         }
@@ -178,7 +184,7 @@ def _search(place: Path) -> dict[str, float]:
                 "SELECT rowid FROM archival_fts WHERE archival_fts MATCH 'solver OR matrix'"
                 " ORDER BY bm25(archival_fts) LIMIT 10"
             ).fetchall(),
-            5,
+            min(5, REPEATS),
         )
     slowest = max(figures.values())
     return {**figures, "plain_bm25_100k": base, "search_slowest_ratio": slowest / base}
@@ -189,9 +195,9 @@ def _opening(place: Path) -> dict[str, float]:
 
     def open_and_render() -> None:
         with MemoryManager(path, QUIET) as memory:
-            memory.render_for_prompt("c1000")
+            memory.render_for_prompt(f"c{DEPTHS[1]}")
 
-    return {"open_and_render_1000": _median(open_and_render, 20)}
+    return {"open_and_render_1000": _median(open_and_render, min(20, REPEATS))}
 
 
 def _logging(place: Path) -> dict[str, float]:
@@ -203,9 +209,9 @@ def _logging(place: Path) -> dict[str, float]:
             memory.create_branch(None, branch_id="r")
             memory.set_core("r", "k", "v")
             since = perf_counter()
-            for _ in range(3000):
+            for _ in range(READS):
                 memory.get_core("r", "k")
-            means[is_on] = (perf_counter() - since) / 3000
+            means[is_on] = (perf_counter() - since) / READS
     return {
         "core_get": means[False],
         "log_line": means[True] - means[False],
@@ -213,12 +219,12 @@ def _logging(place: Path) -> dict[str, float]:
     }
 
 
-def main() -> None:
+def show(figures: dict[str, float]) -> None:
     """Print the figures."""
-    for name, value in run().items():
+    for name, value in figures.items():
         is_time = "ratio" not in name and "bytes" not in name
         print(f"{name:<28} {value * 1000:10.3f} ms" if is_time else f"{name:<28} {value:12.2f}")
 
 
 if __name__ == "__main__":
-    main()
+    show(run())

@@ -20,12 +20,14 @@ from typing import Any
 
 from openai import OpenAI
 
+from bench.common import show, sized
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelServices
 
-MESSAGES = 200
+MESSAGES = sized(200, 4)
 MESSAGE_CHARS = 625
-DELTAS = 300
+DELTAS = sized(300, 5)
+ROUNDS = sized(60, 2)
 GOAL_RATIO = 1.15
 ROOT = Path(__file__).parent.parent
 
@@ -96,13 +98,13 @@ def _cost(work: Callable[[], str]) -> tuple[float, float]:
     return spent
 
 
-def run(rounds: int = 60) -> dict[str, float]:
+def run() -> dict[str, float]:
     """Return medians in milliseconds, and ratios of ours to the bare client."""
     command = [sys.executable, "-m", "bench.http_turn", "serve"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
-        bare, ours = _measure(url, rounds)
+        bare, ours = _measure(url)
         server.terminate()
     figures = {}
     for at, what in enumerate(("wall", "cpu")):
@@ -116,7 +118,7 @@ def run(rounds: int = 60) -> dict[str, float]:
     return {**figures, "goal, ratio": GOAL_RATIO}
 
 
-def _measure(url: str, rounds: int) -> tuple[list[Any], list[Any]]:
+def _measure(url: str) -> tuple[list[Any], list[Any]]:
     config = {"llm.api_type": "openai", "llm.api_base": url, "llm.model": "m"}
     prompt = _prompt()
     bare: list[Any] = []
@@ -126,19 +128,14 @@ def _measure(url: str, rounds: int) -> tuple[list[Any], list[Any]]:
         ModelServices(AppConfigSource(config=config)) as services,
     ):
         api = LLMApi(services)
-        for _ in range(rounds):
+        for _ in range(ROUNDS):
             bare.append(_cost(lambda: _bare(client, prompt)))
             ours.append(_cost(lambda: str(api.chat_completion(prompt)["content"])))
     return bare, ours
 
 
-def main() -> None:
+if __name__ == "__main__":
     if sys.argv[1:] == ["serve"]:
         serve()
-        return
-    for name, value in run().items():
-        print(f"{name:<26}{value:>10,.2f}")
-
-
-if __name__ == "__main__":
-    main()
+    else:
+        show(run())

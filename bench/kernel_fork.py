@@ -11,11 +11,12 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
+from bench.common import sized
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 
-ROUNDS = 5
-SIZES_MIB = {"1gib": 1024, "1mib": 1}
+ROUNDS = sized(5, 1)
+SIZES_MIB = {"1gib": sized(1024, 2), "1mib": 1}
 LOAD = "import numpy as np; data = np.load({path!r}); int(data[-1])"
 MAKE = "import numpy as np; np.save({path!r}, np.full({mib} << 20, 7, 'u1'))"
 
@@ -64,9 +65,8 @@ def _must(client: Client, code: str) -> None:
         raise RuntimeError(result.error)
 
 
-def main() -> None:
+def show(figures: dict[str, float]) -> None:
     """Print the table."""
-    figures = run()
     goals = {"1gib": "0.25 s, 10 times faster", "1mib": "0.12 s"}
     for name in SIZES_MIB:
         fork, reload = figures[f"fork_{name}"], figures[f"reload_{name}"]
@@ -76,4 +76,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(run())

@@ -11,11 +11,12 @@ import statistics
 from collections.abc import Callable
 from time import perf_counter
 
+from bench.common import sized
 from taskweaver.memory import Attachment, Memory, Post, Round, SharedMemoryEntry
 
-ROUNDS = 200
+ROUNDS = sized(200, 3)
 POSTS_PER_ROUND = 6
-REPEATS = 30
+REPEATS = sized(30, 2)
 ROLE = "Planner"
 
 
@@ -76,14 +77,13 @@ def copied_view(rounds: list[Round]) -> list[Round]:
     ]
 
 
-def main() -> None:
+def show(figures: dict[str, float]) -> None:
     """Print the table."""
-    medians = run()
-    baseline = medians["deepcopy"]
+    baseline = figures["deepcopy"]
     print(f"{ROUNDS * POSTS_PER_ROUND:,} posts; goal for an unchanged view: 1 ms")
-    for name, seconds in medians.items():
+    for name, seconds in figures.items():
         print(f"{name:14} {seconds * 1000:9.3f} ms  {baseline / seconds:8.1f} times faster")
 
 
 if __name__ == "__main__":
-    main()
+    show(run())

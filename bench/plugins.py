@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
+from bench.common import sized
 from taskweaver.ces.common import PluginCode
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
@@ -22,8 +23,8 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
 
-ROUNDS = 5
-LOADED, CHOSEN_FROM = 100, 1000
+ROUNDS = sized(5, 1)
+LOADED, CHOSEN_FROM = sized((100, 1000), (4, 12))
 TOPICS = "orders weather invoices sensors maps mails stocks images parcels rooms".split()
 SOURCE = '''"""A plugin."""
 
@@ -127,9 +128,8 @@ def _choose(folder: str, entries: list[PluginEntry]) -> tuple[float, float]:
     return statistics.median(kept), statistics.median(anew)
 
 
-def main() -> None:
+def show(figures: dict[str, float]) -> None:
     """Print the figures."""
-    figures = run()
     load, each, faster = (
         figures[name] for name in ("load_100", "load_100_one_by_one", "load_times_faster")
     )
@@ -144,4 +144,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(run())

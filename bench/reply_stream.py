@@ -7,10 +7,12 @@ from collections.abc import Callable
 from statistics import median
 from time import perf_counter
 
+from bench.common import show, sized
 from taskweaver.llm.json_stream import ReplyStream
 
-REPLY_CHARS = 200_000
+REPLY_CHARS = sized(200_000, 2_000)
 PIECE_CHARS = 24
+ROUNDS = sized(30, 2)
 GOAL_MS = 50.0
 
 
@@ -36,12 +38,12 @@ def _milliseconds(work: Callable[[], object]) -> float:
     return (perf_counter() - start) * 1000
 
 
-def run(rounds: int = 30) -> dict[str, float]:
+def run() -> dict[str, float]:
     """Return medians in milliseconds."""
     reply = _reply()
     pieces = [reply[at : at + PIECE_CHARS] for at in range(0, len(reply), PIECE_CHARS)]
     whole, streamed = [], []
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         whole.append(_milliseconds(lambda: json.loads(reply)))
         streamed.append(_milliseconds(lambda: _stream(pieces)))
     return {
@@ -52,10 +54,5 @@ def run(rounds: int = 30) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    for name, value in run().items():
-        print(f"{name:<32}{value:>12,.2f}")
-
-
 if __name__ == "__main__":
-    main()
+    show(run())

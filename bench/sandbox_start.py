@@ -10,10 +10,11 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
+from bench.common import sized
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 
-ROUNDS, CELLS = 7, 100
+ROUNDS, CELLS = sized((7, 100), (1, 2))
 TIERS = {"plain": None, "boxed": SandboxPolicy()}
 
 
@@ -51,9 +52,8 @@ def _measure(policy: SandboxPolicy | None) -> tuple[float, float]:
     return start, statistics.median(times)
 
 
-def main() -> None:
+def show(figures: dict[str, float]) -> None:
     """Print the table."""
-    figures = run()
     for what, goal in {"start": "1.3", "cell": "1.0"}.items():
         plain, boxed = figures[f"{what}_plain"] * 1000, figures[f"{what}_boxed"] * 1000
         ratio = figures[f"{what}_ratio"]
@@ -63,4 +63,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(run())

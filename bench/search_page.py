@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from bench.common import sized
 from bench.search import PROGRAM
 from taskweaver.ext_role.web_explorer.devtools import DevTools
 from taskweaver.ext_role.web_explorer.process import find_browser
@@ -23,7 +24,8 @@ from taskweaver.treesearch.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.page import write_page
 from taskweaver.treesearch.places import RunPlaces
 
-NODES, REPEATS, LIMIT_S = 1000, 7, 60.0
+NODES, REPEATS = sized((1000, 7), (4, 1))
+LIMIT_S = 60.0
 EMPTY = "<!doctype html><title>empty</title><body data-ready=yes>"
 READY = """new Promise((done) => { const look = () => document.body?.dataset.ready
   ? requestAnimationFrame(() => done(true)) : setTimeout(look, 1); look(); })"""
@@ -109,9 +111,8 @@ def run() -> dict[str, float]:
     }
 
 
-def main() -> None:
+def show(figures: dict[str, float]) -> None:
     """Print the figures."""
-    figures = run()
     print(f"the page of {NODES} nodes, {figures['page_bytes'] / 1e6:.1f} MB, in Chromium")
     print(f"  open          {figures['page'] * 1e3:8.1f} ms  goal <= 1000 ms")
     print(f"  empty page    {figures['empty'] * 1e3:8.1f} ms  (baseline)")
@@ -120,4 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(run())

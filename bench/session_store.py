@@ -12,11 +12,13 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
+from bench.common import sized
 from bench.memory_view import post
 from taskweaver.memory.branched import MemoryConfig
-from taskweaver.session.store import SessionFiles
+from taskweaver.session.store import MAIN_BRANCH, SessionFiles
 
-ROUNDS, POSTS_PER_ROUND, REPEATS = 200, 6, 15
+ROUNDS, POSTS_PER_ROUND, REPEATS = sized((200, 6, 15), (3, 2, 2))
+COMMITS = sized(300, 3)
 QUIET = MemoryConfig(memory_log_enabled=False)
 
 
@@ -29,7 +31,7 @@ def run() -> dict[str, float]:
         for _ in range(REPEATS):
             since = perf_counter()
             files = SessionFiles("s", place / "s", QUIET)
-            memory = files.memory()
+            memory = files.memory(MAIN_BRANCH)
             resumes.append(perf_counter() - since)
             assert len(memory.conversation.rounds) == ROUNDS
             files.close()
@@ -44,7 +46,7 @@ def run() -> dict[str, float]:
 
 def _write(place: Path) -> list[float]:
     files = SessionFiles("s", place / "s", QUIET)
-    memory = files.memory()
+    memory = files.memory(MAIN_BRANCH)
     times = []
     for number in range(ROUNDS):
         round_ = memory.create_round(f"question {number}")
@@ -64,7 +66,7 @@ def _bare_commit(place: Path) -> float:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT)")
     times = []
-    for _ in range(300):
+    for _ in range(COMMITS):
         since = perf_counter()
         connection.execute("INSERT INTO t (text) VALUES (?)", ("a message of some length " * 60,))
         times.append(perf_counter() - since)
@@ -72,9 +74,8 @@ def _bare_commit(place: Path) -> float:
     return statistics.median(times)
 
 
-def main() -> None:
+def show(figures: dict[str, float]) -> None:
     """Print the figures."""
-    figures = run()
     print(f"a post written to disk     {figures['post'] * 1e3:7.2f} ms  goal <= 1 ms")
     print(f"  of a bare commit         {figures['post_ratio']:7.2f}")
     print(
@@ -83,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(run())

@@ -17,7 +17,9 @@ import termios
 from pathlib import Path
 from time import perf_counter
 
-ROUNDS = 7
+from bench.common import sized
+
+ROUNDS = sized(7, 1)
 PATIENCE_S = 30.0
 BARE = [sys.executable, "-c", "pass"]
 IMPORT = [sys.executable, "-c", "import taskweaver"]
@@ -93,9 +95,9 @@ def _read_until(terminal: int, wanted: bytes | None) -> None:
         drawn += read
 
 
-def main() -> None:
+def show(figures: dict[str, float]) -> None:
     """Print the table."""
-    medians = run()
+    medians = dict(figures)
     bare = medians.pop("bare")
     print(f"bare interpreter  {bare * 1000:6.0f} ms")
     goals = {"import": "+150 ms", "help": "+150 ms", "prompt": "500 ms in all"}
@@ -105,4 +107,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(run())

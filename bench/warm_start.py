@@ -6,16 +6,18 @@ Run with ``python -m bench.warm_start``.
 from __future__ import annotations
 
 import statistics
+import subprocess
 import tempfile
 from itertools import product
 from time import perf_counter
 
 from jupyter_client.manager import start_new_kernel
 
+from bench.common import sized
 from taskweaver.ces.common import Manager
 from taskweaver.ces.manager import code_execution_service_factory
 
-ROUNDS = 7
+ROUNDS = sized(7, 1)
 CODES = {"result": "1 + 1", "pandas": "import pandas as pd; pd.DataFrame({'a': [1, 2]}).sum()"}
 
 
@@ -50,7 +52,7 @@ def _warm(manager: Manager, name: str, code: str) -> float:
 
 def _stock(code: str) -> float:
     since = perf_counter()
-    manager, client = start_new_kernel()
+    manager, client = start_new_kernel(stderr=subprocess.DEVNULL)
     try:
         client.execute_interactive(code, output_hook=lambda _: None)
         return perf_counter() - since
@@ -59,9 +61,8 @@ def _stock(code: str) -> float:
         manager.shutdown_kernel(now=True)
 
 
-def main() -> None:
+def show(figures: dict[str, float]) -> None:
     """Print the table."""
-    figures = run()
     for name, goal in {"result": "0.15", "pandas": "0.20"}.items():
         warm, stock = figures[f"warm_{name}"], figures[f"stock_{name}"]
         print(f"first {name:7} warm {warm:.3f} s, stock {stock:.3f} s;", end=" ")
@@ -69,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(run())

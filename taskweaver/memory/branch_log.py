@@ -1,6 +1,6 @@
 """Writes a conversation to a branch of a memory file, and reads it back.
 
-This is the one place where the two meet: `Memory` knows no rows, the branched memory no posts.
+Here and in `branch_summaries` the two meet: `Memory` knows no rows, the branched memory no posts.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from taskweaver.memory.branch_summaries import BranchSummaries
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.branched.turns import StoredRound
 from taskweaver.memory.conversation import Conversation
@@ -78,6 +79,10 @@ class BranchLog:
         text = _clean(said).replace("\0", "")[:_ROUND_EVENT_CHARS]
         event = {"kind": "round", "summary": text, "round_id": round_.id}
         self._store.mem_recall_append(event, branch_id=self.branch_id)
+
+    def summaries(self, role: str) -> BranchSummaries:
+        """Return the stored summaries of a role's rounds."""
+        return BranchSummaries(self._store, self.branch_id, role)
 
 
 def _round(stored: StoredRound) -> Round:

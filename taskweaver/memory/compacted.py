@@ -42,6 +42,34 @@ class CompactedMessage:
         return [round_ for round_ in rounds if round_.id not in self.round_ids]
 
 
+class SummaryStore(Protocol):
+    """Where the summaries of one role's rounds are stored."""
+
+    def load(self, retain_recent: int, warn: Callable[[str], None]) -> CompactedMessage | None:
+        """Return the stored summary that covers most rounds; None without a usable one.
+
+        Args:
+            retain_recent: How many of the newest rounds are read in full.
+            warn: Called with a sentence for each summary that cannot be used.
+        """
+        ...
+
+    def save(self, summary: CompactedMessage) -> None:
+        """Store a summary; it is safe when this returns."""
+        ...
+
+
+class NoSummaries:
+    """A `SummaryStore` that stores nothing."""
+
+    def load(self, *_: object) -> None:
+        """Return None."""
+        return
+
+    def save(self, *_: object) -> None:
+        """Do nothing."""
+
+
 class CompactionProvider(Protocol):
     """Keeps a summary of the older rounds of one role.
 

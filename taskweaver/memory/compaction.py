@@ -13,9 +13,21 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from taskweaver.memory.compacted import CompactedMessage, CompactionProvider
+from taskweaver.memory.adapters import (
+    ChatModel,
+    Logger,
+    Summarizer,
+    as_logger,
+    as_rounds,
+    as_summarizer,
+)
+from taskweaver.memory.compacted import (
+    CompactedMessage,
+    CompactionProvider,
+    NoSummaries,
+    SummaryStore,
+)
 from taskweaver.memory.round import Round
 from taskweaver.memory.schedule import CompactorConfig, Due, Pass, Schedule
 from taskweaver.utils.files import read_yaml
@@ -34,26 +46,6 @@ PROMPT_FILE = Path(__file__).with_name("compaction_prompt.yaml")
 STOP_WAIT_S = 2.0
 
 
-class Summarizer(Protocol):
-    """A model, as far as summaries need one."""
-
-    def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
-        """Return what the model makes of `text`."""
-        ...
-
-
-class Logger(Protocol):
-    """Where a compactor says what went wrong."""
-
-    def warning(self, msg: str, /) -> None:
-        """Log a line."""
-        ...
-
-    def exception(self, msg: str, /) -> None:
-        """Log a line and the error being handled."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Prompt:
     instructions: str
@@ -64,25 +56,42 @@ class ContextCompactor:
     """Keeps one summary of a role's older rounds; a `CompactionProvider` for `Memory`.
 
     Attributes:
+        config: When rounds are summarised.
+        llm_api: The model.
         rounds_getter: Returns the rounds the role sees now; called from any thread.
+        logger: Where problems are logged.
     """
 
     def __init__(
         self,
         config: CompactorConfig,
-        llm_api: Summarizer,
+        llm_api: Summarizer | ChatModel,
         rounds_getter: Callable[[], list[Round]],
-        logger: Logger | None = None,
+        logger: Logger | Callable[[str], object] | None = None,
         llm_alias: str = "",
+        summaries: SummaryStore | None = None,
     ) -> None:
+        """Make a compactor; it goes on from the stored summary, if there is one.
+
+        Args:
+            config: When rounds are summarised.
+            llm_api: The model: a `Summarizer`, or an object with `chat_completion`.
+            rounds_getter: Returns the rounds the role sees now.
+            logger: Where problems are logged; also a function that takes a line.
+            llm_alias: Which model is asked; empty for the usual one.
+            summaries: Where summaries are stored; None keeps them in memory alone.
+        """
         self.rounds_getter = rounds_getter
-        self._config = config
-        self._summarizer = llm_api
+        self.config = config
+        self.llm_api = llm_api
         self._llm_alias = llm_alias
-        self._logger: Logger = logger or logging.getLogger(__name__)
+        self.logger = logger or logging.getLogger(__name__)
+        self._logger = as_logger(self.logger)
+        self._summarizer = as_summarizer(llm_api)
         self._schedule = Schedule(config)
         self._prompt: _Prompt | None = None
-        self._compaction: CompactedMessage | None = None
+        self._summaries: SummaryStore = summaries or NoSummaries()
+        self._compaction = self._summaries.load(config.retain_recent, self._logger.warning)
         self._lock = threading.Lock()
         self._worker: threading.Thread | None = None
         self._is_noted = False
@@ -124,7 +133,7 @@ class ContextCompactor:
             self._worker.start()
 
     def _is_busy_or_off(self) -> bool:
-        return self._is_stopped or self._worker is not None or not self._config.enabled
+        return self._is_stopped or self._worker is not None or not self.config.enabled
 
     def _work(self) -> None:
         try:
@@ -153,7 +162,7 @@ class ContextCompactor:
 
     def _due(self) -> Due | None:
         try:
-            return self._schedule.due(self.rounds_getter(), self._compaction)
+            return self._schedule.due(as_rounds(self.rounds_getter()), self._compaction)
         except Exception:
             self._logger.exception("the rounds to summarise cannot be read")
             return None
@@ -161,6 +170,8 @@ class ContextCompactor:
     def _run(self, due: Due) -> bool:
         """Do one pass; return whether its summary is in force now."""
         compaction = self._summarise(due)
+        if compaction is not None and self._is_current():
+            self._store(compaction)
         with self._lock:
             if not self._is_current():
                 return False
@@ -170,6 +181,13 @@ class ContextCompactor:
             self._compaction = compaction
             self._schedule.succeeded()
             return True
+
+    def _store(self, compaction: CompactedMessage) -> None:
+        """Store a summary before it is in force; one that cannot be stored is used all the same."""
+        try:
+            self._summaries.save(compaction)
+        except Exception:
+            self._logger.exception("a summary of old rounds could not be stored")
 
     def _summarise(self, due: Due) -> CompactedMessage | None:
         try:
@@ -191,7 +209,7 @@ class ContextCompactor:
 
     def _load_prompt(self) -> _Prompt:
         packaged = _read_prompt(PROMPT_FILE, instructions="")
-        own = self._config.prompt_template_path
+        own = self.config.prompt_template_path
         self._prompt = packaged
         if own:
             try:

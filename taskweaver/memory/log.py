@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from taskweaver.memory.compacted import NoSummaries, SummaryStore
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 
@@ -23,6 +24,10 @@ class ConversationLog(Protocol):
         """Keep how a round ended."""
         ...
 
+    def summaries(self, role: str) -> SummaryStore:
+        """Return the store of the summaries of a role's rounds."""
+        ...
+
 
 class NoLog:
     """Keeps nothing: the conversation lives in memory alone."""
@@ -35,3 +40,7 @@ class NoLog:
 
     def round_ended(self, round_: Round) -> None:
         """Do nothing."""
+
+    def summaries(self, role: str) -> SummaryStore:  # noqa: ARG002 - as `ConversationLog`
+        """Return a store that stores nothing."""
+        return NoSummaries()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from taskweaver.memory.compacted import CompactedMessage, CompactionProvider
+from taskweaver.memory.compacted import CompactedMessage, CompactionProvider, SummaryStore
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.experience import save_raw_experience
 from taskweaver.memory.log import ConversationLog, NoLog
@@ -132,6 +132,10 @@ class Memory:
         if rounds_getter is not None:
             provider.rounds_getter = rounds_getter
         provider.notify_rounds_changed()
+
+    def summaries(self, role: RoleName) -> SummaryStore:
+        """Return the store of the summaries of a role's rounds, beside the conversation."""
+        return self._log.summaries(role)
 
     def get_shared_memory_entries(
         self, entry_type: SharedMemoryEntryType

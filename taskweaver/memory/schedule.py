@@ -32,7 +32,7 @@ class CompactorConfig:
     threshold: int = 10
     retain_recent: int = 3
     token_threshold: int = 24_000
-    prompt_template_path: str | Path | None = None
+    prompt_template_path: str | Path | None = ""
     enabled: bool = True
 
 

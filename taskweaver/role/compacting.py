@@ -60,6 +60,7 @@ class RoleCompaction:
             lambda: memory.get_role_rounds(alias),
             self._logger,
             self._llm_alias,
+            memory.summaries(alias),
         )
         memory.register_compaction_provider(alias, self._compactor)
 

@@ -15,11 +15,13 @@ class Face:
     Attributes:
         config: Limits and switches.
         turns: What was said on its branches.
+        summaries: Summaries of older rounds of its branches.
     """
 
     def __init__(self, parts: Parts, config: MemoryConfig) -> None:
         self.config = config
         self.turns = parts.turns
+        self.summaries = parts.summaries
         self._parts = parts
         self._log = parts.log
 

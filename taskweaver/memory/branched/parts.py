@@ -15,6 +15,7 @@ from taskweaver.memory.branched.oplog import OperationLog
 from taskweaver.memory.branched.pressure import Pressures
 from taskweaver.memory.branched.render import Renderer
 from taskweaver.memory.branched.search import Reranker
+from taskweaver.memory.branched.summaries import Summaries
 from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.transfer import Transfer
 from taskweaver.memory.branched.turns import Turns
@@ -56,6 +57,7 @@ class Parts(Tiers):
         self.transfer = Transfer(database, self.branches)
         self.injections = Injections(database, self.branches)
         self.turns = Turns(database, self.branches)
+        self.summaries = Summaries(database, self.branches)
 
 
 def _run_of(path: Path) -> str:

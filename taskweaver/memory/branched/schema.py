@@ -24,6 +24,7 @@ TIERS = (
     "rounds",
     "posts",
     "round_ends",
+    "summaries",
 )
 
 _TABLES = """
@@ -152,6 +153,19 @@ CREATE TABLE compressions (
 ) STRICT, WITHOUT ROWID;
 """
 
+_SUMMARIES = """
+CREATE TABLE summaries (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    role TEXT NOT NULL,
+    up_to_seq INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX summaries_branch ON summaries (branch_id, role, seq);
+"""
+
 _SEARCH = """
 CREATE VIRTUAL TABLE archival_fts USING fts5 (
     text, tags, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
@@ -171,6 +185,11 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_summaries(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_SUMMARIES):
+        connection.execute(statement)
+
+
 def _statements(script: str) -> list[str]:
     """Split a script of ours; unlike `executescript` this leaves the transaction open."""
     statements, rest = [], ""
@@ -182,7 +201,7 @@ def _statements(script: str) -> list[str]:
     return [statement for statement in statements if statement != ";"]
 
 
-_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create,)
+_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create, _add_summaries)
 """What makes version n + 1 of version n; a new one is added at the end."""
 
 VERSION = len(_MIGRATIONS)

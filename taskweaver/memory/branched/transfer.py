@@ -29,6 +29,7 @@ _REFERENCES = {
     "digests": "up_to_seq",
     "posts": "round_seq",
     "round_ends": "round_seq",
+    "summaries": "up_to_seq",
 }
 _JSON: dict[str, dict[str, type]] = {
     "events": {"tags": list, "data": dict},

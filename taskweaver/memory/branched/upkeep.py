@@ -199,6 +199,7 @@ _CHECKS = {
         " (SELECT seq FROM events)"
     ),
     "a digest covers the future": "SELECT seq FROM digests WHERE up_to_seq >= seq",
+    "a summary covers the future": "SELECT seq FROM summaries WHERE up_to_seq >= seq",
 }
 
 

@@ -1,0 +1,98 @@
+"""Prompts of long conversations: as short after a resume, a fork and an undo as before."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support import code_reply, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.llm.types import ChatMessage
+from taskweaver.session.session import Session
+
+PATIENCE_S = 20.0
+ROUNDS = 12
+KEYS = {
+    f"{role}.{key}": value
+    for role in ("planner", "code_generator")
+    for key, value in {"compaction_threshold": 5, "compaction_retain_recent": 2}.items()
+}
+
+
+class Model:
+    """Plays both roles; summaries are numbered.
+
+    Attributes:
+        prompts: The messages of each call that is no summary.
+        summaries: How many summaries were made.
+    """
+
+    def __init__(self) -> None:
+        self.prompts: list[list[ChatMessage]] = []
+        self.summaries = 0
+
+    def __call__(self, messages: Sequence[ChatMessage]) -> str:
+        system, newest = str(messages[0]["content"]), str(messages[-1]["content"])
+        if "## Notes so far" in newest:
+            self.summaries += 1
+            return f"The notes, written {self.summaries} times."
+        self.prompts.append(list(messages))
+        if "You are the Planner" not in system:
+            return code_reply("40 + 2")
+        if newest.startswith("From: CodeInterpreter"):
+            return planner_reply("User", "It is 42.")
+        return planner_reply("CodeInterpreter", "Compute 40 + 2.")
+
+    def sizes(self, calls: slice) -> list[int]:
+        """Return the characters of each prompt."""
+        return [sum(len(str(m["content"])) for m in prompt) for prompt in self.prompts[calls]]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+def ask(session: Session, *questions: str) -> None:
+    for question in questions:
+        assert session.send_message(question).state == "finished"
+        for thread in threading.enumerate():
+            if thread.name == "compaction":
+                thread.join(PATIENCE_S)
+                assert not thread.is_alive()
+
+
+def test_a_resumed_session_asks_exactly_as_one_that_went_on(project: Path) -> None:
+    questions = [f"question {number:03}" for number in range(ROUNDS + 1)]
+    onward, stopped, resumed = Model(), Model(), Model()
+    with TaskWeaverApp(project, model=onward, config=KEYS) as app:
+        ask(app.get_session(), *questions)
+    with TaskWeaverApp(project, model=stopped, config=KEYS) as app:
+        session = app.get_session()
+        ask(session, *questions[:-1])
+        id_ = session.session_id
+    with TaskWeaverApp(project, model=resumed, config=KEYS) as app:
+        ask(app.resume_session(id_), questions[-1])
+
+    assert stopped.summaries >= 4  # the Planner's and the CodeInterpreter's, twice each
+    assert resumed.summaries == 0
+    assert resumed.prompts == onward.prompts[-3:]
+    assert "The notes, written" in str(resumed.prompts[0])
+    assert "question 000" not in str(resumed.prompts)
+
+
+def test_an_undo_keeps_the_summary_of_what_is_left(project: Path) -> None:
+    model = Model()
+    with TaskWeaverApp(project, model=model, config=KEYS) as app:
+        session = app.get_session()
+        ask(session, *[f"question {number:03}" for number in range(ROUNDS)])
+        made = model.summaries
+        before = model.sizes(slice(-3, None))
+        session.undo()
+        ask(session, "question 011")
+
+    assert model.summaries == made
+    assert model.sizes(slice(-3, None)) == before

@@ -1,0 +1,50 @@
+"""Every benchmark runs to its end, at sizes that measure nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import __main__ as bench
+from bench.common import SMALL
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SMALL, "1")
+
+
+@pytest.mark.parametrize("name", bench.names())
+def test_a_benchmark_returns_figures_and_prints_them(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    figures = bench.measure(name)
+
+    assert figures
+    assert all(math.isfinite(value) for value in figures.values())
+    assert capfd.readouterr().out.strip()
+
+
+def test_every_script_of_the_folder_is_a_benchmark() -> None:
+    scripts = {path.stem for path in bench.FOLDER.glob("[!_]*.py")}
+
+    assert scripts - set(bench.names()) == {"common"}
+
+
+def test_figures_are_kept_although_one_benchmark_fails(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results" / "latest.json"
+
+    status = bench.main(["no_benchmark", "memory_view"], results)
+
+    assert status == 1
+    assert list(json.loads(results.read_text())) == ["memory_view"]
+    assert "failed: no_benchmark" in capfd.readouterr().err
+    assert bench.main(["reply_stream"], results) == 0
+    assert list(json.loads(results.read_text())) == ["memory_view", "reply_stream"]
+    assert sys.modules.get("bench.memory_view") is None
