@@ -179,6 +179,10 @@ class Session:
         """Return, once, which variables the current branch lacks, and what to do about it."""
         return self._current.take_notice(self.restoring())
 
+    def wait_until_stored(self) -> None:
+        """Wait until the variables of the last round are on disk."""
+        self._branches.states.finish()
+
     def trust_state(self) -> None:
         """Agree to load stored variables that another installation wrote, or at another place.
 

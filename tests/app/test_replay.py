@@ -55,6 +55,7 @@ def session(app: TaskWeaverApp) -> Session:
     session.send_message("what fails is not replayed")
     for number, _ in enumerate(CELLS):
         session.send_message(f"step {number} with tiny.csv ☃")
+    session.wait_until_stored()
     return session
 
 

@@ -149,13 +149,13 @@ def test_a_round_that_changes_nothing_writes_nothing(project: Path) -> None:
     with opened(project) as app:
         session = app.get_session()
         run(session, "data = list(range(1000)); frame = pd.DataFrame({'a': range(100_000)})")
-        session._branches.states.finish()
+        session.wait_until_stored()
         before = _inodes(session.workspace / "state")
         run(session, "len(data)")
-        session._branches.states.finish()
+        session.wait_until_stored()
         assert _inodes(session.workspace / "state") == before
         run(session, "data.append(1)")
-        session._branches.states.finish()
+        session.wait_until_stored()
         assert len(_inodes(session.workspace / "state") - before) == 2  # a chunk, a manifest
 
 
@@ -180,6 +180,19 @@ def test_a_branch_of_the_past_starts_from_stored_state_after_a_restart(project: 
         assert run(session, "x") == "[1, 2, 9]"
         session.checkout("main")
         assert run(session, "x") == "[1, 2, 3]"
+
+
+def test_variables_of_a_forked_kernel_are_stored_too(project: Path) -> None:
+    with opened(project) as app:
+        session = app.get_session()
+        run(session, "x = [7]")
+        session.checkout(session.fork("kept"))
+        run(session, "x.append(1); y = 2")
+    with opened(project) as app:
+        session = app.resume_session()
+        assert (session.branch, run(session, "x, y")) == ("kept", "([7, 1], 2)")
+        session.checkout("main")
+        assert run(session, "x") == "[7]"
 
 
 def test_a_kernel_that_cannot_be_forked_is_branched_by_its_stored_state(project: Path) -> None:

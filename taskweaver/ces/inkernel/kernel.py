@@ -230,6 +230,7 @@ class CellKernel(IPythonKernel):
         shell: Any = self.shell
         before: Any = parent.shell
         shell.execution_count = before.execution_count
+        shell.user_ns_hidden = before.user_ns_hidden  # its own would hide inherited variables
         for old, new in zip(parent._streams, self._streams, strict=True):
             if isinstance(old, LimitedStream):
                 old.heir = new
