@@ -141,6 +141,10 @@ class Writer(Protocol):
         """Store it as the state at a round's end; returns when it is on disk."""
         ...
 
+    def cancel(self) -> None:
+        """Break a `write` off, from another thread."""
+        ...
+
     def close(self) -> None:
         """Give it up, whether or not it was stored."""
         ...

@@ -211,6 +211,8 @@ class SessionBranches:
 
     def close(self) -> None:
         """Store the newest state, then end roles and kernels."""
-        self.states.close()  # before their kernels, which would wait for the snapshots
-        for branch in self._open.values():
-            branch.close()
+        try:
+            self.states.close()  # before their kernels, which would wait for the snapshots
+        finally:
+            for branch in self._open.values():
+                branch.close()

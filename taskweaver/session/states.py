@@ -93,7 +93,11 @@ class RoundStates:
             forks.result()
 
     def finish(self) -> None:
-        """Wait until the newest state is stored."""
+        """Wait until the newest state is stored; returns at once when closed."""
+        if not self._is_closed:
+            self._finish()
+
+    def _finish(self) -> None:
         before = None
         while before is not self._forks:
             before = self._forks
@@ -122,7 +126,7 @@ class RoundStates:
             self._logger.info(f"the state after round {end.round_id} is not stored: {error}")
             return
         if self._waiting is not None and self._waiting[0].cancel():
-            self._waiting[1].close()
+            self._waiting[1].close()  # newer than the one it waits for, but not the newest any more
         self._waiting = self._storer.submit(self._store, end, writer), writer
 
     def _store(self, end: RoundEnd, writer: Writer) -> None:
@@ -154,12 +158,25 @@ class RoundStates:
         )
 
     def close(self) -> None:
-        """Store the newest state, then discard the snapshots."""
+        """Store the newest state, then discard the snapshots; an interrupt breaks that off."""
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-        self.finish()
-        self._forker.shutdown(wait=True)
-        self._storer.shutdown(wait=True)
-        self.snapshots.close()
+        try:
+            self._finish()
+        except BaseException:
+            self._break_off()
+            raise
+        finally:
+            self._forker.shutdown(wait=True)
+            self._storer.shutdown(wait=True)
+            self.snapshots.close()
+
+    def _break_off(self) -> None:
+        if self._waiting is not None:
+            future, writer = self._waiting
+            if future.cancel():
+                writer.close()
+            else:
+                writer.cancel()
