@@ -31,7 +31,7 @@ def plan_views(values: Iterable[Any]) -> dict[int, Any]:
     for array in _plain_arrays(values, numpy.ndarray):
         if not array.dtype.hasobject:
             by_owner.setdefault(id(_owner(array)), []).append(array)
-    views = {}
+    views: dict[int, Any] = {}
     for arrays in by_owner.values():
         owner = _owner(arrays[0])
         is_one_piece = owner.flags.c_contiguous or owner.flags.f_contiguous
@@ -95,7 +95,7 @@ def reduce_memmap(notes: Notes, array: Any) -> Any:
 
 
 def restore_view(
-    owner: Any, begin: int, shape: Any, strides: Any, dtype: Any, is_writeable: bool
+    owner: Any, begin: int, shape: Any, strides: Any, dtype: Any, is_writeable: Any
 ) -> Any:
     """Return an array that shares the memory of another.
 

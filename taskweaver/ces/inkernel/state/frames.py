@@ -20,6 +20,19 @@ def reduce_block(notes: Notes, block: Any) -> Any:
     return function, (values.view(), *others)
 
 
+def reduce_arrow_array(notes: Notes, array: Any) -> Any:
+    """Reduce an Arrow array of pandas without copying it.
+
+    pandas copies all chunks into one, at an address that differs each time, so that every save
+    would write it again. A small part of a large array is copied all the same.
+    """
+    reduction = reduce_object(notes, array)
+    values = array._pa_array  # noqa: SLF001 - the name in pandas' own pickles
+    if values.num_chunks and values.get_total_buffer_size() <= 2 * values.nbytes:
+        reduction[2]["_pa_array"] = list(values.chunks)
+    return reduction
+
+
 def reduce_polars_series(_notes: Notes, series: Any) -> Any:
     """Reduce a series of polars through Arrow.
 

@@ -30,6 +30,7 @@ _KINDS: tuple[tuple[str, str, Handler], ...] = (
     ("numpy", "memmap", arrays.reduce_memmap),
     ("numpy", "ndarray", arrays.reduce_array),
     ("pandas._libs.internals", "Block", frames.reduce_block),
+    ("pandas.core.arrays.arrow", "ArrowExtensionArray", frames.reduce_arrow_array),
     ("polars", "DataFrame", frames.reduce_polars_frame),
     ("polars", "Series", frames.reduce_polars_series),
     ("polars", "LazyFrame", refuse("a query that was not run cannot be stored; collect() it")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,7 +96,8 @@ class _Loading:
         for name in self._manifest["order"]:
             if name in self._loaded:
                 self._namespace.pop(name, None)
-                self._namespace[name] = self._loaded[name]
+                # Interned, as names that code binds are: the next save's streams are the same.
+                self._namespace[sys.intern(name)] = self._loaded[name]
 
     def restore_process(self) -> None:
         """Restore the state of the process beside the namespace."""

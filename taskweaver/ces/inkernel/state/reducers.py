@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import sys
 import types
 from typing import Any
@@ -28,7 +27,7 @@ def refuse(reason: str) -> Handler:
     return reduce
 
 
-def reduce_object(notes: Notes, obj: Any) -> Any:
+def reduce_object(_notes: Notes, obj: Any) -> Any:
     """Reduce any object as `pickle` does.
 
     Raises:
@@ -37,7 +36,7 @@ def reduce_object(notes: Notes, obj: Any) -> Any:
     known = cloudpickle.Pickler.dispatch_table.get(type(obj))
     reduction = obj.__reduce_ex__(5) if known is None else known(obj)
     if isinstance(reduction, str):
-        return _global_name(notes, obj, reduction)
+        return _global_name(obj, reduction)
     if not isinstance(reduction, tuple) or not 2 <= len(reduction) <= 6:
         raise CannotStore("its __reduce__ returns no reduction")
     if not callable(reduction[0]) or not isinstance(reduction[1], tuple):
@@ -45,14 +44,14 @@ def reduce_object(notes: Notes, obj: Any) -> Any:
     return reduction
 
 
-def _global_name(notes: Notes, obj: Any, name: str) -> Any:
+def _global_name(obj: Any, name: str) -> Any:
     """Check that a reduction to a name leads back to the object."""
     if cloudpickle._lookup_module_and_qualname(obj, name) is not None:  # noqa: SLF001
         return name
     if getattr(obj, "__module__", None) != "__main__":
         raise CannotStore(f"it is not found under the name {name!r}")
     # A variable that names itself: its value is stored, not the name.
-    return copyreg.__newobj__, (type(obj),), getattr(obj, "__dict__", None) or None
+    return rebuild.instance, (type(obj),), getattr(obj, "__dict__", None) or None
 
 
 def reduce_neutral(notes: Notes, obj: Any) -> Any:
@@ -102,6 +101,7 @@ def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
             return None
         token = notes.scope.globals_token(str(namespace["__name__"]))
     slots = {name: getattr(function, name) for name in _SLOTS}
+    slots |= {"__name__": "".join(function.__name__), "__qualname__": "".join(function.__qualname__)}
     if hasattr(function, "__type_params__"):
         slots["__type_params__"] = function.__type_params__
     state = (dict(function.__dict__), slots)
@@ -124,9 +124,7 @@ def reduce_cached(notes: Notes, function: Any) -> Any:
     if cloudpickle._lookup_module_and_qualname(function, name) is not None:  # noqa: SLF001
         return str(name)
     notes.by_value.add(id(function))
-    parameters = function.cache_parameters()
-    arguments = (function.__wrapped__, parameters["maxsize"], parameters["typed"])
-    return rebuild.cached, arguments
+    return rebuild.cached, (function.__wrapped__, function.cache_parameters())
 
 
 def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
@@ -137,9 +135,7 @@ def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
     notes.neutral.add(id(module))
     prefix = f"{name}."
     submodules = sorted(
-        other
-        for other, loaded in list(sys.modules.items())
-        if other.startswith(prefix) and loaded is not None and "._" not in other
+        other for other in list(sys.modules) if other.startswith(prefix) and "._" not in other
     )
     return rebuild.module, (name, submodules)
 

@@ -18,6 +18,8 @@ from taskweaver.ces.inkernel.state.process_state import process_state
 from taskweaver.ces.inkernel.state.reach import path_to
 from taskweaver.ces.inkernel.state.reading import unpickle
 from taskweaver.ces.inkernel.state.scope import (
+    MAX_TEXT,
+    CannotStore,
     Loss,
     Scope,
     clip,
@@ -91,7 +93,7 @@ class _Save:
         self._scope.views.update(plan_views(variables.values()))
         pickled = self._pickle_each(variables)
         entries = []
-        kept = {}
+        kept: dict[str, Pickled] = {}
         islands = find_islands(pickled)
         for island in islands:
             self._join(island, variables)
@@ -101,6 +103,7 @@ class _Save:
                 self._write(entry)
                 entries.append(entry)
                 kept |= island.own
+        process = self._process(parts)
         return {
             "format": FORMAT,
             "python": python_version(),
@@ -113,15 +116,14 @@ class _Save:
                 if name in kept
             },
             "lost": self._losses(variables),
-            "process": self._process(parts),
+            "process": process,
         }
 
     def _variables(self) -> Iterable[tuple[str, Any]]:
         for name, value in list(self._subject.namespace.items()):
-            if not isinstance(name, str) or name in _KERNEL_NAMES or name in self._subject.hidden:
-                continue
-            if not isinstance(value, LazyModule):
-                yield name, value
+            is_own = name in _KERNEL_NAMES or name in self._subject.hidden
+            if not is_own and not isinstance(value, LazyModule):
+                yield str(name), value
 
     def _pickle_each(self, variables: dict[str, Any]) -> dict[str, Pickled]:
         found = {}
@@ -133,30 +135,42 @@ class _Save:
 
     def _pickle_one(self, name: str, value: Any) -> Pickled | None:
         """Pickle one variable; list it and return nothing if that fails."""
-        if name in self._subject.skip:
-            return self._lose(name, value, self._subject.skip[name])
-        if value is self._subject.namespace:
-            self._scope.tokens[id(value)] = self._scope.globals_token().__reduce__()
-            return self._lose(name, value, "it is the namespace itself; globals() gives it")
-        self._sink.at(name)
-        cell = self._subject.made_by.get(name, "")
         try:
-            pickled = with_deep_stack(lambda: pickle_variables(self._scope, {name: value}, cell))
+            pickled = self._pickled(name, value)
         except RecursionError:
-            return self._lose(name, value, "it is nested too deeply")
+            self._lose(name, value, "it is nested too deeply")
+            return None
         except BaseException as error:  # noqa: BLE001 - iterators of reductions are the user's code
-            return self._lose(name, value, reason_of(error))
+            self._lose(name, value, reason_of(error))
+            return None
         if id(value) in pickled.notes.lost:
             self._lost[name] = [pickled.notes.lost[id(value)]]
             return None
-        if id(self._subject.namespace) in pickled.memo:
-            path = path_to(name, value, self._subject.namespace, pickled.memo)
-            return self._lose(name, value, f"it holds the kernel's namespace at {path}")
-        limit = self._subject.max_variable_bytes
-        if limit and pickled.size > limit:
-            return self._lose(name, value, f"too large: {pickled.size} bytes")
         if pickled.notes.lost:
             self._lost[name] = list(pickled.notes.lost.values())
+        return pickled
+
+    def _pickled(self, name: str, value: Any) -> Pickled:
+        """Pickle one variable, within its limits.
+
+        Raises:
+            CannotStore: If it must not be stored.
+        """
+        subject = self._subject
+        if name in subject.skip:
+            raise CannotStore(subject.skip[name])
+        if len(name) > MAX_TEXT:
+            raise CannotStore("its name is too long")
+        if value is subject.namespace:
+            raise CannotStore("it is the kernel's namespace; globals() gives it")
+        self._sink.at(name)
+        cell = subject.made_by.get(name, "")
+        pickled = with_deep_stack(lambda: pickle_variables(self._scope, {name: value}, cell))
+        if id(subject.namespace) in pickled.memo:
+            path = path_to(name, value, subject.namespace, pickled.memo)
+            raise CannotStore(f"it holds the kernel's namespace at {path}")
+        if 0 < subject.max_variable_bytes < pickled.size:
+            raise CannotStore(f"too large ({pickled.size / 1e6:.1f} MB)")
         return pickled
 
     def _lose(self, name: str, value: Any, reason: str) -> None:
@@ -219,7 +233,7 @@ class _Save:
     def _losses(self, variables: Mapping[str, Any]) -> list[dict[str, str]]:
         """Return the list of losses, in the order of the variables."""
         entries = []
-        for name in variables:
+        for name in (*variables, *(name for name in self._lost if name not in variables)):
             losses = self._lost.get(name, [])
             shown = losses if len(losses) <= MAX_LOSSES else losses[:MAX_LOSSES]
             entries += [_loss_entry(name, loss) for loss in shown]

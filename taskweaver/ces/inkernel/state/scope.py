@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -105,17 +106,13 @@ Handler = Callable[[Notes, Any], Any]
 
 def standard_tokens() -> dict[int, tuple[Any, ...]]:
     """Return the reductions of the process's own objects, by id."""
-    names = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__", "path")
-    tokens = {id(getattr(sys, name)): (getattr, (sys, name)) for name in reversed(names)}
-    tokens[id(_environment())] = (_environment, ())
-    del tokens[id(sys.path)]  # a list: pickled without asking a reducer
+    names = ("__stdin__", "__stdout__", "__stderr__", "stdin", "stdout", "stderr")
+    tokens: dict[int, tuple[Any, ...]] = {
+        id(getattr(sys, name)): (getattr, (sys, name)) for name in names
+    }
+    # Its contents are of this process, and hold secrets.
+    tokens[id(os.environ)] = (getattr, (os, "environ"))
     return tokens
-
-
-def _environment() -> Any:
-    import os
-
-    return os.environ
 
 
 def type_name(kind: type) -> str:
