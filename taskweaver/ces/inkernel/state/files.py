@@ -8,7 +8,7 @@ import stat
 from typing import Any
 
 from taskweaver.ces.inkernel.state import rebuild
-from taskweaver.ces.inkernel.state.placeholder import ClosedFile, LostObject
+from taskweaver.ces.inkernel.state.placeholder import ClosedFile
 from taskweaver.ces.inkernel.state.scope import CannotStore, Notes, type_name
 
 
@@ -35,8 +35,8 @@ def reduce_file(notes: Notes, file: Any) -> Any:
         options |= {"encoding": file.encoding, "errors": file.errors}
     elif isinstance(file, io.FileIO):
         options["buffering"] = 0
-    lost = LostObject(type_name(type(file)), f"the file {path} is gone", notes.cell)
-    return rebuild.reopened, (path, options, position, lost)
+    facts = (type_name(type(file)), notes.cell)
+    return rebuild.reopened, (path, options, position, *facts)
 
 
 def _name(file: Any) -> Any:

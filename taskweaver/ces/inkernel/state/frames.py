@@ -9,6 +9,13 @@ from taskweaver.ces.inkernel.state.reducers import reduce_object
 from taskweaver.ces.inkernel.state.scope import CannotStore, Notes
 
 
+def constants() -> frozenset[int]:
+    """Return the ids of lists that pandas keeps at its classes and adds to each pickle."""
+    pandas = sys.modules.get("pandas")
+    kinds = [getattr(pandas, name, None) for name in ("DataFrame", "Series")]
+    return frozenset(id(kind._metadata) for kind in kinds if kind is not None)  # noqa: SLF001
+
+
 def reduce_block(notes: Notes, block: Any) -> Any:
     """Reduce a block of a frame with a view of its values of its own.
 

@@ -85,7 +85,8 @@ def _joins(pickled: Pickled, id_: int) -> bool:
     """Return whether two variables that share an object must be restored together."""
     if id_ in pickled.notes.by_value:
         return True
-    return id_ not in pickled.notes.neutral and not _is_value(pickled.memo[id_])
+    neutral = id_ in pickled.notes.neutral or id_ in pickled.notes.scope.constants
+    return not neutral and not _is_value(pickled.memo[id_])
 
 
 def _is_value(obj: Any) -> bool:

@@ -81,6 +81,8 @@ class StatePickler(cloudpickle.Pickler):
             if handler is None:
                 handler = scope.handlers[kind] = handler_of(kind)
             reduction = handler(self._notes, obj)
+            if reduction is None:
+                reduction = super()._dynamic_function_reduce(obj)
         except (RecursionError, MemoryError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - reducers are the user's code and may raise anything
@@ -94,6 +96,10 @@ class StatePickler(cloudpickle.Pickler):
     def _dynamic_function_reduce(self, func: FunctionType) -> Any:
         """Reduce a function without its globals; cloudpickle would give it a private copy."""
         return reduce_function(self._notes, func) or super()._dynamic_function_reduce(func)
+
+    def dump(self, obj: Any) -> None:
+        """Pickle; a `RecursionError` passes, which cloudpickle would hide."""
+        pickle.Pickler.dump(self, obj)
 
     def _lose(self, obj: Any, reason: str) -> Any:
         notes = self._notes

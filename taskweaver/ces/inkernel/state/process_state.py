@@ -34,6 +34,25 @@ class _Base:
 _base = _Base(dict(os.environ), list(sys.path))
 
 
+class _Numbers:
+    """State of `random` as it was before a fork, which reseeds the generator in the child."""
+
+    def __init__(self) -> None:
+        self._process = 0
+        self._state: Any = None
+        os.register_at_fork(before=self._note)
+
+    def _note(self) -> None:
+        self._process, self._state = os.getpid(), random.getstate()
+
+    def read(self) -> Any:
+        """Return the state of the parent at the fork; of this process if it is no child."""
+        return self._state if self._process == os.getppid() else random.getstate()
+
+
+_numbers = _Numbers()
+
+
 def note_process() -> None:
     """Remember environment and import path as they are before the first cell.
 
@@ -115,7 +134,7 @@ def _numpy_numbers() -> Any:
 
 
 def _set_numpy_numbers(state: Any) -> None:
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     np.random.set_state(state)
 
@@ -126,7 +145,7 @@ def _numpy_printing() -> Any:
 
 
 def _set_numpy_printing(options: Mapping[str, Any]) -> None:
-    import numpy as np  # noqa: PLC0415
+    import numpy as np
 
     np.set_printoptions(**options)
 
@@ -148,7 +167,7 @@ def _pandas_options() -> Any:
 
 
 def _set_pandas_options(options: Mapping[str, Any]) -> None:
-    import pandas as pd  # noqa: PLC0415, TID253
+    import pandas as pd
 
     configure_libraries()
     with warnings.catch_warnings():
@@ -171,11 +190,12 @@ def _figure_options() -> Any:
 
 
 def _set_figure_options(options: Mapping[str, Any]) -> None:
-    import matplotlib as mpl  # noqa: PLC0415
+    import matplotlib as mpl
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        mpl.rcParams.update(options)
+        present: Any = mpl.rcParams
+        present.update(options)
 
 
 def _current_figure() -> Any:
@@ -194,7 +214,7 @@ def _set_current_figure(number: int) -> None:
 _PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "environment": (_environment, _set_environment),
     "import path": (_import_path, _set_import_path),
-    "random": (random.getstate, random.setstate),
+    "random": (_numbers.read, random.setstate),
     "numpy.random": (_numpy_numbers, _set_numpy_numbers),
     "numpy print options": (_numpy_printing, _set_numpy_printing),
     "decimal context": (decimal.getcontext, decimal.setcontext),

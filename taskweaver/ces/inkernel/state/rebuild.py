@@ -151,19 +151,23 @@ def weak_set(items: list[Any]) -> weakref.WeakSet[Any]:
     return weakref.WeakSet(items)
 
 
-def reopened(path: str, options: Mapping[str, Any], position: int, lost: LostObject) -> Any:
+def reopened(
+    path: str, options: Mapping[str, Any], position: int, type_name: str, cell: str
+) -> Any:
     """Open a file for reading again, at the place where it was read.
 
     Args:
         path: Path of the file.
         options: Arguments of `open`.
         position: Result of ``tell()``.
-        lost: Placeholder for a file that cannot be opened.
+        type_name: Type of the file object.
+        cell: Id of the cell that opened it.
     """
     try:
         file = Path(path).open(**options)  # noqa: SIM115 - the variable's owner closes it
         file.seek(position)
     except OSError as error:
-        _target.problems.append(f"the file {path} cannot be opened again: {error.strerror}")
-        return lost
+        reason = f"the file {path} cannot be opened again: {error.strerror}"
+        _target.problems.append(reason)
+        return LostObject(type_name, reason, cell)
     return file

@@ -82,26 +82,41 @@ def _by_name_or_none(found: Any) -> Any:
     return NotImplemented if is_known else None
 
 
+def reduce_type_variable(notes: Notes, variable: Any) -> Any:
+    """Reduce a type variable by name, or with an id that is the same in each round."""
+    track(variable)
+    return reduce_object(notes, variable)
+
+
 def reduce_any_function(notes: Notes, function: Any) -> Any:
-    """Reduce a function by name, or with its code if a cell defined it."""
+    """Reduce a function by name, or with its code if a cell defined it.
+
+    Returns:
+        The reduction; nothing for `cloudpickle` to make it, with a copy of the globals it uses.
+    """
     if cloudpickle._should_pickle_by_reference(function):  # noqa: SLF001
         return NotImplemented
     notes.by_value.add(id(function))
-    return reduce_function(notes, function) or NotImplemented
+    return reduce_function(notes, function)
 
 
 def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
-    """Reduce a cell's function without its globals; none if these are neither known nor shared."""
+    """Reduce a function to its code and a token for its globals.
+
+    Returns:
+        The reduction; nothing if the globals are neither the kernel's nor a module's.
+    """
     namespace = function.__globals__
+    module = str(namespace.get("__name__"))
     if namespace is notes.scope.namespace:
         token = notes.scope.globals_token()
+    elif getattr(sys.modules.get(module), "__dict__", None) is namespace:
+        token = notes.scope.globals_token(module)
     else:
-        module = sys.modules.get(str(namespace.get("__name__")))
-        if getattr(module, "__dict__", None) is not namespace:
-            return None
-        token = notes.scope.globals_token(str(namespace["__name__"]))
+        return None
     slots = {name: getattr(function, name) for name in _SLOTS}
-    slots |= {"__name__": "".join(function.__name__), "__qualname__": "".join(function.__qualname__)}
+    # Copies: whether two equal texts are one object differs between processes.
+    slots |= {name: "".join(slots[name]) for name in ("__name__", "__qualname__")}
     if hasattr(function, "__type_params__"):
         slots["__type_params__"] = function.__type_params__
     state = (dict(function.__dict__), slots)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import LazyModule
+from taskweaver.ces.inkernel.state import frames
 from taskweaver.ces.inkernel.state.arrays import plan_views
 from taskweaver.ces.inkernel.state.chunks import ChunkSink
 from taskweaver.ces.inkernel.state.deep import with_deep_stack
@@ -84,6 +85,7 @@ class _Save:
         self._subject = subject
         self._sink = sink
         self._scope = Scope(subject.namespace, subject.made_by, standard_tokens())
+        self._scope.constants = frames.constants()
         self._table = ChunkTable()
         self._lost: dict[str, list[Loss]] = {}
 

@@ -49,6 +49,7 @@ class Scope:
         cells: Cell of each lost object, by id.
         handlers: Reducer of each type met so far.
         globals: Tokens of globals by module.
+        constants: Ids of lists that classes of libraries share among all instances.
         kept: Objects that must live until the end, for ids must not be used twice.
     """
 
@@ -60,6 +61,7 @@ class Scope:
     cells: dict[int, str] = field(default_factory=dict)
     handlers: dict[type, Handler] = field(default_factory=dict)
     globals: dict[str, GlobalsToken] = field(default_factory=dict)
+    constants: frozenset[int] = frozenset()
     kept: list[Any] = field(default_factory=list)
 
     def globals_token(self, module: str = "") -> GlobalsToken:
@@ -134,6 +136,8 @@ def reason_of(error: BaseException) -> str:
         return clip(error)
     try:
         text = str(error)
+        if isinstance(error, TypeError) and text.startswith("cannot pickle"):
+            return "it cannot be pickled"
     except Exception:  # noqa: BLE001 - an error's text is the user's code and may raise anything
         text = ""
     return clip(f"{type(error).__name__}: {text}" if text else type(error).__name__)
