@@ -31,6 +31,11 @@ def test_a_kind_survives_or_is_listed(
         assert lost in saved.lost()[name]
 
 
+def test_an_unchanged_namespace_writes_nothing(saved: trips.Saved) -> None:
+    assert saved.again["written"] == {}
+    assert saved.again["manifest"] == saved.manifest
+
+
 def test_nothing_else_is_lost(saved: trips.Saved, loaded: trips.Loaded) -> None:
     expected = {kind.lost[0] for kind in KINDS if kind.lost is not None} | {"k_conns"}
     assert set(saved.lost()) == expected

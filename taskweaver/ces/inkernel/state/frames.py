@@ -67,7 +67,9 @@ def _arrow(series: Any) -> Any:
             import pyarrow  # noqa: F401
         except ImportError:
             raise CannotStore("pyarrow is not installed") from None
-    return series.to_arrow()
+    # The newest layout is that of polars itself: nothing is copied, and addresses stay.
+    newest = sys.modules["polars"].CompatLevel.newest()
+    return series.to_arrow(compat_level=newest)
 
 
 def restore_polars_series(name: str, values: Any, dtype: Any) -> Any:
