@@ -11,6 +11,7 @@ NAMES = (
     "startup",
     "cell",
     "kernel_fork",
+    "state",
     "plugins",
     "warm_start",
     "sandbox_start",

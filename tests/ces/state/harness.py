@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.inkernel.namespace import add_usual_names
+from taskweaver.ces.inkernel.namespace import add_usual_names, configure_libraries
 from taskweaver.ces.inkernel.state.classes import note_classes
 from taskweaver.ces.inkernel.state.load import load_state
 from taskweaver.ces.inkernel.state.process_state import note_process
@@ -85,7 +85,7 @@ def save_in_child(folder: Path, namespace: dict[str, Any], options: dict[str, An
             facts = {"manifest": manifest, "written": sink.written, "at": sink.at_names}
             result.write_text(json.dumps(facts))
             status = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - reported by the parent
             traceback.print_exc()
         finally:
             os._exit(status)
@@ -99,6 +99,7 @@ def save(folder: Path) -> Any:
     note_process()
     os.chdir(folder)
     exec(compile((folder / "cells.py").read_text(), "cells", "exec", dont_inherit=True), namespace)
+    configure_libraries()
     first = save_in_child(folder, namespace, options)
     if "change" in options:
         exec(options["change"], namespace)
@@ -119,7 +120,7 @@ def load(folder: Path) -> Any:
         try:
             exec(compile(check, f"check of {name}", "exec", dont_inherit=True), namespace)
             results[name] = ""
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - reported by the test
             results[name] = traceback.format_exc(limit=-3)
     return {
         "problems": [[problem.name, problem.reason] for problem in problems],

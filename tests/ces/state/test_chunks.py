@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save
+
 from taskweaver.ces.inkernel.state.chunks import CHUNK_BYTES, address_of, chunk_name, spans
 from taskweaver.ces.inkernel.state.memory import allocate
 
@@ -60,7 +60,7 @@ def test_only_bytes_that_changed_are_written(tmp_path: Path) -> None:
     first, again = (sum(save["written"].values()) for save in (saved.first, saved.again))
     assert first > 32_000_000
     assert again < 3_200_000 + 5 * MIB
-    untouched = set(trip["names"][0] for trip in saved.manifest["islands"]) - {"df"}
+    untouched = {island["names"][0] for island in saved.manifest["islands"]} - {"df"}
     for island in saved.again["manifest"]["islands"]:
         if island["names"][0] in untouched:
             assert island in saved.manifest["islands"]

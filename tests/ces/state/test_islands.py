@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save, trip
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 def test_variables_that_share_nothing_have_islands_of_their_own() -> None:

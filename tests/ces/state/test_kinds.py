@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-
 from ces.state import trips
-from ces.state.kinds import KINDS, LANGUAGE, LIBRARIES, STANDARD, Kind
+from ces.state.kinds import KINDS, Kind
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> trips.Saved:
-    cells = "\n".join(kind.make for kind in (*LIBRARIES, *LANGUAGE, *STANDARD))
+    cells = "\n".join(kind.make for kind in KINDS)
     return trips.save(tmp_path_factory.mktemp("kinds"), cells, made_by={"k_con": "cell-7"})
 
 
@@ -22,11 +19,9 @@ def loaded(saved: trips.Saved) -> trips.Loaded:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_kind_survives_or_is_listed(
-    kind: Kind, saved: trips.Saved, loaded: trips.Loaded
-) -> None:
+def test_a_kind_survives_or_is_listed(kind: Kind, saved: trips.Saved, loaded: trips.Loaded) -> None:
     assert not loaded.results[kind.name], loaded.results[kind.name]
-    if kind.lost is not None:
+    if kind.lost:
         name, lost = kind.lost
         assert lost in saved.lost()[name]
 
@@ -37,6 +32,6 @@ def test_an_unchanged_namespace_writes_nothing(saved: trips.Saved) -> None:
 
 
 def test_nothing_else_is_lost(saved: trips.Saved, loaded: trips.Loaded) -> None:
-    expected = {kind.lost[0] for kind in KINDS if kind.lost is not None} | {"k_conns"}
+    expected = {kind.lost[0] for kind in KINDS if kind.lost} | {"k_conns"}
     assert set(saved.lost()) == expected
     assert loaded.problems == []

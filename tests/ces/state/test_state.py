@@ -11,10 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from cloudpickle import cloudpickle
-
 from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save
+from cloudpickle import cloudpickle
+
 from taskweaver.ces.inkernel.namespace import add_usual_names
 from taskweaver.ces.inkernel.state.load import load_state, mark_missing
 from taskweaver.ces.inkernel.state.placeholder import LostObject
@@ -180,7 +180,7 @@ def test_no_secret_reaches_a_chunk(process_results: tuple[trips.Saved, trips.Loa
 
 def test_a_million_small_objects(tmp_path: Path) -> None:
     cells = """
-rows = [{'id': n, 'name': f'n{n}', 'tags': [n]} for n in range(250_000)]
+rows = [{'id': n, 'name': f'n{n}', 'tags': [n]} for n in range(100_000)]
 head = rows[:10]
 words = [f'w{n}' for n in range(1_000_000)]
 """
@@ -188,7 +188,7 @@ words = [f'w{n}' for n in range(1_000_000)]
     assert {"rows", "head"} in saved.islands
     assert {"words"} in saved.islands
     assert saved.again["written"] == {}
-    trips.checked(saved, "assert head[3] is rows[3] and rows[-1]['tags'] == [249_999]; words[-1]")
+    trips.checked(saved, "assert head[3] is rows[3] and rows[-1]['tags'] == [99_999]; words[-1]")
 
 
 def test_structures_too_deep_for_the_deep_stack_are_listed(tmp_path: Path) -> None:

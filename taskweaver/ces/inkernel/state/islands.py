@@ -67,14 +67,17 @@ def find_islands(pickled: Mapping[str, Pickled]) -> list[Island]:
             number = leader[number]
         return number
 
-    for number, name in enumerate(names):
-        found = pickled[name]
-        # Sets of ids are compared in C; only what is shared is looked at in Python.
+    # The largest comes last, and need not be remembered.
+    by_size = sorted(range(len(names)), key=lambda number: len(pickled[names[number]].memo))
+    for number in by_size:
+        found = pickled[names[number]]
+        # Sets of ids are compared in C; only objects that are shared are looked at in Python.
         for id_ in found.memo.keys() & holders.keys():
             if lead(holders[id_]) != lead(number) and _joins(found, id_):
                 first, second = sorted((lead(holders[id_]), lead(number)))
                 leader[second] = first
-        holders.update(dict.fromkeys(found.memo, number))
+        if number != by_size[-1]:
+            holders.update(dict.fromkeys(found.memo, number))
     groups: dict[int, dict[str, Pickled]] = {}
     for number, name in enumerate(names):
         groups.setdefault(lead(number), {})[name] = pickled[name]
@@ -86,7 +89,7 @@ def _joins(pickled: Pickled, id_: int) -> bool:
     if id_ in pickled.notes.by_value:
         return True
     neutral = id_ in pickled.notes.neutral or id_ in pickled.notes.scope.constants
-    return not neutral and not _is_value(pickled.memo[id_])
+    return not neutral and not _is_value(pickled.memo[id_][1])
 
 
 def _is_value(obj: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
+from taskweaver.ces.inkernel.namespace import LazyModule
 from taskweaver.ces.inkernel.state import rebuild
 from taskweaver.ces.inkernel.state.chunks import address_of
 from taskweaver.ces.inkernel.state.classes import track
@@ -145,6 +146,9 @@ def reduce_cached(notes: Notes, function: Any) -> Any:
 def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
     """Reduce a module to its name and the submodules that are loaded."""
     name = module.__name__
+    if isinstance(module, LazyModule):
+        notes.neutral.add(id(module))
+        return rebuild.module, (name,)
     if sys.modules.get(name) is None:
         return reduce_object(notes, module)
     notes.neutral.add(id(module))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.inkernel.namespace import LazyModule
+from taskweaver.ces.inkernel.namespace import USUAL_NAMES, LazyModule
 from taskweaver.ces.inkernel.state import frames
 from taskweaver.ces.inkernel.state.arrays import plan_views
 from taskweaver.ces.inkernel.state.chunks import ChunkSink
@@ -17,7 +17,7 @@ from taskweaver.ces.inkernel.state.manifest import FORMAT, library_versions, pyt
 from taskweaver.ces.inkernel.state.pickler import Pickled, pickle_variables
 from taskweaver.ces.inkernel.state.process_state import process_state
 from taskweaver.ces.inkernel.state.reach import path_to
-from taskweaver.ces.inkernel.state.reading import unpickle
+from taskweaver.ces.inkernel.state.reading import no_collection, unpickle
 from taskweaver.ces.inkernel.state.scope import (
     MAX_TEXT,
     CannotStore,
@@ -73,7 +73,7 @@ def save_state(subject: Subject, sink: ChunkSink) -> dict[str, Any]:
         sink: Destination of the chunks.
     """
     parts = process_state()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), no_collection():
         warnings.simplefilter("ignore")
         return _Save(subject, sink).run(parts)
 
@@ -124,7 +124,8 @@ class _Save:
     def _variables(self) -> Iterable[tuple[str, Any]]:
         for name, value in list(self._subject.namespace.items()):
             is_own = name in _KERNEL_NAMES or name in self._subject.hidden
-            if not is_own and not isinstance(value, LazyModule):
+            is_unused = isinstance(value, LazyModule) and name in USUAL_NAMES
+            if not is_own and not is_unused:
                 yield str(name), value
 
     def _pickle_each(self, variables: dict[str, Any]) -> dict[str, Pickled]:
@@ -166,14 +167,17 @@ class _Save:
         if value is subject.namespace:
             raise CannotStore("it is the kernel's namespace; globals() gives it")
         self._sink.at(name)
-        cell = subject.made_by.get(name, "")
-        pickled = with_deep_stack(lambda: pickle_variables(self._scope, {name: value}, cell))
+        pickled = with_deep_stack(lambda: self._alone(name, value))
         if id(subject.namespace) in pickled.memo:
             path = path_to(name, value, subject.namespace, pickled.memo)
             raise CannotStore(f"it holds the kernel's namespace at {path}")
         if 0 < subject.max_variable_bytes < pickled.size:
             raise CannotStore(f"too large ({pickled.size / 1e6:.1f} MB)")
         return pickled
+
+    def _alone(self, name: str, value: Any) -> Pickled:
+        cell = self._subject.made_by.get(name, "")
+        return pickle_variables(self._scope, {name: value}, cell, needs_memo=True)
 
     def _lose(self, name: str, value: Any, reason: str) -> None:
         cell = self._subject.made_by.get(name, "")
