@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.inkernel.state.pickler import Pickled
-from taskweaver.ces.inkernel.state.scope import GlobalsToken
+from taskweaver.ces.inkernel.state.pickling.pickler import Pickled
+from taskweaver.ces.inkernel.state.pickling.scope import GlobalsToken
 
 _ATOMS = frozenset(
     {

@@ -10,10 +10,10 @@ from typing import Any
 
 from taskweaver.ces.inkernel.state.chunks import ChunkSource
 from taskweaver.ces.inkernel.state.manifest import FORMAT, version_problems
+from taskweaver.ces.inkernel.state.pickling.scope import clip, reason_of, type_name
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.process_state import restore_process
 from taskweaver.ces.inkernel.state.reading import DamagedChunk, no_collection, read_entry
-from taskweaver.ces.inkernel.state.scope import clip, reason_of, type_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from taskweaver.ces.inkernel.state import memory
 from taskweaver.ces.inkernel.state.chunks import ChunkSource, chunk_name, spans
-from taskweaver.ces.inkernel.state.rebuild import reading_into
+from taskweaver.ces.inkernel.state.pickling.rebuild import reading_into
 
 
 @contextmanager

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES, LazyModule
-from taskweaver.ces.inkernel.state import frames
-from taskweaver.ces.inkernel.state.arrays import plan_views
 from taskweaver.ces.inkernel.state.chunks import ChunkSink
-from taskweaver.ces.inkernel.state.deep import with_deep_stack
 from taskweaver.ces.inkernel.state.islands import Island, find_islands
 from taskweaver.ces.inkernel.state.manifest import FORMAT, library_versions, python_version
-from taskweaver.ces.inkernel.state.pickler import Pickled, pickle_variables
-from taskweaver.ces.inkernel.state.process_state import process_state
-from taskweaver.ces.inkernel.state.reach import path_to
-from taskweaver.ces.inkernel.state.reading import no_collection, unpickle
-from taskweaver.ces.inkernel.state.scope import (
+from taskweaver.ces.inkernel.state.pickling import frames
+from taskweaver.ces.inkernel.state.pickling.arrays import plan_views
+from taskweaver.ces.inkernel.state.pickling.deep import with_deep_stack
+from taskweaver.ces.inkernel.state.pickling.pickler import Pickled, pickle_variables
+from taskweaver.ces.inkernel.state.pickling.reach import path_to
+from taskweaver.ces.inkernel.state.pickling.scope import (
     MAX_TEXT,
     CannotStore,
     Loss,
@@ -28,6 +26,8 @@ from taskweaver.ces.inkernel.state.scope import (
     standard_tokens,
     type_name,
 )
+from taskweaver.ces.inkernel.state.process_state import process_state
+from taskweaver.ces.inkernel.state.reading import no_collection, unpickle
 from taskweaver.ces.inkernel.state.table import ChunkTable, Entry, chunks_of
 
 MAX_VARIABLES = 10_000

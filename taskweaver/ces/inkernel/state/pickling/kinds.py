@@ -15,10 +15,10 @@ import weakref
 
 from cloudpickle import cloudpickle
 
-from taskweaver.ces.inkernel.state import libraries, reducers
-from taskweaver.ces.inkernel.state.files import reduce_file
+from taskweaver.ces.inkernel.state.pickling import libraries, reducers
+from taskweaver.ces.inkernel.state.pickling.files import reduce_file
+from taskweaver.ces.inkernel.state.pickling.scope import Handler
 from taskweaver.ces.inkernel.state.placeholder import LostObject
-from taskweaver.ces.inkernel.state.scope import Handler
 
 _EXACT: dict[type, Handler] = {
     types.FunctionType: reducers.reduce_any_function,

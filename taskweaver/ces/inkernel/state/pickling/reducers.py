@@ -9,10 +9,10 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from taskweaver.ces.inkernel.namespace import LazyModule
-from taskweaver.ces.inkernel.state import rebuild
 from taskweaver.ces.inkernel.state.chunks import address_of
 from taskweaver.ces.inkernel.state.classes import track
-from taskweaver.ces.inkernel.state.scope import CannotStore, Handler, Notes
+from taskweaver.ces.inkernel.state.pickling import rebuild
+from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Handler, Notes
 
 _SLOTS = (
     "__name__ __qualname__ __annotations__ __kwdefaults__ __defaults__ __module__ __doc__"

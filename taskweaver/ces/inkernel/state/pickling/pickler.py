@@ -10,10 +10,10 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
-from taskweaver.ces.inkernel.state.kinds import handler_of, is_library
+from taskweaver.ces.inkernel.state.pickling.kinds import handler_of, is_library
+from taskweaver.ces.inkernel.state.pickling.reducers import reduce_function
+from taskweaver.ces.inkernel.state.pickling.scope import Loss, Notes, Scope, reason_of, type_name
 from taskweaver.ces.inkernel.state.placeholder import LostObject
-from taskweaver.ces.inkernel.state.reducers import reduce_function
-from taskweaver.ces.inkernel.state.scope import Loss, Notes, Scope, reason_of, type_name
 
 IN_BAND_BYTES = 1 << 15
 """Buffers below this stay in the stream: a file each would cost more than it saves."""

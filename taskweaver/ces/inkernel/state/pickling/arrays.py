@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from taskweaver.ces.inkernel.state.reducers import reduce_object
-from taskweaver.ces.inkernel.state.scope import Notes
+from taskweaver.ces.inkernel.state.pickling.reducers import reduce_object
+from taskweaver.ces.inkernel.state.pickling.scope import Notes
 
 _NESTED = (list, tuple, dict)
 

@@ -7,9 +7,9 @@ import os
 import stat
 from typing import Any
 
-from taskweaver.ces.inkernel.state import rebuild
+from taskweaver.ces.inkernel.state.pickling import rebuild
+from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Notes, type_name
 from taskweaver.ces.inkernel.state.placeholder import ClosedFile
-from taskweaver.ces.inkernel.state.scope import CannotStore, Notes, type_name
 
 
 def reduce_file(notes: Notes, file: Any) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from taskweaver.ces.inkernel.state import arrays, frames, rebuild
-from taskweaver.ces.inkernel.state.reducers import refuse
-from taskweaver.ces.inkernel.state.scope import Handler, Notes
+from taskweaver.ces.inkernel.state.pickling import arrays, frames, rebuild
+from taskweaver.ces.inkernel.state.pickling.reducers import refuse
+from taskweaver.ces.inkernel.state.pickling.scope import Handler, Notes
 
 
 def handler_of(kind: type) -> Handler | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from taskweaver.ces.inkernel.state.reducers import reduce_object
-from taskweaver.ces.inkernel.state.scope import CannotStore, Notes
+from taskweaver.ces.inkernel.state.pickling.reducers import reduce_object
+from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Notes
 
 
 def constants() -> frozenset[int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.ces.inkernel.state import rebuild
+from taskweaver.ces.inkernel.state.pickling import rebuild
 
 MAX_TEXT = 500
 
