@@ -65,6 +65,12 @@ def fresh_namespace() -> dict[str, Any]:
     return shell.user_ns
 
 
+def hidden_names(namespace: dict[str, Any]) -> frozenset[str]:
+    """Return the names that still have the values the shell gave them."""
+    own: dict[str, Any] = namespace["get_ipython"]().user_ns_hidden
+    return frozenset(name for name in own if namespace.get(name) is own[name])
+
+
 def save_in_child(folder: Path, namespace: dict[str, Any], options: dict[str, Any]) -> Any:
     """Save in a forked child, as the product does; return manifest and counts."""
     note_classes(namespace)
@@ -76,7 +82,7 @@ def save_in_child(folder: Path, namespace: dict[str, Any], options: dict[str, An
             sink = Folder(folder)
             subject = Subject(
                 namespace,
-                frozenset({"hidden_plugin"}),
+                hidden_names(namespace),
                 options.get("made_by", {}),
                 options.get("skip", {}),
                 options.get("max_variable_bytes", 0),

@@ -206,6 +206,29 @@ fine = 1
     trips.checked(saved, "assert fine == 1 and len(deep) == 1")
 
 
+def test_a_lazy_module_is_stored_where_it_has_another_name(tmp_path: Path) -> None:
+    saved = trips.save(tmp_path, "frames = pd; numbers = [np]")
+    assert saved.manifest["order"] == ["frames", "numbers"]
+    trips.checked(saved, "import numpy, pandas; assert frames is pandas and numbers[0] is numpy")
+
+
+def test_frames_of_polars_are_stored_after_its_threads_ran(tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    cells = """
+import polars as pl
+pl.DataFrame({'a': range(200_000), 's': [f'x{n}' for n in range(200_000)]}).write_parquet('t')
+read = pl.read_parquet('t')
+grouped = read.group_by(pl.col('a') % 100).agg(pl.col('s').count())
+kinds = read.with_columns(pl.col('s').cast(pl.Categorical))
+"""
+    check = """
+assert read.height == 200_000 and grouped.height == 100
+assert kinds.schema['s'] == pl.Categorical and kinds['s'][7] == 'x7'
+"""
+    loaded = trips.checked(trips.save(tmp_path, cells), check)
+    assert loaded.problems == []
+
+
 def test_private_parts_of_cloudpickle_are_as_we_know_them() -> None:
     assert version("cloudpickle").startswith("3.")
     names = (

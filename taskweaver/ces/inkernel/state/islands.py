@@ -28,6 +28,7 @@ _ATOMS = frozenset(
         *(zoneinfo.ZoneInfo, pathlib.PosixPath, pathlib.PurePosixPath),
     }
 )
+_MAX_DEPTH = 20
 _BY_NAME = (type, types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper)  # noqa: SLF001
 _VALUES = (("numpy", "dtype"), ("numpy", "generic"), ("pandas.api.extensions", "ExtensionDtype"))
 
@@ -92,13 +93,13 @@ def _joins(pickled: Pickled, id_: int) -> bool:
     return not neutral and not _is_value(pickled.memo[id_][1])
 
 
-def _is_value(obj: Any) -> bool:
+def _is_value(obj: Any, depth: int = 0) -> bool:
     """Return whether an object is as good as an equal one, or restored by its name."""
     kind = type(obj)
     if kind in _ATOMS:
         return True
     if kind in {tuple, frozenset}:
-        return all(_is_value(item) for item in obj)
+        return depth < _MAX_DEPTH and all(_is_value(item, depth + 1) for item in obj)
     if isinstance(obj, (*_BY_NAME, enum.Enum, GlobalsToken)):
         return True
     for module, name in _VALUES:

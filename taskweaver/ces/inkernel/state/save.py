@@ -35,7 +35,7 @@ MAX_LOSSES = 20
 """Losses listed for one variable; a list of a thousand connections is one sentence."""
 _KERNEL_NAMES = frozenset(
     (
-        "In Out get_ipython exit quit open _ __ ___ _i _ii _iii _ih _oh _dh _sh __name__ __doc__"
+        "In Out get_ipython _ __ ___ _i _ii _iii _ih _oh _dh _sh __name__ __doc__"
         " __package__ __loader__ __spec__ __builtin__ __builtins__"
     ).split()
 )
@@ -93,18 +93,11 @@ class _Save:
         """Pickle, prove and write everything."""
         variables = dict(list(self._variables())[-MAX_VARIABLES:])
         self._scope.views.update(plan_views(variables.values()))
-        pickled = self._pickle_each(variables)
-        entries = []
-        kept: dict[str, Pickled] = {}
-        islands = find_islands(pickled)
+        islands = find_islands(self._pickle_each(variables))
         for island in islands:
             self._join(island, variables)
-        for island in islands:
-            entry = self._prove(island, variables)
-            if entry is not None:
-                self._write(entry)
-                entries.append(entry)
-                kept |= island.own
+        islands, entries = self._store(islands, variables)
+        kept = {name: own for island in islands for name, own in island.own.items()}
         process = self._process(parts)
         return {
             "format": FORMAT,
@@ -120,6 +113,27 @@ class _Save:
             "lost": self._losses(variables),
             "process": process,
         }
+
+    def _store(
+        self, islands: list[Island], variables: Mapping[str, Any]
+    ) -> tuple[list[Island], list[Entry]]:
+        """Prove the islands that are new or changed, and write their chunks.
+
+        Returns:
+            The islands that can be read, and their entries in the manifest.
+        """
+        entries = [self._table.island(island) for island in islands]
+        absent = self._sink.missing(list({name for e in entries for name in chunks_of(e)}))
+        kept, stored = [], []
+        for island, entry in zip(islands, entries, strict=True):
+            is_new = not absent.isdisjoint(chunks_of(entry))
+            proven = self._prove(island, entry, variables) if is_new else entry
+            if proven is not None:
+                if is_new:
+                    self._write(proven)
+                kept.append(island)
+                stored.append(proven)
+        return kept, stored
 
     def _variables(self) -> Iterable[tuple[str, Any]]:
         for name, value in list(self._subject.namespace.items()):
@@ -183,7 +197,7 @@ class _Save:
         cell = self._subject.made_by.get(name, "")
         self._lost[name] = [Loss(type_name(type(value)), clip(reason), cell)]
 
-    def _join(self, island: Island, variables: dict[str, Any]) -> None:
+    def _join(self, island: Island, variables: Mapping[str, Any]) -> None:
         """Pickle the variables of an island together; without a stream if that fails."""
         island.joint = None
         if len(island.own) < 2:
@@ -195,15 +209,12 @@ class _Save:
         except BaseException:  # noqa: BLE001 - each variable has its own stream, and the load says so
             island.joint = None
 
-    def _prove(self, island: Island, variables: dict[str, Any]) -> Entry | None:
-        """Read an island back if it changed; list variables that cannot be read.
+    def _prove(self, island: Island, entry: Entry, variables: Mapping[str, Any]) -> Entry | None:
+        """Read an island back; list variables that cannot be read.
 
         Returns:
             The island's entry in the manifest; nothing if none of it can be read.
         """
-        entry = self._table.island(island)
-        if not self._sink.missing(chunks_of(entry)):
-            return entry
         self._sink.at(island.names[0])
         pickled = island.pickled
         if pickled is not None and self._failure(pickled) is None:

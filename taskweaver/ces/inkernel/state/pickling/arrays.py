@@ -42,9 +42,11 @@ def plan_views(values: Iterable[Any]) -> dict[int, Any]:
 
 
 def _plain_arrays(values: Iterable[Any], kind: type) -> list[Any]:
+    # Types by id: a metaclass may have made them unhashable.
+    wanted = set(map(id, (*_NESTED, kind)))
     arrays: dict[int, Any] = {}
     seen: set[int] = set()
-    waiting = [value for value in values if type(value) in {*_NESTED, kind}]
+    waiting = [value for value in values if id(type(value)) in wanted]
     while waiting:
         value = waiting.pop()
         if id(value) in seen:
@@ -55,8 +57,8 @@ def _plain_arrays(values: Iterable[Any], kind: type) -> list[Any]:
             continue
         items = list(value.values()) if isinstance(value, dict) else value
         # Most lists hold no arrays, and their items need no look in Python.
-        if not set(map(type, items)).isdisjoint({*_NESTED, kind}):
-            waiting += [item for item in items if type(item) in {*_NESTED, kind}]
+        if not wanted.isdisjoint(map(id, map(type, items))):
+            waiting += [item for item in items if id(type(item)) in wanted]
     return list(arrays.values())
 
 
