@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 USUAL_NAMES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot"}
-_PANDAS_OPTIONS = {
+PANDAS_OPTIONS = {
     "display.width": 300,
     "display.max_columns": 30,
     "display.max_rows": 60,
@@ -82,5 +82,5 @@ def configure_libraries() -> None:
     if pandas is None or not hasattr(pandas, "set_option") or "pandas" in _configured:
         return
     _configured.add("pandas")
-    for option, value in _PANDAS_OPTIONS.items():
+    for option, value in PANDAS_OPTIONS.items():
         pandas.set_option(option, value)

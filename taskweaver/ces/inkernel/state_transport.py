@@ -6,7 +6,6 @@ import contextlib
 import gc
 import json
 import os
-import random
 import signal
 import socket
 import sys
@@ -78,12 +77,11 @@ def fork_writer(birth: Birth, subject: Subject) -> int:
         OSError: If the system has no room for another process.
     """
     note_classes(subject.namespace)
-    parent, numbers = os.getpid(), random.getstate()
+    parent = os.getpid()
     try:
         pid, connection = fork(birth)
         if connection is None:
             return pid
-        random.setstate(numbers)  # a fork reseeds the generator
         _write(connection, subject)
     except BaseException:
         if os.getpid() == parent:

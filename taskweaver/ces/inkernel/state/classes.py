@@ -1,8 +1,8 @@
 """Stable ids of classes that cells define.
 
-cloudpickle gives each such class a random id the first time it is pickled. Pickled in a forked child,
-the class would get another id in each round, and its stream would be written each round. Here the
-id comes from the class's address, which all children of a process share, and from the process.
+cloudpickle gives each such class a random id the first time it is pickled. In a forked child that
+id would differ in each round, and the class would be written again each round. Here the id comes
+from the process and the address of the class, which all children share.
 """
 
 from __future__ import annotations

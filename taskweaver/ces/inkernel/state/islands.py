@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.inkernel.state.pickler import Pickled
-from taskweaver.ces.inkernel.state.scope import GlobalsToken
+from taskweaver.ces.inkernel.state.pickling.pickler import Pickled
+from taskweaver.ces.inkernel.state.pickling.scope import GlobalsToken
 
 _ATOMS = frozenset(
     {
@@ -28,6 +28,7 @@ _ATOMS = frozenset(
         *(zoneinfo.ZoneInfo, pathlib.PosixPath, pathlib.PurePosixPath),
     }
 )
+_MAX_DEPTH = 20
 _BY_NAME = (type, types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper)  # noqa: SLF001
 _VALUES = (("numpy", "dtype"), ("numpy", "generic"), ("pandas.api.extensions", "ExtensionDtype"))
 
@@ -67,14 +68,17 @@ def find_islands(pickled: Mapping[str, Pickled]) -> list[Island]:
             number = leader[number]
         return number
 
-    for number, name in enumerate(names):
-        found = pickled[name]
-        # Sets of ids are compared in C; only what is shared is looked at in Python.
+    # The largest comes last, and need not be remembered.
+    by_size = sorted(range(len(names)), key=lambda number: len(pickled[names[number]].memo))
+    for number in by_size:
+        found = pickled[names[number]]
+        # Sets of ids are compared in C; only objects that are shared are looked at in Python.
         for id_ in found.memo.keys() & holders.keys():
             if lead(holders[id_]) != lead(number) and _joins(found, id_):
                 first, second = sorted((lead(holders[id_]), lead(number)))
                 leader[second] = first
-        holders.update(dict.fromkeys(found.memo, number))
+        if number != by_size[-1]:
+            holders.update(dict.fromkeys(found.memo, number))
     groups: dict[int, dict[str, Pickled]] = {}
     for number, name in enumerate(names):
         groups.setdefault(lead(number), {})[name] = pickled[name]
@@ -85,16 +89,17 @@ def _joins(pickled: Pickled, id_: int) -> bool:
     """Return whether two variables that share an object must be restored together."""
     if id_ in pickled.notes.by_value:
         return True
-    return id_ not in pickled.notes.neutral and not _is_value(pickled.memo[id_])
+    neutral = id_ in pickled.notes.neutral or id_ in pickled.notes.scope.constants
+    return not neutral and not _is_value(pickled.memo[id_][1])
 
 
-def _is_value(obj: Any) -> bool:
+def _is_value(obj: Any, depth: int = 0) -> bool:
     """Return whether an object is as good as an equal one, or restored by its name."""
     kind = type(obj)
     if kind in _ATOMS:
         return True
     if kind in {tuple, frozenset}:
-        return all(_is_value(item) for item in obj)
+        return depth < _MAX_DEPTH and all(_is_value(item, depth + 1) for item in obj)
     if isinstance(obj, (*_BY_NAME, enum.Enum, GlobalsToken)):
         return True
     for module, name in _VALUES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +10,10 @@ from typing import Any
 
 from taskweaver.ces.inkernel.state.chunks import ChunkSource
 from taskweaver.ces.inkernel.state.manifest import FORMAT, version_problems
+from taskweaver.ces.inkernel.state.pickling.scope import clip, reason_of, type_name
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.process_state import restore_process
-from taskweaver.ces.inkernel.state.reading import DamagedChunk, read_entry
-from taskweaver.ces.inkernel.state.scope import clip, reason_of, type_name
+from taskweaver.ces.inkernel.state.reading import DamagedChunk, no_collection, read_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def load_state(
     """
     if manifest.get("format") != FORMAT:
         raise ValueError(f"a stored state of format {manifest.get('format')!r} cannot be read")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), no_collection():
         warnings.simplefilter("ignore")
         loading = _Loading(manifest, namespace, source)
         loading.run()
@@ -95,7 +96,8 @@ class _Loading:
         for name in self._manifest["order"]:
             if name in self._loaded:
                 self._namespace.pop(name, None)
-                self._namespace[name] = self._loaded[name]
+                # Interned, as names that code binds are: the next save's streams are the same.
+                self._namespace[sys.intern(name)] = self._loaded[name]
 
     def restore_process(self) -> None:
         """Restore the state of the process beside the namespace."""
@@ -109,7 +111,7 @@ class _Loading:
     def _read(self, entry: Mapping[str, Any]) -> BaseException | None:
         """Read an island; return the error if that fails."""
         if entry["stream"] is None:
-            return DamagedChunk("it was stored apart")
+            return DamagedChunk("they could not be pickled together")
         remarks: list[str] = []
         try:
             found = read_entry(entry, self._source, self._namespace, remarks)
@@ -137,11 +139,11 @@ class _Loading:
             failure = self._read({"names": [name], **island["own"][name]})
             if failure is not None:
                 self._lose(name, failure)
-        reason = f"{_join(names)} no longer share memory: {reason_of(error)}"
+        reason = f"{_join(names)} no longer share memory: {_reason(error)}"
         self.problems.append(Problem(names[0], clip(reason)))
 
     def _lose(self, name: str, error: BaseException) -> None:
-        reason = str(error) if isinstance(error, DamagedChunk) else reason_of(error)
+        reason = _reason(error)
         kind = self._manifest["variables"].get(name, {}).get("type", "the variable")
         self.problems.append(Problem(name, clip(reason)))
         self._loaded[name] = LostObject(kind, clip(reason))
@@ -151,6 +153,10 @@ class _Loading:
             if lost["name"] not in self._loaded and lost["name"] in self._manifest["order"]:
                 placeholder = LostObject(lost["type"], lost["reason"], lost["cell"])
                 self._loaded[lost["name"]] = placeholder
+
+
+def _reason(error: BaseException) -> str:
+    return clip(error) if isinstance(error, DamagedChunk) else reason_of(error)
 
 
 def _join(names: list[str]) -> str:

@@ -2,20 +2,224 @@
 
 from __future__ import annotations
 
+import decimal
+import os
 import random
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-_PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
-    "random": (random.getstate, random.setstate),
-}
+from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS, configure_libraries
+from taskweaver.utils.redact import names_a_secret, redact_known
+
+_NOT_OURS_TO_SET = frozenset({"backend", "backend_fallback", "interactive"})
+
+
+@dataclass(slots=True)
+class _Base:
+    """Environment of the process before any cell ran.
+
+    Attributes:
+        environment: Variables of the environment.
+        path: Folders that modules are imported from.
+    """
+
+    environment: dict[str, str]
+    path: list[str]
+
+
+_base = _Base(dict(os.environ), list(sys.path))
+
+
+class _Numbers:
+    """State of `random` as it was before a fork, which reseeds the generator in the child."""
+
+    def __init__(self) -> None:
+        self._process = 0
+        self._state: Any = None
+        os.register_at_fork(before=self._note)
+
+    def _note(self) -> None:
+        self._process, self._state = os.getpid(), random.getstate()
+
+    def read(self) -> Any:
+        """Return the state of the parent at the fork; of this process if it is no child."""
+        return self._state if self._process == os.getppid() else random.getstate()
+
+
+_numbers = _Numbers()
+
+
+def note_process() -> None:
+    """Remember environment and import path as they are before the first cell.
+
+    Only differences to them are stored, so that the paths of one kernel do not enter another.
+    """
+    _base.environment, _base.path = dict(os.environ), list(sys.path)
 
 
 def process_state() -> dict[str, Any]:
-    """Return the state of the process, by part."""
-    return {name: read() for name, (read, _) in _PARTS.items()}
+    """Return the state of the process by part; parts of libraries only if these are loaded."""
+    return {name: value for name, (read, _) in _PARTS.items() if (value := read()) is not None}
 
 
 def restore_process(name: str, value: Any) -> None:
-    """Restore one part of the process's state."""
+    """Restore one part of the process's state.
+
+    Raises:
+        KeyError: If there is no part of this name.
+        Exception: Whatever a library raises.
+    """
     _PARTS[name][1](value)
+
+
+def _warning_filters() -> list[Any]:
+    return list(warnings.filters)
+
+
+def _set_warning_filters(filters: list[Any]) -> None:
+    present: Any = warnings.filters
+    warnings.resetwarnings()
+    present.extend(filters)
+
+
+def _environment() -> Any:
+    """Return variables that differ from the first ones, without secrets."""
+    base = _base.environment
+    changed = {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if base.get(name) != value and not _is_secret(name, value)
+    }
+    removed = sorted(name for name in base if name not in os.environ and not names_a_secret(name))
+    return (changed, removed) if changed or removed else None
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return names_a_secret(name) or redact_known(value) != value
+
+
+def _set_environment(difference: tuple[Mapping[str, str], list[str]]) -> None:
+    changed, removed = difference
+    os.environ.update(changed)
+    for name in removed:
+        os.environ.pop(name, None)
+
+
+def _import_path() -> Any:
+    """Return folders added before and after the first ones, and those removed."""
+    base, own = _base.path, {"", str(Path.cwd())}
+    kept = [entry for entry in sys.path if entry in base]
+    added = [entry for entry in sys.path if entry not in base and entry not in own]
+    removed = [entry for entry in base if entry not in kept and entry not in own]
+    if not added and not removed:
+        return None
+    first = sys.path.index(kept[0]) if kept else 0
+    before = [entry for entry in added if sys.path.index(entry) < first]
+    return before, [entry for entry in added if entry not in before], removed
+
+
+def _set_import_path(difference: tuple[list[str], list[str], list[str]]) -> None:
+    before, after, removed = difference
+    kept = [entry for entry in sys.path if entry not in {*before, *after, *removed}]
+    sys.path[:] = [*before, *kept, *after]
+
+
+def _numpy_numbers() -> Any:
+    numpy = sys.modules.get("numpy.random")
+    return None if numpy is None else numpy.get_state(legacy=False)
+
+
+def _set_numpy_numbers(state: Any) -> None:
+    import numpy as np
+
+    np.random.set_state(state)
+
+
+def _numpy_printing() -> Any:
+    numpy: Any = sys.modules.get("numpy")
+    return None if numpy is None else numpy.get_printoptions()
+
+
+def _set_numpy_printing(options: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    np.set_printoptions(**options)
+
+
+def _pandas_options() -> Any:
+    """Return the options of pandas that differ from those of a fresh kernel."""
+    pandas: Any = sys.modules.get("pandas")
+    registered = getattr(sys.modules.get("pandas._config.config"), "_registered_options", None)
+    if pandas is None or registered is None:
+        return None
+    found = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated options say so when they are asked for
+        for key, option in registered.items():
+            value = pandas.get_option(key)
+            if value != PANDAS_OPTIONS.get(key, option.defval):
+                found[key] = value
+    return found
+
+
+def _set_pandas_options(options: Mapping[str, Any]) -> None:
+    import pandas as pd
+
+    configure_libraries()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for key, value in options.items():
+            pd.set_option(key, value)
+
+
+def _figure_options() -> Any:
+    matplotlib: Any = sys.modules.get("matplotlib")
+    if not hasattr(matplotlib, "rcParamsDefault"):
+        return None
+    default = matplotlib.rcParamsDefault
+    names = [name for name in matplotlib.rcParams if name not in _NOT_OURS_TO_SET]
+    return {
+        name: matplotlib.rcParams[name]
+        for name in names
+        if matplotlib.rcParams[name] != default.get(name)
+    }
+
+
+def _set_figure_options(options: Mapping[str, Any]) -> None:
+    import matplotlib as mpl
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        present: Any = mpl.rcParams
+        present.update(options)
+
+
+def _current_figure() -> Any:
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    if not hasattr(pyplot, "get_fignums") or not pyplot.get_fignums():
+        return None
+    return pyplot.gcf().number
+
+
+def _set_current_figure(number: int) -> None:
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None and number in pyplot.get_fignums():
+        pyplot.figure(number)
+
+
+_PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
+    "environment": (_environment, _set_environment),
+    "import path": (_import_path, _set_import_path),
+    "random": (_numbers.read, random.setstate),
+    "numpy.random": (_numpy_numbers, _set_numpy_numbers),
+    "numpy print options": (_numpy_printing, _set_numpy_printing),
+    "decimal context": (decimal.getcontext, decimal.setcontext),
+    "pandas options": (_pandas_options, _set_pandas_options),
+    "matplotlib options": (_figure_options, _set_figure_options),
+    "current figure": (_current_figure, _set_current_figure),
+    "warning filters": (_warning_filters, _set_warning_filters),
+}

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from taskweaver.ces.inkernel.state import memory
 from taskweaver.ces.inkernel.state.chunks import ChunkSource, chunk_name, spans
-from taskweaver.ces.inkernel.state.rebuild import reading_into
+from taskweaver.ces.inkernel.state.pickling.rebuild import reading_into
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Pause the collection of garbage: while millions of objects appear, it finds none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class DamagedChunk(Exception):

@@ -7,17 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.inkernel.namespace import LazyModule
-from taskweaver.ces.inkernel.state.arrays import plan_views
+from taskweaver.ces.inkernel.namespace import USUAL_NAMES, LazyModule
 from taskweaver.ces.inkernel.state.chunks import ChunkSink
-from taskweaver.ces.inkernel.state.deep import with_deep_stack
 from taskweaver.ces.inkernel.state.islands import Island, find_islands
 from taskweaver.ces.inkernel.state.manifest import FORMAT, library_versions, python_version
-from taskweaver.ces.inkernel.state.pickler import Pickled, pickle_variables
-from taskweaver.ces.inkernel.state.process_state import process_state
-from taskweaver.ces.inkernel.state.reach import path_to
-from taskweaver.ces.inkernel.state.reading import unpickle
-from taskweaver.ces.inkernel.state.scope import (
+from taskweaver.ces.inkernel.state.pickling import frames
+from taskweaver.ces.inkernel.state.pickling.arrays import plan_views
+from taskweaver.ces.inkernel.state.pickling.deep import with_deep_stack
+from taskweaver.ces.inkernel.state.pickling.pickler import Pickled, pickle_variables
+from taskweaver.ces.inkernel.state.pickling.reach import path_to
+from taskweaver.ces.inkernel.state.pickling.scope import (
+    MAX_TEXT,
+    CannotStore,
     Loss,
     Scope,
     clip,
@@ -25,6 +26,8 @@ from taskweaver.ces.inkernel.state.scope import (
     standard_tokens,
     type_name,
 )
+from taskweaver.ces.inkernel.state.process_state import process_state
+from taskweaver.ces.inkernel.state.reading import no_collection, unpickle
 from taskweaver.ces.inkernel.state.table import ChunkTable, Entry, chunks_of
 
 MAX_VARIABLES = 10_000
@@ -32,7 +35,7 @@ MAX_LOSSES = 20
 """Losses listed for one variable; a list of a thousand connections is one sentence."""
 _KERNEL_NAMES = frozenset(
     (
-        "In Out get_ipython exit quit open _ __ ___ _i _ii _iii _ih _oh _dh _sh __name__ __doc__"
+        "In Out get_ipython _ __ ___ _i _ii _iii _ih _oh _dh _sh __name__ __doc__"
         " __package__ __loader__ __spec__ __builtin__ __builtins__"
     ).split()
 )
@@ -70,7 +73,7 @@ def save_state(subject: Subject, sink: ChunkSink) -> dict[str, Any]:
         sink: Destination of the chunks.
     """
     parts = process_state()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), no_collection():
         warnings.simplefilter("ignore")
         return _Save(subject, sink).run(parts)
 
@@ -82,6 +85,7 @@ class _Save:
         self._subject = subject
         self._sink = sink
         self._scope = Scope(subject.namespace, subject.made_by, standard_tokens())
+        self._scope.constants = frames.constants()
         self._table = ChunkTable()
         self._lost: dict[str, list[Loss]] = {}
 
@@ -89,18 +93,12 @@ class _Save:
         """Pickle, prove and write everything."""
         variables = dict(list(self._variables())[-MAX_VARIABLES:])
         self._scope.views.update(plan_views(variables.values()))
-        pickled = self._pickle_each(variables)
-        entries = []
-        kept = {}
-        islands = find_islands(pickled)
+        islands = find_islands(self._pickle_each(variables))
         for island in islands:
             self._join(island, variables)
-        for island in islands:
-            entry = self._prove(island, variables)
-            if entry is not None:
-                self._write(entry)
-                entries.append(entry)
-                kept |= island.own
+        islands, entries = self._store(islands, variables)
+        kept = {name: own for island in islands for name, own in island.own.items()}
+        process = self._process(parts)
         return {
             "format": FORMAT,
             "python": python_version(),
@@ -113,15 +111,36 @@ class _Save:
                 if name in kept
             },
             "lost": self._losses(variables),
-            "process": self._process(parts),
+            "process": process,
         }
+
+    def _store(
+        self, islands: list[Island], variables: Mapping[str, Any]
+    ) -> tuple[list[Island], list[Entry]]:
+        """Prove the islands that are new or changed, and write their chunks.
+
+        Returns:
+            The islands that can be read, and their entries in the manifest.
+        """
+        entries = [self._table.island(island) for island in islands]
+        absent = self._sink.missing(list({name for e in entries for name in chunks_of(e)}))
+        kept, stored = [], []
+        for island, entry in zip(islands, entries, strict=True):
+            is_new = not absent.isdisjoint(chunks_of(entry))
+            proven = self._prove(island, entry, variables) if is_new else entry
+            if proven is not None:
+                if is_new:
+                    self._write(proven)
+                kept.append(island)
+                stored.append(proven)
+        return kept, stored
 
     def _variables(self) -> Iterable[tuple[str, Any]]:
         for name, value in list(self._subject.namespace.items()):
-            if not isinstance(name, str) or name in _KERNEL_NAMES or name in self._subject.hidden:
-                continue
-            if not isinstance(value, LazyModule):
-                yield name, value
+            is_own = name in _KERNEL_NAMES or name in self._subject.hidden
+            is_unused = isinstance(value, LazyModule) and name in USUAL_NAMES
+            if not is_own and not is_unused:
+                yield str(name), value
 
     def _pickle_each(self, variables: dict[str, Any]) -> dict[str, Pickled]:
         found = {}
@@ -133,37 +152,52 @@ class _Save:
 
     def _pickle_one(self, name: str, value: Any) -> Pickled | None:
         """Pickle one variable; list it and return nothing if that fails."""
-        if name in self._subject.skip:
-            return self._lose(name, value, self._subject.skip[name])
-        if value is self._subject.namespace:
-            self._scope.tokens[id(value)] = self._scope.globals_token().__reduce__()
-            return self._lose(name, value, "it is the namespace itself; globals() gives it")
-        self._sink.at(name)
-        cell = self._subject.made_by.get(name, "")
         try:
-            pickled = with_deep_stack(lambda: pickle_variables(self._scope, {name: value}, cell))
+            pickled = self._pickled(name, value)
         except RecursionError:
-            return self._lose(name, value, "it is nested too deeply")
+            self._lose(name, value, "it is nested too deeply")
+            return None
         except BaseException as error:  # noqa: BLE001 - iterators of reductions are the user's code
-            return self._lose(name, value, reason_of(error))
+            self._lose(name, value, reason_of(error))
+            return None
         if id(value) in pickled.notes.lost:
             self._lost[name] = [pickled.notes.lost[id(value)]]
             return None
-        if id(self._subject.namespace) in pickled.memo:
-            path = path_to(name, value, self._subject.namespace, pickled.memo)
-            return self._lose(name, value, f"it holds the kernel's namespace at {path}")
-        limit = self._subject.max_variable_bytes
-        if limit and pickled.size > limit:
-            return self._lose(name, value, f"too large: {pickled.size} bytes")
         if pickled.notes.lost:
             self._lost[name] = list(pickled.notes.lost.values())
         return pickled
+
+    def _pickled(self, name: str, value: Any) -> Pickled:
+        """Pickle one variable, within its limits.
+
+        Raises:
+            CannotStore: If it must not be stored.
+        """
+        subject = self._subject
+        if name in subject.skip:
+            raise CannotStore(subject.skip[name])
+        if len(name) > MAX_TEXT:
+            raise CannotStore("its name is too long")
+        if value is subject.namespace:
+            raise CannotStore("it is the kernel's namespace; globals() gives it")
+        self._sink.at(name)
+        pickled = with_deep_stack(lambda: self._alone(name, value))
+        if id(subject.namespace) in pickled.memo:
+            path = path_to(name, value, subject.namespace, pickled.memo)
+            raise CannotStore(f"it holds the kernel's namespace at {path}")
+        if 0 < subject.max_variable_bytes < pickled.size:
+            raise CannotStore(f"too large ({pickled.size / 1e6:.1f} MB)")
+        return pickled
+
+    def _alone(self, name: str, value: Any) -> Pickled:
+        cell = self._subject.made_by.get(name, "")
+        return pickle_variables(self._scope, {name: value}, cell, needs_memo=True)
 
     def _lose(self, name: str, value: Any, reason: str) -> None:
         cell = self._subject.made_by.get(name, "")
         self._lost[name] = [Loss(type_name(type(value)), clip(reason), cell)]
 
-    def _join(self, island: Island, variables: dict[str, Any]) -> None:
+    def _join(self, island: Island, variables: Mapping[str, Any]) -> None:
         """Pickle the variables of an island together; without a stream if that fails."""
         island.joint = None
         if len(island.own) < 2:
@@ -175,15 +209,12 @@ class _Save:
         except BaseException:  # noqa: BLE001 - each variable has its own stream, and the load says so
             island.joint = None
 
-    def _prove(self, island: Island, variables: dict[str, Any]) -> Entry | None:
-        """Read an island back if it changed; list variables that cannot be read.
+    def _prove(self, island: Island, entry: Entry, variables: Mapping[str, Any]) -> Entry | None:
+        """Read an island back; list variables that cannot be read.
 
         Returns:
             The island's entry in the manifest; nothing if none of it can be read.
         """
-        entry = self._table.island(island)
-        if not self._sink.missing(chunks_of(entry)):
-            return entry
         self._sink.at(island.names[0])
         pickled = island.pickled
         if pickled is not None and self._failure(pickled) is None:
@@ -219,7 +250,7 @@ class _Save:
     def _losses(self, variables: Mapping[str, Any]) -> list[dict[str, str]]:
         """Return the list of losses, in the order of the variables."""
         entries = []
-        for name in variables:
+        for name in (*variables, *(name for name in self._lost if name not in variables)):
             losses = self._lost.get(name, [])
             shown = losses if len(losses) <= MAX_LOSSES else losses[:MAX_LOSSES]
             entries += [_loss_entry(name, loss) for loss in shown]

@@ -7,7 +7,7 @@ from typing import Any
 
 from taskweaver.ces.inkernel.state.chunks import CHUNK_BYTES, address_of, chunk_name, spans
 from taskweaver.ces.inkernel.state.islands import Island
-from taskweaver.ces.inkernel.state.pickler import Pickled
+from taskweaver.ces.inkernel.state.pickling.pickler import Pickled
 
 Entry = dict[str, Any]
 

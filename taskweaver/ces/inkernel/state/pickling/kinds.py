@@ -8,18 +8,17 @@ import io
 import logging
 import socket
 import subprocess
-import sys
 import threading
 import types
+import typing
 import weakref
-from typing import Any
 
 from cloudpickle import cloudpickle
 
-from taskweaver.ces.inkernel.state import libraries, reducers
-from taskweaver.ces.inkernel.state.files import reduce_file
+from taskweaver.ces.inkernel.state.pickling import libraries, reducers
+from taskweaver.ces.inkernel.state.pickling.files import reduce_file
+from taskweaver.ces.inkernel.state.pickling.scope import Handler
 from taskweaver.ces.inkernel.state.placeholder import LostObject
-from taskweaver.ces.inkernel.state.scope import Handler
 
 _EXACT: dict[type, Handler] = {
     types.FunctionType: reducers.reduce_any_function,
@@ -27,6 +26,7 @@ _EXACT: dict[type, Handler] = {
     functools._lru_cache_wrapper: reducers.reduce_cached,  # noqa: SLF001 - the type has no other name
     type(threading.Lock()): reducers.reduce_lock,
     type(threading.RLock()): reducers.reduce_recursive_lock,
+    typing.TypeVar: reducers.reduce_type_variable,
     memoryview: reducers.reduce_memoryview,
     weakref.WeakKeyDictionary: reducers.reduce_weak_mapping,
     weakref.WeakValueDictionary: reducers.reduce_weak_mapping,
@@ -79,11 +79,7 @@ def is_library(kind: type) -> bool:
     if issubclass(kind, _CONTAINERS):
         return False
     try:
-        return bool(cloudpickle._should_pickle_by_reference(kind))  # noqa: SLF001
+        is_builtin = kind in cloudpickle._BUILTIN_TYPE_NAMES  # noqa: SLF001
+        return is_builtin or bool(cloudpickle._should_pickle_by_reference(kind))  # noqa: SLF001
     except Exception:  # noqa: BLE001 - a metaclass is the user's code and may raise anything
         return False
-
-
-def loaded(name: str) -> Any:
-    """Return a module that is loaded, or nothing."""
-    return sys.modules.get(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pathlib
 import sys
 import threading
 import types
@@ -12,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.state.placeholder import LostObject
@@ -97,19 +97,32 @@ def function(
     return types.FunctionType(code, namespace, None, None, closure)
 
 
+_NAMES = frozenset({"__name__", "__qualname__"})
+
+
 def fill_function(
     function: types.FunctionType, state: tuple[Mapping[str, Any], Mapping[str, Any]]
 ) -> None:
     """Set defaults, names and attributes of a function."""
     attributes, slots = state
-    function.__dict__.update(attributes)
+    # Interned, as the names of a compiled function are: the next save's streams are the same.
+    function.__dict__.update({sys.intern(name): value for name, value in attributes.items()})
     for name, value in slots.items():
-        setattr(function, name, value)
+        setattr(function, name, sys.intern(value) if name in _NAMES else value)
+    for names in (function.__annotations__, function.__kwdefaults__ or {}):
+        items = [(sys.intern(name), value) for name, value in names.items()]
+        names.clear()
+        names.update(items)
 
 
-def cached(function: Callable[..., Any], maxsize: int | None, is_typed: bool) -> Any:
+def cached(function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     """Return a function with an empty `functools.lru_cache`."""
-    return functools.lru_cache(maxsize, is_typed)(function)
+    return functools.lru_cache(**parameters)(function)
+
+
+def instance(kind: type) -> Any:
+    """Return an instance whose attributes are set later."""
+    return object.__new__(kind)
 
 
 def lock() -> Any:
@@ -125,7 +138,7 @@ def recursive_lock() -> Any:
 def view(data: Any, begin: int, length: int, form: str, shape: tuple[int, ...]) -> memoryview:
     """Return a memory view of a part of a bytes-like object."""
     whole = memoryview(data).cast("B")[begin : begin + length]
-    return whole if form == "B" and len(shape) == 1 else whole.cast(form, shape)  # type: ignore[call-overload, no-any-return]
+    return whole if form == "B" and len(shape) == 1 else whole.cast(form, shape)  # type: ignore[call-overload]
 
 
 def weak_mapping(kind: type, items: list[tuple[Any, Any]]) -> Any:
@@ -139,29 +152,22 @@ def weak_set(items: list[Any]) -> weakref.WeakSet[Any]:
 
 
 def reopened(
-    kind: str, path: str, mode: str, position: int, text: tuple[Any, ...] | None, cell: str
+    path: str, options: Mapping[str, Any], position: int, type_name: str, cell: str
 ) -> Any:
     """Open a file for reading again, at the place where it was read.
 
     Args:
-        kind: Name of its class in `io`.
-        path: Absolute path.
-        mode: Mode it was opened in.
-        position: What ``tell()`` returned.
-        text: Encoding, errors and newline of a text file.
+        path: Path of the file.
+        options: Arguments of `open`.
+        position: Result of ``tell()``.
+        type_name: Type of the file object.
         cell: Id of the cell that opened it.
     """
     try:
-        if text is not None:
-            encoding, errors, newline = text
-            file: Any = pathlib.Path(path).open(
-                mode, encoding=encoding, errors=errors, newline=newline
-            )
-        else:
-            file = pathlib.Path(path).open(mode, buffering=0 if kind == "FileIO" else -1)
+        file = Path(path).open(**options)  # noqa: SIM115 - the variable's owner closes it
         file.seek(position)
     except OSError as error:
         reason = f"the file {path} cannot be opened again: {error.strerror}"
         _target.problems.append(reason)
-        return LostObject(f"_io.{kind}", reason, cell)
+        return LostObject(type_name, reason, cell)
     return file

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from taskweaver.ces.inkernel.state.reducers import reduce_object
-from taskweaver.ces.inkernel.state.scope import Notes
+from taskweaver.ces.inkernel.state.pickling.reducers import reduce_object
+from taskweaver.ces.inkernel.state.pickling.scope import Notes
 
 _NESTED = (list, tuple, dict)
 
@@ -31,7 +31,7 @@ def plan_views(values: Iterable[Any]) -> dict[int, Any]:
     for array in _plain_arrays(values, numpy.ndarray):
         if not array.dtype.hasobject:
             by_owner.setdefault(id(_owner(array)), []).append(array)
-    views = {}
+    views: dict[int, Any] = {}
     for arrays in by_owner.values():
         owner = _owner(arrays[0])
         is_one_piece = owner.flags.c_contiguous or owner.flags.f_contiguous
@@ -42,9 +42,11 @@ def plan_views(values: Iterable[Any]) -> dict[int, Any]:
 
 
 def _plain_arrays(values: Iterable[Any], kind: type) -> list[Any]:
+    # Types by id: a metaclass may have made them unhashable.
+    wanted = set(map(id, (*_NESTED, kind)))
     arrays: dict[int, Any] = {}
     seen: set[int] = set()
-    waiting = [value for value in values if type(value) in {*_NESTED, kind}]
+    waiting = [value for value in values if id(type(value)) in wanted]
     while waiting:
         value = waiting.pop()
         if id(value) in seen:
@@ -55,8 +57,8 @@ def _plain_arrays(values: Iterable[Any], kind: type) -> list[Any]:
             continue
         items = list(value.values()) if isinstance(value, dict) else value
         # Most lists hold no arrays, and their items need no look in Python.
-        if not set(map(type, items)).isdisjoint({*_NESTED, kind}):
-            waiting += [item for item in items if type(item) in {*_NESTED, kind}]
+        if not wanted.isdisjoint(map(id, map(type, items))):
+            waiting += [item for item in items if id(type(item)) in wanted]
     return list(arrays.values())
 
 
@@ -95,7 +97,7 @@ def reduce_memmap(notes: Notes, array: Any) -> Any:
 
 
 def restore_view(
-    owner: Any, begin: int, shape: Any, strides: Any, dtype: Any, is_writeable: bool
+    owner: Any, begin: int, shape: Any, strides: Any, dtype: Any, is_writeable: Any
 ) -> Any:
     """Return an array that shares the memory of another.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import copyreg
 import sys
 import types
 from typing import Any
 
 from cloudpickle import cloudpickle
 
-from taskweaver.ces.inkernel.state import rebuild
+from taskweaver.ces.inkernel.namespace import LazyModule
 from taskweaver.ces.inkernel.state.chunks import address_of
 from taskweaver.ces.inkernel.state.classes import track
-from taskweaver.ces.inkernel.state.scope import CannotStore, Handler, Notes
+from taskweaver.ces.inkernel.state.pickling import rebuild
+from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Handler, Notes
 
 _SLOTS = (
     "__name__ __qualname__ __annotations__ __kwdefaults__ __defaults__ __module__ __doc__"
@@ -28,7 +28,7 @@ def refuse(reason: str) -> Handler:
     return reduce
 
 
-def reduce_object(notes: Notes, obj: Any) -> Any:
+def reduce_object(_notes: Notes, obj: Any) -> Any:
     """Reduce any object as `pickle` does.
 
     Raises:
@@ -37,7 +37,7 @@ def reduce_object(notes: Notes, obj: Any) -> Any:
     known = cloudpickle.Pickler.dispatch_table.get(type(obj))
     reduction = obj.__reduce_ex__(5) if known is None else known(obj)
     if isinstance(reduction, str):
-        return _global_name(notes, obj, reduction)
+        return _global_name(obj, reduction)
     if not isinstance(reduction, tuple) or not 2 <= len(reduction) <= 6:
         raise CannotStore("its __reduce__ returns no reduction")
     if not callable(reduction[0]) or not isinstance(reduction[1], tuple):
@@ -45,14 +45,14 @@ def reduce_object(notes: Notes, obj: Any) -> Any:
     return reduction
 
 
-def _global_name(notes: Notes, obj: Any, name: str) -> Any:
+def _global_name(obj: Any, name: str) -> Any:
     """Check that a reduction to a name leads back to the object."""
     if cloudpickle._lookup_module_and_qualname(obj, name) is not None:  # noqa: SLF001
         return name
     if getattr(obj, "__module__", None) != "__main__":
         raise CannotStore(f"it is not found under the name {name!r}")
     # A variable that names itself: its value is stored, not the name.
-    return copyreg.__newobj__, (type(obj),), getattr(obj, "__dict__", None) or None
+    return rebuild.instance, (type(obj),), getattr(obj, "__dict__", None) or None
 
 
 def reduce_neutral(notes: Notes, obj: Any) -> Any:
@@ -83,25 +83,41 @@ def _by_name_or_none(found: Any) -> Any:
     return NotImplemented if is_known else None
 
 
+def reduce_type_variable(notes: Notes, variable: Any) -> Any:
+    """Reduce a type variable by name, or with an id that is the same in each round."""
+    track(variable)
+    return reduce_object(notes, variable)
+
+
 def reduce_any_function(notes: Notes, function: Any) -> Any:
-    """Reduce a function by name, or with its code if a cell defined it."""
+    """Reduce a function by name, or with its code if a cell defined it.
+
+    Returns:
+        The reduction; nothing for `cloudpickle` to make it, with a copy of the globals it uses.
+    """
     if cloudpickle._should_pickle_by_reference(function):  # noqa: SLF001
         return NotImplemented
     notes.by_value.add(id(function))
-    return reduce_function(notes, function) or NotImplemented
+    return reduce_function(notes, function)
 
 
 def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
-    """Reduce a cell's function without its globals; none if these are neither known nor shared."""
+    """Reduce a function to its code and a token for its globals.
+
+    Returns:
+        The reduction; nothing if the globals are neither the kernel's nor a module's.
+    """
     namespace = function.__globals__
+    module = str(namespace.get("__name__"))
     if namespace is notes.scope.namespace:
         token = notes.scope.globals_token()
+    elif getattr(sys.modules.get(module), "__dict__", None) is namespace:
+        token = notes.scope.globals_token(module)
     else:
-        module = sys.modules.get(str(namespace.get("__name__")))
-        if getattr(module, "__dict__", None) is not namespace:
-            return None
-        token = notes.scope.globals_token(str(namespace["__name__"]))
+        return None
     slots = {name: getattr(function, name) for name in _SLOTS}
+    # Copies: whether two equal texts are one object differs between processes.
+    slots |= {name: "".join(slots[name]) for name in ("__name__", "__qualname__")}
     if hasattr(function, "__type_params__"):
         slots["__type_params__"] = function.__type_params__
     state = (dict(function.__dict__), slots)
@@ -124,22 +140,21 @@ def reduce_cached(notes: Notes, function: Any) -> Any:
     if cloudpickle._lookup_module_and_qualname(function, name) is not None:  # noqa: SLF001
         return str(name)
     notes.by_value.add(id(function))
-    parameters = function.cache_parameters()
-    arguments = (function.__wrapped__, parameters["maxsize"], parameters["typed"])
-    return rebuild.cached, arguments
+    return rebuild.cached, (function.__wrapped__, function.cache_parameters())
 
 
 def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
     """Reduce a module to its name and the submodules that are loaded."""
     name = module.__name__
+    if isinstance(module, LazyModule):
+        notes.neutral.add(id(module))
+        return rebuild.module, (name,)
     if sys.modules.get(name) is None:
         return reduce_object(notes, module)
     notes.neutral.add(id(module))
     prefix = f"{name}."
     submodules = sorted(
-        other
-        for other, loaded in list(sys.modules.items())
-        if other.startswith(prefix) and loaded is not None and "._" not in other
+        other for other in list(sys.modules) if other.startswith(prefix) and "._" not in other
     )
     return rebuild.module, (name, submodules)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
-from taskweaver.ces.inkernel.state.kinds import handler_of, is_library
+from taskweaver.ces.inkernel.state.pickling.kinds import handler_of, is_library
+from taskweaver.ces.inkernel.state.pickling.reducers import reduce_function
+from taskweaver.ces.inkernel.state.pickling.scope import Loss, Notes, Scope, reason_of, type_name
 from taskweaver.ces.inkernel.state.placeholder import LostObject
-from taskweaver.ces.inkernel.state.reducers import reduce_function
-from taskweaver.ces.inkernel.state.scope import Loss, Notes, Scope, reason_of, type_name
 
 IN_BAND_BYTES = 1 << 15
 """Buffers below this stay in the stream: a file each would cost more than it saves."""
@@ -27,13 +27,13 @@ class Pickled:
         stream: The pickle.
         buffers: Its out-of-band buffers, views of live memory.
         notes: Losses and identities.
-        memo: Objects in the stream by id.
+        memo: Number in the stream and object, by id, if asked for.
     """
 
     stream: bytes
     buffers: list[memoryview]
     notes: Notes
-    memo: dict[int, Any]
+    memo: dict[int, tuple[int, Any]]
 
     @property
     def size(self) -> int:
@@ -54,7 +54,7 @@ class StatePickler(cloudpickle.Pickler):
         """
         self.buffers: list[memoryview] = []
         self.holders: list[tuple[Any, set[int]]] = []
-        self._notes = notes
+        self.notes = notes
         self._is_recording = is_recording
         super().__init__(file, protocol=5, buffer_callback=self._take_buffer)
 
@@ -68,10 +68,10 @@ class StatePickler(cloudpickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         """Reduce everything but exact builtins."""
-        scope = self._notes.scope
+        scope = self.notes.scope
         id_ = id(obj)
         if id_ in scope.tokens:
-            self._notes.neutral.add(id_)
+            self.notes.neutral.add(id_)
             return scope.tokens[id_]
         if id_ in scope.condemned:
             return self._lose(obj, scope.condemned[id_])
@@ -80,23 +80,29 @@ class StatePickler(cloudpickle.Pickler):
         try:
             if handler is None:
                 handler = scope.handlers[kind] = handler_of(kind)
-            reduction = handler(self._notes, obj)
+            reduction = handler(self.notes, obj)
+            if reduction is None:
+                reduction = super()._dynamic_function_reduce(obj)
         except (RecursionError, MemoryError, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - reducers are the user's code and may raise anything
             return self._lose(obj, reason_of(error))
         if isinstance(reduction, str):
-            self._notes.neutral.add(id_)
+            self.notes.neutral.add(id_)
         elif self._is_recording and isinstance(reduction, tuple) and is_library(kind):
             self.holders.append((obj, _children(reduction)))
         return reduction
 
     def _dynamic_function_reduce(self, func: FunctionType) -> Any:
         """Reduce a function without its globals; cloudpickle would give it a private copy."""
-        return reduce_function(self._notes, func) or super()._dynamic_function_reduce(func)
+        return reduce_function(self.notes, func) or super()._dynamic_function_reduce(func)
+
+    def dump(self, obj: Any) -> None:
+        """Pickle; a `RecursionError` passes, which cloudpickle would hide."""
+        pickle.Pickler.dump(self, obj)
 
     def _lose(self, obj: Any, reason: str) -> Any:
-        notes = self._notes
+        notes = self.notes
         if isinstance(obj, LostObject):
             loss = Loss(*obj.__reduce__()[1])
         else:
@@ -117,7 +123,9 @@ def _children(reduction: tuple[Any, ...]) -> set[int]:
     return {id(child) for child in children}
 
 
-def pickle_variables(scope: Scope, variables: dict[str, Any], cell: str = "") -> Pickled:
+def pickle_variables(
+    scope: Scope, variables: dict[str, Any], cell: str = "", *, needs_memo: bool = False
+) -> Pickled:
     """Pickle variables together.
 
     A library's object that directly holds a placeholder is replaced as a whole: half of a thread
@@ -127,29 +135,29 @@ def pickle_variables(scope: Scope, variables: dict[str, Any], cell: str = "") ->
         scope: The save it belongs to.
         variables: Values by name.
         cell: Id of the cell that made them.
+        needs_memo: Return the objects in the stream; a million of them take a second.
 
     Raises:
         Exception: Whatever pickling raises beyond the reducers.
     """
-    pickled, _ = _dump(scope, variables, cell, is_recording=False)
-    while pickled.notes.lost:
-        pickled, holders = _dump(scope, variables, cell, is_recording=True)
-        if not _condemn(scope, pickled.notes.lost, holders):
+    pickler, stream = _dump(scope, variables, cell, is_recording=False)
+    while pickler.notes.lost:
+        pickler, stream = _dump(scope, variables, cell, is_recording=True)
+        if not _condemn(scope, pickler.notes.lost, pickler.holders):
             break
-    return pickled
+    memo = pickler.memo.copy() if needs_memo else {}
+    return Pickled(stream, pickler.buffers, pickler.notes, memo)
 
 
 def _dump(
     scope: Scope, variables: dict[str, Any], cell: str, *, is_recording: bool
-) -> tuple[Pickled, list[tuple[Any, set[int]]]]:
-    notes = Notes(scope, cell)
+) -> tuple[StatePickler, bytes]:
     file = io.BytesIO()
-    pickler = StatePickler(file, notes, is_recording=is_recording)
+    pickler = StatePickler(file, Notes(scope, cell), is_recording=is_recording)
     # Even of a pickling that fails the reductions must live on.
     scope.kept.append(pickler)
     pickler.dump(variables)
-    memo = {id_: entry[1] for id_, entry in pickler.memo.copy().items()}
-    return Pickled(file.getvalue(), pickler.buffers, notes, memo), pickler.holders
+    return pickler, file.getvalue()
 
 
 def _condemn(scope: Scope, lost: dict[int, Loss], holders: list[tuple[Any, set[int]]]) -> bool:

@@ -7,9 +7,9 @@ import os
 import stat
 from typing import Any
 
-from taskweaver.ces.inkernel.state import rebuild
+from taskweaver.ces.inkernel.state.pickling import rebuild
+from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Notes, type_name
 from taskweaver.ces.inkernel.state.placeholder import ClosedFile
-from taskweaver.ces.inkernel.state.scope import CannotStore, Notes
 
 
 def reduce_file(notes: Notes, file: Any) -> Any:
@@ -30,11 +30,13 @@ def reduce_file(notes: Notes, file: Any) -> Any:
         position = file.tell()
     except OSError as error:
         raise CannotStore(f"its position is unknown: {error}") from None
-    text = None
+    options: dict[str, Any] = {"mode": mode}
     if isinstance(file, io.TextIOWrapper):
-        text = (file.encoding, file.errors, None)
-    arguments = (type(file).__name__, path, mode, position, text, notes.cell)
-    return rebuild.reopened, arguments
+        options |= {"encoding": file.encoding, "errors": file.errors}
+    elif isinstance(file, io.FileIO):
+        options["buffering"] = 0
+    facts = (type_name(type(file)), notes.cell)
+    return rebuild.reopened, (path, options, position, *facts)
 
 
 def _name(file: Any) -> Any:

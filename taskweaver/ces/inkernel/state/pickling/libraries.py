@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from taskweaver.ces.inkernel.state import arrays, frames, rebuild
-from taskweaver.ces.inkernel.state.reducers import refuse
-from taskweaver.ces.inkernel.state.scope import Handler, Notes
+from taskweaver.ces.inkernel.state.pickling import arrays, frames, rebuild
+from taskweaver.ces.inkernel.state.pickling.reducers import refuse
+from taskweaver.ces.inkernel.state.pickling.scope import Handler, Notes
 
 
 def handler_of(kind: type) -> Handler | None:
@@ -30,6 +30,7 @@ _KINDS: tuple[tuple[str, str, Handler], ...] = (
     ("numpy", "memmap", arrays.reduce_memmap),
     ("numpy", "ndarray", arrays.reduce_array),
     ("pandas._libs.internals", "Block", frames.reduce_block),
+    ("pandas.core.arrays.arrow", "ArrowExtensionArray", frames.reduce_arrow_array),
     ("polars", "DataFrame", frames.reduce_polars_frame),
     ("polars", "Series", frames.reduce_polars_series),
     ("polars", "LazyFrame", refuse("a query that was not run cannot be stored; collect() it")),

@@ -5,8 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from taskweaver.ces.inkernel.state.reducers import reduce_object
-from taskweaver.ces.inkernel.state.scope import CannotStore, Notes
+from taskweaver.ces.inkernel.state.pickling.reducers import reduce_object
+from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Notes
+
+
+def constants() -> frozenset[int]:
+    """Return the ids of lists that pandas keeps at its classes and adds to each pickle."""
+    pandas = sys.modules.get("pandas")
+    kinds = [getattr(pandas, name, None) for name in ("DataFrame", "Series")]
+    return frozenset(id(kind._metadata) for kind in kinds if kind is not None)  # noqa: SLF001
 
 
 def reduce_block(notes: Notes, block: Any) -> Any:
@@ -18,6 +25,19 @@ def reduce_block(notes: Notes, block: Any) -> Any:
     function, arguments = reduce_object(notes, block)[:2]
     values, *others = arguments
     return function, (values.view(), *others)
+
+
+def reduce_arrow_array(notes: Notes, array: Any) -> Any:
+    """Reduce an Arrow array of pandas without copying it.
+
+    pandas copies all chunks into one, at an address that differs each time, so that every save
+    would write it again. A small part of a large array is copied all the same.
+    """
+    reduction = reduce_object(notes, array)
+    values = array._pa_array  # noqa: SLF001 - the name in pandas' own pickles
+    if values.num_chunks and values.get_total_buffer_size() <= 2 * values.nbytes:
+        reduction[2]["_pa_array"] = list(values.chunks)
+    return reduction
 
 
 def reduce_polars_series(_notes: Notes, series: Any) -> Any:
@@ -47,7 +67,9 @@ def _arrow(series: Any) -> Any:
             import pyarrow  # noqa: F401
         except ImportError:
             raise CannotStore("pyarrow is not installed") from None
-    return series.to_arrow()
+    # The newest layout is that of polars itself: nothing is copied, and addresses stay.
+    newest = sys.modules["polars"].CompatLevel.newest()
+    return series.to_arrow(compat_level=newest)
 
 
 def restore_polars_series(name: str, values: Any, dtype: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.ces.inkernel.state import rebuild
+from taskweaver.ces.inkernel.state.pickling import rebuild
 
 MAX_TEXT = 500
 
@@ -48,6 +49,7 @@ class Scope:
         cells: Cell of each lost object, by id.
         handlers: Reducer of each type met so far.
         globals: Tokens of globals by module.
+        constants: Ids of lists that classes of libraries share among all instances.
         kept: Objects that must live until the end, for ids must not be used twice.
     """
 
@@ -59,6 +61,7 @@ class Scope:
     cells: dict[int, str] = field(default_factory=dict)
     handlers: dict[type, Handler] = field(default_factory=dict)
     globals: dict[str, GlobalsToken] = field(default_factory=dict)
+    constants: frozenset[int] = frozenset()
     kept: list[Any] = field(default_factory=list)
 
     def globals_token(self, module: str = "") -> GlobalsToken:
@@ -105,17 +108,13 @@ Handler = Callable[[Notes, Any], Any]
 
 def standard_tokens() -> dict[int, tuple[Any, ...]]:
     """Return the reductions of the process's own objects, by id."""
-    names = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__", "path")
-    tokens = {id(getattr(sys, name)): (getattr, (sys, name)) for name in reversed(names)}
-    tokens[id(_environment())] = (_environment, ())
-    del tokens[id(sys.path)]  # a list: pickled without asking a reducer
+    names = ("__stdin__", "__stdout__", "__stderr__", "stdin", "stdout", "stderr")
+    tokens: dict[int, tuple[Any, ...]] = {
+        id(getattr(sys, name)): (getattr, (sys, name)) for name in names
+    }
+    # Its contents are of this process, and hold secrets.
+    tokens[id(os.environ)] = (getattr, (os, "environ"))
     return tokens
-
-
-def _environment() -> Any:
-    import os
-
-    return os.environ
 
 
 def type_name(kind: type) -> str:
@@ -137,6 +136,8 @@ def reason_of(error: BaseException) -> str:
         return clip(error)
     try:
         text = str(error)
+        if isinstance(error, TypeError) and text.startswith("cannot pickle"):
+            return "it cannot be pickled"
     except Exception:  # noqa: BLE001 - an error's text is the user's code and may raise anything
         text = ""
     return clip(f"{type(error).__name__}: {text}" if text else type(error).__name__)

@@ -1,0 +1,1 @@
+"""One pickling: reducers, placeholders, tokens, and the functions that read them back."""

@@ -1,0 +1,138 @@
+"""Chunks: cut by address, named by hash, written once, and damaged alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ces.state import trips
+from ces.state.kept import Kept, load, namespace_of, save
+
+from taskweaver.ces.inkernel.state.chunks import CHUNK_BYTES, address_of, chunk_name, spans
+from taskweaver.ces.inkernel.state.memory import allocate
+
+MIB = CHUNK_BYTES
+
+
+@pytest.mark.parametrize("offset", [0, 1, 4096, MIB - 1])
+@pytest.mark.parametrize("length", [0, 1, MIB - 1, MIB, MIB + 1, 3 * MIB])
+def test_a_buffer_is_cut_at_multiples_of_its_address(length: int, offset: int) -> None:
+    places = list(spans(length, offset))
+    assert sum(end - begin for begin, end in places) == length
+    assert all((offset + begin) % MIB == 0 for begin, _ in places[1:])
+    assert all(0 < end - begin <= MIB for begin, end in places)
+
+
+def test_memory_is_at_the_address_it_was_saved_from() -> None:
+    places = [(10, 5), (MIB - 1, 77), (3 * MIB, 12_345), (10, 5), (0, 9), (40_000, MIB - 20_000)]
+    views = allocate(places)
+    for number, (view, (length, offset)) in enumerate(zip(views, places, strict=True)):
+        assert view.nbytes == length
+        if length:
+            assert address_of(view) % MIB == offset
+        view[:] = bytes([number + 1]) * length
+    for number, view in enumerate(views):
+        assert set(view) <= {number + 1}
+
+
+def test_restored_memory_is_not_shared_with_a_fork() -> None:
+    view = allocate([(2 * MIB, 0)])[0]
+    child = os.fork()
+    if child == 0:
+        view[0] = 1
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert view[0] == 0
+
+
+FRAME = """
+df = pd.DataFrame(np.arange(4_000_000.).reshape(400_000, 10), columns=list('abcdefghij'))
+names = pd.DataFrame({'s': [f'name {n}' for n in range(200_000)], 'n': range(200_000)})
+other = np.arange(300_000)
+"""
+
+
+def test_only_bytes_that_changed_are_written(tmp_path: Path) -> None:
+    saved = trips.save(tmp_path, FRAME, change="df['c'] = 1.5; one = 1")
+    first, again = (sum(save["written"].values()) for save in (saved.first, saved.again))
+    assert first > 32_000_000
+    assert again < 3_200_000 + 5 * MIB
+    untouched = {island["names"][0] for island in saved.manifest["islands"]} - {"df"}
+    for island in saved.again["manifest"]["islands"]:
+        if island["names"][0] in untouched:
+            assert island in saved.manifest["islands"]
+
+
+def test_the_first_save_after_a_load_writes_next_to_nothing(tmp_path: Path) -> None:
+    saved = trips.save(tmp_path, FRAME)
+    loaded = trips.checked(saved, "assert df.e.sum() > 0 and names.s[5] == 'name 5'")
+    assert sum(loaded.after["written"].values()) < 20_000
+
+
+def test_equal_bytes_are_stored_once() -> None:
+    block = np.arange(MIB // 2)
+    copies = {f"c{n}": block.copy() for n in range(3)}
+    kept = Kept()
+    save({"__name__": "__main__", **copies}, kept)
+    assert len(kept.written) == len(set(kept.written))
+    assert all(chunk_name(memoryview(data)) == name for name, data in kept.chunks.items())
+    assert all(len(data) <= MIB for data in kept.chunks.values())
+
+
+def _manifest() -> tuple[Kept, dict[str, Any]]:
+    kept = Kept()
+    cells = "shared = list(range(10)); a = [shared]; b = {'s': shared}; text = 'fine'"
+    big = np.arange(1_000_000)
+    return kept, save(namespace_of(cells, big=big), kept)
+
+
+def _island(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(i for i in manifest["islands"] if name in i["names"])
+    return found
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut", "missing"])
+def test_a_damaged_chunk_loses_its_island_alone(damage: str) -> None:
+    kept, manifest = _manifest()
+    name = _island(manifest, "big")["buffers"][0][2][1]
+    if damage == "changed":
+        kept.chunks[name] = bytes(len(kept.chunks[name]))
+    elif damage == "cut":
+        kept.chunks[name] = kept.chunks[name][:-1]
+    else:
+        del kept.chunks[name]
+    found, problems = load(manifest, kept)
+    assert [problem.name for problem in problems] == ["big"]
+    assert f"chunk {name} is damaged" in problems[0].reason
+    assert "damaged" in repr(found["big"])
+    assert found["a"][0] is found["b"]["s"] is found["shared"]
+    assert found["text"] == "fine"
+
+
+def test_an_island_that_cannot_be_read_falls_back_to_its_variables() -> None:
+    kept, manifest = _manifest()
+    joint = _island(manifest, "shared")
+    assert set(joint["names"]) == {"shared", "a", "b"}
+    del kept.chunks[joint["stream"][1][0]]
+    found, problems = load(manifest, kept)
+    assert found["a"] == [list(range(10))]
+    assert found["b"] == {"s": list(range(10))}
+    assert found["a"][0] is not found["shared"]
+    assert len(problems) == 1
+    assert "shared, a and b no longer share memory" in problems[0].reason
+
+
+@pytest.mark.parametrize("damage", ["length", "chunks"])
+def test_a_manifest_that_contradicts_itself_loses_what_it_describes(damage: str) -> None:
+    kept, manifest = _manifest()
+    buffer = _island(manifest, "big")["buffers"][0]
+    if damage == "length":
+        buffer[0] += 1
+    else:
+        buffer[2].pop()
+    found, problems = load(manifest, kept)
+    assert [problem.name for problem in problems] == ["big"]
+    assert found["text"] == "fine"

@@ -1,0 +1,254 @@
+"""Saving and loading: lists of losses, limits, order, versions, process state."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import io
+import json
+import pickle
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from ces.state import trips
+from ces.state.kept import Kept, load, namespace_of, save
+from cloudpickle import cloudpickle
+
+from taskweaver.ces.inkernel.namespace import add_usual_names
+from taskweaver.ces.inkernel.state.load import load_state, mark_missing
+from taskweaver.ces.inkernel.state.placeholder import LostObject
+
+
+def test_a_placeholder_says_what_is_lost_and_breaks_nothing() -> None:
+    lost = LostObject("sqlite3.Connection", "it cannot be pickled", "c-7")
+    with pytest.raises(AttributeError, match=r"sqlite3.Connection.*c-7.*/rebuild"):
+        lost.execute("select 1")
+    with pytest.raises(AttributeError) as dunder:
+        lost.__len__()
+    assert "/rebuild" not in str(dunder.value)
+    assert copy.copy(lost) is copy.deepcopy(lost) is lost
+    assert repr(pickle.loads(pickle.dumps(lost))) == repr(lost)
+    assert "c-7" in repr(lost)
+
+
+def test_placeholders_are_listed_again_by_the_next_save() -> None:
+    kept = Kept()
+    cells = "import sqlite3\ncon = sqlite3.connect(':memory:'); held = {'c': con}"
+    first = save(namespace_of(cells), kept, made_by={"con": "c-1", "held": "c-2"})
+    found, _ = load(first, kept)
+    second = save(found, kept, made_by={"con": "c-9"})
+    assert second["lost"] == first["lost"]
+    assert second["islands"] == first["islands"]
+
+
+def test_variables_that_changed_after_the_state_are_marked() -> None:
+    namespace = {"kept": 1, "changed": 2}
+    mark_missing(namespace, {"changed": "round 3 was not stored", "new": "round 3 was not stored"})
+    assert namespace["kept"] == 1
+    assert "round 3" in repr(namespace["changed"])
+    assert list(namespace) == ["kept", "changed", "new"]
+
+
+def test_limits_and_skipped_names_are_listed() -> None:
+    kept = Kept()
+    namespace = namespace_of("large = b'x' * 100_000; small = 1; hung = 2; plugin = 3")
+    namespace["n" * 501] = 4
+    add_usual_names(namespace)
+    manifest = save(
+        namespace,
+        kept,
+        hidden=frozenset({"plugin"}),
+        skip={"hung": "it did not end within 60 s"},
+        made_by={"hung": "c-3"},
+        max_variable_bytes=50_000,
+    )
+    lost = {entry["name"]: entry for entry in manifest["lost"]}
+    assert "too large" in lost["large"]["reason"]
+    assert lost["hung"]["reason"] == "it did not end within 60 s"
+    assert lost["hung"]["cell"] == "c-3"
+    assert list(manifest["variables"]) == ["small"]
+    assert all(len(str(value)) <= 500 for entry in manifest["lost"] for value in entry.values())
+    assert not {"plugin", "pd", "np", "plt"} & set(manifest["order"])
+    found, problems = load(manifest, kept)
+    assert list(found)[1:] == ["large", "small", "hung"]
+    assert problems == []
+
+
+def test_many_losses_in_one_variable_are_one_sentence() -> None:
+    cells = "many = [(n for n in ()) for _ in range(1000)]; one = 1"
+    manifest = save(namespace_of(cells), Kept())
+    assert len(manifest["lost"]) == 21
+    assert manifest["lost"][-1]["reason"] == "980 more"
+
+
+def test_a_path_to_the_namespace_is_named(tmp_path: Path) -> None:
+    cells = """
+class Holder: pass
+holder = Holder(); holder.parts = {'a': [globals()]}
+shell = get_ipython(); hook = __import__('threading').excepthook
+own = 1
+"""
+    saved = trips.save(tmp_path, cells)
+    assert saved.reason("holder").endswith("holder.parts['a'][0]")
+    assert set(saved.lost()) == {"holder"}
+    assert all(len(names) == 1 for names in saved.islands)
+
+
+def test_names_come_back_in_their_old_order(tmp_path: Path) -> None:
+    cells = "z = 1; a = [2]; con = __import__('sqlite3').connect(':memory:'); m = a; b = 3"
+    loaded = trips.checked(trips.save(tmp_path, cells), "assert m is a")
+    assert [name for name in loaded.names if len(name) == 1 or name == "con"][-5:] == [
+        *("z", "a", "con", "m", "b")
+    ]
+
+
+def test_other_versions_are_said_once() -> None:
+    kept = Kept()
+    manifest = save(namespace_of("import numpy as np\na = np.arange(3); b = np.arange(4)"), kept)
+    manifest["versions"]["numpy"] = "1.26.4"
+    manifest["python"] = "3.9.1"
+    found, problems = load(manifest, kept)
+    assert [problem.reason.partition(",")[0] for problem in problems] == [
+        "stored with python 3.9.1",
+        "stored with numpy 1.26.4",
+    ]
+    assert list(found["b"]) == [0, 1, 2, 3]
+
+
+def test_a_state_of_another_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="format 99"):
+        load_state({"format": 99}, {}, Kept())
+
+
+PROCESS = """
+import decimal, os, random, sys, warnings
+import matplotlib.pyplot as plt, numpy as np, pandas as pd
+class MyWarning(UserWarning): pass
+warnings.filterwarnings('error', category=MyWarning)
+random.seed(5); random.random(); np.random.seed(6); np.random.rand()
+state = random.getstate(), np.random.get_state()
+nexts = random.random(), np.random.rand()
+random.setstate(state[0]); np.random.set_state(state[1]); del state
+pd.set_option('display.precision', 2); plt.rcParams['axes.grid'] = True
+np.set_printoptions(precision=3); decimal.getcontext().prec = 11
+os.environ['COLOUR'] = 'red'; os.environ['MY_API_KEY'] = 'sk-secret-secret'
+del os.environ['REMOVED_HERE']
+sys.path.insert(0, '/my/modules'); sys.path.append('/more/modules')
+plt.switch_backend('agg'); f1 = plt.figure(); f2 = plt.figure(); plt.figure(f1.number)
+"""
+CHECKS = {
+    "random": "import random; assert random.random() == nexts[0]",
+    "numpy.random": "assert np.random.rand() == nexts[1]",
+    "pandas": "assert pd.get_option('display.precision') == 2",
+    "our pandas options": "assert pd.get_option('display.width') == 300",
+    "matplotlib": "assert plt.rcParams['axes.grid'] is True",
+    "numpy printing": "assert np.get_printoptions()['precision'] == 3",
+    "decimal": "assert decimal.getcontext().prec == 11",
+    "environment": "assert os.environ['COLOUR'] == 'red' and 'REMOVED_HERE' not in os.environ",
+    "secrets": "assert 'MY_API_KEY' not in os.environ",
+    "import path": "assert sys.path[0] == '/my/modules' and sys.path[-1] == '/more/modules'",
+    "figure": "assert plt.gcf() is f1",
+    "warnings": "try: warnings.warn('x', MyWarning); raise TypeError\nexcept MyWarning: pass",
+}
+
+
+@pytest.fixture(scope="module")
+def process_results(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[trips.Saved, trips.Loaded]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REMOVED_HERE", "yes")
+        saved = trips.save(tmp_path_factory.mktemp("process"), PROCESS)
+        return saved, trips.load(saved, CHECKS)
+
+
+@pytest.mark.parametrize("part", CHECKS)
+def test_the_state_of_the_process_comes_back(
+    part: str, process_results: tuple[trips.Saved, trips.Loaded]
+) -> None:
+    assert not process_results[1].results[part]
+
+
+def test_no_secret_reaches_a_chunk(process_results: tuple[trips.Saved, trips.Loaded]) -> None:
+    saved, loaded = process_results
+    assert loaded.problems == []
+    chunks = (saved.folder / "chunks").iterdir()
+    assert not any(b"sk-secret" in chunk.read_bytes() for chunk in chunks)
+    assert "sk-secret" not in json.dumps(saved.manifest)
+
+
+def test_a_million_small_objects(tmp_path: Path) -> None:
+    cells = """
+rows = [{'id': n, 'name': f'n{n}', 'tags': [n]} for n in range(100_000)]
+head = rows[:10]
+words = [f'w{n}' for n in range(1_000_000)]
+"""
+    saved = trips.save(tmp_path, cells)
+    assert {"rows", "head"} in saved.islands
+    assert {"words"} in saved.islands
+    assert saved.again["written"] == {}
+    trips.checked(saved, "assert head[3] is rows[3] and rows[-1]['tags'] == [99_999]; words[-1]")
+
+
+def test_structures_too_deep_for_the_deep_stack_are_listed(tmp_path: Path) -> None:
+    cells = """
+deep = []
+for _ in range(20_000): deep = [deep]
+class Endless:
+    def __reduce__(self): return list, ([Endless()],)
+endless = Endless()
+fine = 1
+"""
+    saved = trips.save(tmp_path, cells)
+    assert set(saved.lost()) == {"endless"}
+    assert saved.reason("endless") == "it is nested too deeply"
+    trips.checked(saved, "assert fine == 1 and len(deep) == 1")
+
+
+def test_a_lazy_module_is_stored_where_it_has_another_name(tmp_path: Path) -> None:
+    saved = trips.save(tmp_path, "frames = pd; numbers = [np]")
+    assert saved.manifest["order"] == ["frames", "numbers"]
+    trips.checked(saved, "import numpy, pandas; assert frames is pandas and numbers[0] is numpy")
+
+
+def test_frames_of_polars_are_stored_after_its_threads_ran(tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    cells = """
+import polars as pl
+pl.DataFrame({'a': range(200_000), 's': [f'x{n}' for n in range(200_000)]}).write_parquet('t')
+read = pl.read_parquet('t')
+grouped = read.group_by(pl.col('a') % 100).agg(pl.col('s').count())
+kinds = read.with_columns(pl.col('s').cast(pl.Categorical))
+"""
+    check = """
+assert read.height == 200_000 and grouped.height == 100
+assert kinds.schema['s'] == pl.Categorical and kinds['s'][7] == 'x7'
+"""
+    loaded = trips.checked(trips.save(tmp_path, cells), check)
+    assert loaded.problems == []
+
+
+def test_private_parts_of_cloudpickle_are_as_we_know_them() -> None:
+    assert version("cloudpickle").startswith("3.")
+    names = (
+        "_DYNAMIC_CLASS_TRACKER_BY_CLASS _DYNAMIC_CLASS_TRACKER_BY_ID _DYNAMIC_CLASS_TRACKER_LOCK"
+        " _BUILTIN_TYPE_NAMES _class_reduce _should_pickle_by_reference"
+        " _lookup_module_and_qualname"
+    ).split()
+    assert all(hasattr(cloudpickle, name) for name in names)
+    reduce = cloudpickle.Pickler._dynamic_function_reduce
+    assert list(inspect.signature(reduce).parameters) == ["self", "func"]
+
+    calls = []
+
+    class Probe(cloudpickle.Pickler):
+        def _dynamic_function_reduce(self, func):
+            calls.append(func)
+            return super()._dynamic_function_reduce(func)
+
+    def local() -> None:
+        """Stand for a cell's function."""
+
+    Probe(io.BytesIO()).dump(local)
+    assert calls == [local]

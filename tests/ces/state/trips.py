@@ -1,0 +1,98 @@
+"""Round trips of namespaces between real processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HARNESS = Path(__file__).parent / "harness.py"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A namespace that a process saved twice.
+
+    Attributes:
+        folder: Where chunks and results are.
+        first: Manifest, bytes written by chunk, and progress of the first save.
+        again: The same of the second.
+    """
+
+    folder: Path
+    first: dict[str, Any]
+    again: dict[str, Any]
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The first manifest."""
+        found: dict[str, Any] = self.first["manifest"]
+        return found
+
+    @property
+    def islands(self) -> list[set[str]]:
+        """Names of each island."""
+        return [set(island["names"]) for island in self.manifest["islands"]]
+
+    def lost(self) -> dict[str, str]:
+        """Types of lost objects by variable; the first of each."""
+        return {entry["name"]: entry["type"] for entry in reversed(self.manifest["lost"])}
+
+    def reason(self, name: str) -> str:
+        """Reason of a variable's first loss."""
+        found: str = next(e["reason"] for e in self.manifest["lost"] if e["name"] == name)
+        return found
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A namespace that a fresh process loaded.
+
+    Attributes:
+        problems: Name and reason of each problem.
+        results: Traceback by check; empty if it passed.
+        after: Manifest and counts of a save right after the load.
+        names: Names of the namespace in order.
+    """
+
+    problems: list[list[str]]
+    results: dict[str, str]
+    after: dict[str, Any]
+    names: list[str]
+
+
+def run(command: str, folder: Path) -> Any:
+    """Run the harness; return its results."""
+    done = subprocess.run(
+        [sys.executable, str(HARNESS), command, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads((folder / f"{command}.json").read_text())
+
+
+def save(folder: Path, cells: str, **options: Any) -> Saved:
+    """Run cells in a process that saves its namespace."""
+    (folder / "cells.py").write_text(cells)
+    (folder / "options.json").write_text(json.dumps(options))
+    return Saved(folder, **run("save", folder))
+
+
+def load(saved: Saved, checks: Mapping[str, str]) -> Loaded:
+    """Load in a fresh process and run checks there."""
+    (saved.folder / "checks.json").write_text(json.dumps(dict(checks)))
+    return Loaded(**run("load", saved.folder))
+
+
+def checked(saved: Saved, check: str) -> Loaded:
+    """Load in a fresh process; fail if a check does."""
+    loaded = load(saved, {"it": check})
+    assert not loaded.results["it"], loaded.results["it"]
+    return loaded
