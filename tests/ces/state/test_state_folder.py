@@ -254,7 +254,7 @@ def test_a_hostile_or_broken_writer_stores_nothing(
     stored = received(folder, ends, sent)
     assert stored.problem
     assert folder.find(["main"], "r1") is None
-    outside = [path for path in folder.folder.parent.rglob("*") if "x" == path.name]
+    outside = [path for path in folder.folder.parent.rglob("*") if path.name == "x"]
     assert outside == []
 
 
