@@ -23,7 +23,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.module.confirmation import ConfirmationRequest
+from taskweaver.module.confirmation import ConfirmationHandlerFailed, ConfirmationRequest
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
@@ -229,8 +229,9 @@ class CodeInterpreter(Role):
         if refused:
             return self._refuse(proxy, task, refused, may_retry=may_retry)
         own = [cell.code for cell in ran if cell.role == self.alias]
-        if not self._is_allowed(proxy, code, own):
-            proxy.update_message(self.generator.prompt.text("declined"))
+        declined = self._declined(proxy, code, own)
+        if declined:
+            proxy.update_message(declined)
             proxy.update_send_to(task.send_from)
             return proxy.end()
         return self._run(proxy, task, code, may_retry=may_retry)
@@ -266,16 +267,20 @@ class CodeInterpreter(Role):
         proxy.update_send_to(self.alias)
         return proxy.end()
 
-    def _is_allowed(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> bool:
-        """Return whether a person allows a cell, where one has to be asked."""
+    def _declined(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> str:
+        """Return why a cell may not run, where a person has to be asked; empty if it may."""
         if not self.interpreter_config.require_confirmation:
-            return True
+            return ""
         names = [entry.name for entry in self.plugins]
         previous, self._asked = self._asked or (earlier[-1] if earlier else ""), code
         request = ConfirmationRequest(self.scope.kinds(code, names), code, previous, proxy.post.id)
         proxy.update_status("waiting for you")
         confirmations = self.event_emitter.confirmations
-        return confirmations.ask(request, self.interpreter_config.confirmation_timeout_s)
+        try:
+            is_allowed = confirmations.ask(request, self.interpreter_config.confirmation_timeout_s)
+        except ConfirmationHandlerFailed as error:
+            return f"The code did not run: {error}"
+        return "" if is_allowed else self.generator.prompt.text("declined")
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")

@@ -110,6 +110,11 @@ class ModelServices:
                 self._models[alias] = self._make(self._config(alias))
             return self._models[alias]
 
+    @property
+    def aliases(self) -> list[str]:
+        """Names of the further models in ``ext_llms.llm_configs``."""
+        return list(self._src.get_dict("ext_llms.llm_configs"))
+
     def embedding(self) -> EmbeddingService | None:
         """Return the embedding model; None when none is configured.
 
