@@ -12,6 +12,7 @@ from taskweaver.config.execution_keys import EXECUTION_KEYS
 from taskweaver.config.explorer_keys import EXPLORER_KEYS
 from taskweaver.config.key import Key, KeyType, enum
 from taskweaver.config.memory_keys import MEMORY_KEYS
+from taskweaver.config.model_keys import AZURE_AD_KEYS, MOCK_KEYS
 from taskweaver.config.role_keys import MCP_KEYS, ROLE_KEYS
 from taskweaver.config.search_keys import SEARCH_KEYS
 
@@ -28,8 +29,8 @@ KEYS: tuple[Key, ...] = (
     enum(
         "llm.api_type",
         "auto",
-        "auto openai azure offline function recorded ollama lmstudio llamacpp vllm groq qwen"
-        " zhipuai google_genai anthropic deepseek mistral openrouter",
+        "auto openai azure azure_ad offline function recorded ollama lmstudio llamacpp vllm groq"
+        " qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
         " endpoints.",
@@ -103,6 +104,8 @@ KEYS: tuple[Key, ...] = (
         "llm.recorded.path", "path", "${AppBaseDir}/cache/recorded.yaml", "File of the recordings."
     ),
     Key("llm.recorded.api_type", "str", "auto", "Who is asked when `recorded` records."),
+    *MOCK_KEYS,
+    *AZURE_AD_KEYS,
     enum(
         "llm.embedding_api_type",
         "none",
