@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.app.app import CONFIG_FILE, TaskWeaverApp
+from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import PACKAGE, ROLE_FOLDERS
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.conversation import Conversation
@@ -17,6 +17,7 @@ from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.entry import RoleEntry
 from taskweaver.role.errors import RoleError, UnknownRole
 from taskweaver.role.registry import RoleRegistry
+from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.files import read_yaml
 
 _EXAMPLES = ("planner", "code_generator")

@@ -11,6 +11,7 @@ from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerator, Unreadable
 from taskweaver.code_interpreter.code_verification import Policy
+from taskweaver.code_interpreter.interpreter import Interpreter
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
 from taskweaver.code_interpreter.scope import SCRIPT, AnyCode, Scope
@@ -60,7 +61,7 @@ class CodeInterpreterConfig(RoleConfig):
         return AnyCode(policy if self._get_bool("code_verification_on") else None)
 
 
-class CodeInterpreter(Role):
+class CodeInterpreter(Role, Interpreter):
     """Turns a task into a cell, runs it in the session's kernel, and reports.
 
     What it may run is its configuration's `Scope`; several in a session share the kernel.
@@ -135,9 +136,9 @@ class CodeInterpreter(Role):
         self._interpreters = found or self._interpreters
         self.executor.start()
 
-    def update_session_var(self, session_var: Mapping[str, str]) -> None:
-        """Set variables plugins read."""
-        self.executor.update_session_var(session_var)
+    def update_session_variables(self, session_variables: dict[str, str]) -> None:
+        """Set variables that plugins read."""
+        self.executor.update_session_var(session_variables)
 
     def rebuild(self, cells: Sequence[RecordedCell], on_step: Callable[[int], None]) -> list[str]:
         """Run recorded cells again; return what went wrong, a sentence for each cell.
