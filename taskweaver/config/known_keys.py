@@ -19,9 +19,11 @@ from taskweaver.config.search_keys import SEARCH_KEYS
 __all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
 
 BLOCKED_FUNCTIONS = (
-    "eval exec compile __import__ breakpoint globals os.system os.popen os.fork os.kill os.execv"
-    " os.execve os.spawnv os.posix_spawn shutil.rmtree importlib.import_module pickle.load"
-    " pickle.loads .read_pickle typing.get_type_hints"
+    "eval exec execfile compile open input raw_input reload __import__ getattr setattr delattr vars"
+    " globals locals breakpoint os.system os.popen os.fork os.kill os.execv os.execve os.spawnv"
+    " os.posix_spawn os.remove os.unlink os.rmdir os.removedirs os.rename os.replace os.truncate"
+    " shutil.rmtree shutil.move .unlink .rmdir .write_text .write_bytes importlib.import_module"
+    " pickle.load pickle.loads .read_pickle typing.get_type_hints"
 ).split()
 
 KEYS: tuple[Key, ...] = (
