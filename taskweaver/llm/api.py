@@ -21,7 +21,7 @@ from taskweaver.llm.types import (
 from taskweaver.llm.usage import Ledger
 from taskweaver.utils.cancel import CancelToken
 
-_NOT_SENT = frozenset({"stream", "use_smoother"})
+_NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
 
 class LLMApi:
