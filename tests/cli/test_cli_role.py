@@ -107,7 +107,7 @@ def test_the_doctor_says_what_is_in_a_folder_of_the_original(original: Path) -> 
     assert "planner: 2, 1 switched off" in told("examples")
     assert "code_generator: 1" in told("examples")
     assert told("learnt") == "experiences: 3"
-    assert "llm.use_mock has no effect" in told("config")
+    assert "workspace.mode has no effect" in told("config")
     unread = told("not read")
     for part in ("stray.py", "late.yml", "sales/a.yaml", "cache/mock.yaml", "plugins/.meta"):
         assert part in unread
