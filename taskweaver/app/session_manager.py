@@ -11,6 +11,7 @@ from injector import Injector
 
 from taskweaver.app.modules import BranchedMemoryConfig, BranchModule, FoldersConfig, SessionModule
 from taskweaver.ces.common import Client, Manager, Snapshot
+from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.event_emitter import SessionEventEmitter
@@ -237,4 +238,10 @@ class SessionManager:
         found = registry.load_class(entry)
         if not issubclass(found, Role):
             raise RoleError(entry.name, f"{entry.module} is not a Role")
-        return child.create_object(found, {"role_entry": entry})
+        try:
+            return child.create_object(found, {"role_entry": entry})
+        except TaskWeaverError:
+            raise
+        except Exception as error:
+            problem = f"{entry.module} cannot be made: {type(error).__name__}: {error}"
+            raise RoleError(entry.name, problem) from error

@@ -9,6 +9,7 @@ import pytest
 from support import Script, make_project, planner_reply
 
 from taskweaver.app import TaskWeaverApp
+from taskweaver.role.errors import RoleError
 
 SOURCE = """
 from injector import inject
@@ -114,3 +115,38 @@ def test_a_role_imports_the_copy_of_another(tmp_path: Path) -> None:
     )
     (said,) = answers(project, "Louder", ["louder"])
     assert said == "copied: hello!"
+
+
+NEEDY = """
+class Thing:
+    def __init__(self, a, b):
+        pass
+
+
+class Needy(Echo):
+    @inject
+    def __init__(
+        self,
+        config: EchoConfig,
+        logger: TelemetryLogger,
+        tracing: Tracing,
+        event_emitter: SessionEventEmitter,
+        role_entry: RoleEntry,
+        thing: Thing,
+    ):
+        super().__init__(config, logger, tracing, event_emitter, role_entry)
+"""
+
+
+def test_a_role_that_asks_for_what_cannot_be_made_is_named_in_one_line(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    add_role(project, "needy", "Needy")
+    file = project / "roles" / "needy" / "needy.py"
+    file.write_text(SOURCE.format(name="Echo", answer="") + NEEDY)
+    config = {"session.roles": ["needy"]}
+    with (
+        TaskWeaverApp(project, model=Script([]), config=config) as app,
+        pytest.raises(RoleError, match=r"cannot be made: CallError: .*'a' and 'b'") as failed,
+    ):
+        app.get_session()
+    assert "\n" not in str(failed.value)
