@@ -16,6 +16,7 @@ from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.confirmation import (
     AnyConfirmationHandler,
+    Confirmation,
     ConfirmationHandler,
     ConfirmationRequest,
     Confirmations,
@@ -155,7 +156,11 @@ class SessionEventEmitter:
             else PostEventType.post_confirmation_response
         )
         text = request.content if is_request else answer
-        extra = {"id": request.id, "kinds": sorted(request.kinds)}
+        extra: dict[str, Any] = {"id": request.id, "kinds": sorted(request.kinds)}
+        if is_request:
+            extra["code"] = request.content
+        else:
+            extra["approved"] = answer != Confirmation.no.value
         scope, post_id = EventScope.post, request.post_id
         self.emit(TaskWeaverEvent(scope, kind, self._round_id, post_id, text, extra))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
@@ -21,6 +22,8 @@ from taskweaver.role.entry import RoleEntry
 
 PACKAGE = Path(__file__).parent.parent
 PACKAGED_ROLES = "taskweaver.ext_role"
+_importing = threading.RLock()
+"""Held while the import system is set up for a project: sessions may open in several threads."""
 
 
 def import_role(entry: RoleEntry, folders: Sequence[Path], entries: Sequence[RoleEntry]) -> Any:
@@ -41,10 +44,11 @@ def import_role(entry: RoleEntry, folders: Sequence[Path], entries: Sequence[Rol
     module_name, _, class_name = entry.module.rpartition(".")
     own = [folder for folder in folders if not is_packaged(folder)]
     namesakes = _project_roles(entries) if not is_packaged(entry.path) else {}
-    _forget_namesake(module_name, entry)
-    _forget_others(own, namesakes)
-    with _importable(own, namesakes):
-        return getattr(importlib.import_module(module_name), class_name)
+    with _importing:
+        _forget_namesake(module_name, entry)
+        _forget_others(namesakes)
+        with _importable(own, namesakes):
+            return getattr(importlib.import_module(module_name), class_name)
 
 
 def is_packaged(path: Path | None) -> bool:
@@ -84,22 +88,22 @@ def _forget_namesake(name: str, entry: RoleEntry) -> None:
     _forget(name if package in ("", PACKAGED_ROLES) else package)
 
 
-def _forget_others(own: Sequence[Path], namesakes: Mapping[str, Path]) -> None:
-    """Forget modules below `PACKAGED_ROLES` that came from somewhere else than they do now."""
-    usual = [PACKAGE, *own]
-    for name, module in list(sys.modules.items()):
-        if (
-            name.startswith(f"{PACKAGED_ROLES}.")
-            and name.count(".") == PACKAGED_ROLES.count(".") + 1
-        ):
-            folders = [namesakes[name]] if name in namesakes else usual
-            if not any(folder in place.parents for place in _places(module) for folder in folders):
-                _forget(name)
+def _forget_others(namesakes: Mapping[str, Path]) -> None:
+    """Forget modules below `PACKAGED_ROLES` that another project provided under a shared name.
+
+    A shared name is one that this project or the package provides; other modules stay.
+    """
+    packaged = {f"{PACKAGED_ROLES}.{path.stem}" for path in (PACKAGE / "ext_role").iterdir()}
+    for name, folder in (dict.fromkeys(packaged, PACKAGE) | dict(namesakes)).items():
+        module = sys.modules.get(name)
+        if module is not None and not any(folder in place.parents for place in _places(module)):
+            _forget(name)
 
 
 def _places(module: ModuleType) -> Iterator[Path]:
-    if module.__file__ is not None:
-        yield Path(module.__file__)
+    file = getattr(module, "__file__", None)
+    if file is not None:
+        yield Path(file)
     yield from map(Path, getattr(module, "__path__", ()))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import Script, code_reply, make_project, planner_reply
+from support import Listener, Script, code_reply, make_project, planner_reply
 
 from taskweaver.app import TaskWeaverApp
 from taskweaver.app.app import SessionManager
@@ -180,12 +180,12 @@ def test_a_confirmation_handler_is_asked_and_a_broken_one_is_no_refusal(project:
         "session.roles": ["code_interpreter"],
         "code_interpreter.require_confirmation": True,
     }
-    handler = Asked(True, False, RuntimeError("no window"), None)
+    handler, listener = Asked(True, False, RuntimeError("no window"), None), Listener()
     with TaskWeaverApp(project, config=config, model=Script(replies)) as app:
         session = app.get_session()
         session.event_emitter.confirmation_handler = handler
         assert session.event_emitter.confirmation_handler is handler
-        allowed, refused, broken, other = (session.send_message("go") for _ in range(4))
+        allowed, refused, broken, other = (session.send_message("go", listener) for _ in range(4))
     assert "40" in allowed.post_list[-1].message
     assert "did not allow" in refused.post_list[-1].message
     told = broken.post_list[-1].message
@@ -193,6 +193,9 @@ def test_a_confirmation_handler_is_asked_and_a_broken_one_is_no_refusal(project:
     assert "RuntimeError: no window" in told
     assert "did not allow" not in told
     assert "did not allow" in other.post_list[-1].message
+    extras = [event.extra for event in listener.events if "confirmation" in event.t.value]
+    assert [extra["code"] for extra in extras[::2]] == [asked[0] for asked in handler.asked]
+    assert [extra["approved"] for extra in extras[1::2]] == [True, False, False, False]
     assert handler.asked[0] == ("0 + 40", allowed.id, allowed.post_list[-1].id)
 
 

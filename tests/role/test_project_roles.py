@@ -96,6 +96,34 @@ def test_projects_in_one_process_run_their_own_classes(tmp_path: Path) -> None:
     assert said == [["!hello!"], ["first: hello!"], ["second: hello!"], ["!hello!"], said[1]]
 
 
+def test_a_role_imports_its_own_modules_late_while_other_projects_open(tmp_path: Path) -> None:
+    first, second = make_project(tmp_path / "first"), make_project(tmp_path / "second")
+    add_role(first, "late", "Late")
+    add_role(second, "echo", "Echo")
+    late = first / "roles" / "late"
+    (late / "words.py").write_text("ENDING = ' (late)'\n")
+    source = (
+        (late / "late.py")
+        .read_text()
+        .replace(
+            "        post_proxy.update_send_to",
+            "        from taskweaver.ext_role.late.words import ENDING\n\n"
+            "        post_proxy.update_message(ENDING)\n"
+            "        post_proxy.update_send_to",
+        )
+    )
+    (late / "late.py").write_text(source)
+    replies = [planner_reply("Late", "hello"), planner_reply("User", "done")]
+    config = {"session.roles": ["planner", "late"]}
+    with TaskWeaverApp(first, model=Script(replies), config=config) as app:
+        session = app.get_session()
+        assert answers(second, "Echo", ["echo"]) == ["my own: hello!"]
+        round_ = session.send_message("go")
+    assert [post.message for post in round_.post_list if post.send_from == "Late"] == [
+        " (late)my own: hello"
+    ]
+
+
 def test_a_role_file_without_a_class_beside_it_names_the_packaged_one(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project")
     add_role(project, "echo", "Echo")
