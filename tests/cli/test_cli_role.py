@@ -116,3 +116,13 @@ def test_the_doctor_says_what_is_in_a_folder_of_the_original(original: Path) -> 
     assert "exp_odd.yaml" in broken["detail"]
     assert broken["status"] == "fail"
     assert said.exit_code == 1
+
+
+def test_the_file_of_the_mock_is_read_where_the_mock_answers(original: Path) -> None:
+    file = original / "taskweaver_config.json"
+    mocked = {"llm.use_mock": True, "llm.mock.mode": "fixed"}
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | mocked))
+    found = json.loads(run(original, "doctor", "--json").output)
+    details = {item["name"]: item["detail"] for item in found}
+    assert "mock.yaml" not in str([item for item in found if item["name"] == "not read"])
+    assert details["model"].startswith("mock/fixed (llm.use_mock)")
