@@ -1,8 +1,10 @@
-"""Anomalies in a series over time: far from the rolling median, by the rolling MAD.
+"""Anomalies in a series over time, by one of two methods.
 
-Median and median absolute deviation (MAD) do not move when a few values are wild, which mean and
-standard deviation do. 1.4826 times the MAD estimates the standard deviation of normal values, as do
-1.2533 times the mean absolute deviation.
+``3sigma`` marks values more than three standard deviations from the mean of the whole column.
+``local_median`` marks values far from the rolling median, by the rolling median absolute deviation
+(MAD). Median and MAD do not move when a few values are wild, which mean and standard deviation do.
+1.4826 times the MAD estimates the standard deviation of normal values, as do 1.2533 times the mean
+absolute deviation.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from taskweaver.plugin import Plugin, register_plugin, test_plugin
 
 MAD_TO_SIGMA = 1.4826
 MEAN_TO_SIGMA = 1.2533
+SIGMAS = 3
+METHODS = ("3sigma", "local_median")
 
 
 @register_plugin
@@ -21,33 +25,44 @@ class AnomalyDetection(Plugin):
     """Adds the column ``Is_Anomaly`` to a table."""
 
     def __call__(
-        self, df: pd.DataFrame, time_col_name: str, value_col_name: str
+        self, df: pd.DataFrame, time_col_name: str, value_col_name: str, method: str = METHODS[0]
     ) -> tuple[pd.DataFrame, str]:
-        """Mark the rows whose value is unusual for their time.
+        """Mark the rows whose value is unusual.
 
         Args:
             df: The table; it is not changed.
             time_col_name: Column of times.
             value_col_name: Numeric column.
+            method: ``3sigma`` compares with the mean of all values, ``local_median`` with the
+                median of the neighbours in time.
 
         Returns:
             The table sorted by time with ``Is_Anomaly``, and a description.
 
         Raises:
-            ValueError: If a column is missing, or not of the kind it must be.
+            ValueError: If a column is missing, or not of the kind it must be, or there is no
+                method of that name.
         """
         _check_columns(df, time_col_name, value_col_name)
+        if method not in METHODS:
+            raise ValueError(f"The method must be one of {', '.join(METHODS)}, not {method!r}.")
         times = _as_times(df[time_col_name], time_col_name)
         order = times.sort_values(kind="stable", na_position="last").index
         result = df.reset_index(drop=True).loc[order]
         values = _as_numbers(result[value_col_name], value_col_name)
-        # A row without a time has no neighbours in time.
-        placed = values.where(times.loc[order].notna())
-        window = max(int(self.config.get("window", 25)), 3)
-        threshold = float(self.config.get("threshold", 5.0))
-        result["Is_Anomaly"] = _is_far(placed, window, threshold)
+        if method == "local_median":
+            # A row without a time has no neighbours in time.
+            values = values.where(times.loc[order].notna())
+            window = max(int(self.config.get("window", 25)), 3)
+            is_far = _is_far_from_neighbours(
+                values, window, float(self.config.get("threshold", 5.0))
+            )
+        else:
+            is_far = _is_far_from_mean(values)
+        result["Is_Anomaly"] = is_far
         result = result.reset_index(drop=True)
-        description = _describe(result, time_col_name, value_col_name, int(placed.notna().sum()))
+        looked_at = int(values.notna().sum())
+        description = _describe(result, time_col_name, value_col_name, looked_at, method)
         self.log("info", description)
         return result, description
 
@@ -86,7 +101,12 @@ def _as_numbers(column: pd.Series, name: str) -> pd.Series:
     return numbers.astype("float64").replace([np.inf, -np.inf], np.nan)
 
 
-def _is_far(values: pd.Series, window: int, threshold: float) -> np.ndarray:
+def _is_far_from_mean(values: pd.Series) -> np.ndarray:
+    distance = (values - values.mean()).abs()
+    return (distance > SIGMAS * values.std()).to_numpy(dtype=bool)
+
+
+def _is_far_from_neighbours(values: pd.Series, window: int, threshold: float) -> np.ndarray:
     known = values.dropna()
     rolling = {"window": window, "center": True, "min_periods": 1}
     distance = (known - known.rolling(**rolling).median()).abs()
@@ -98,12 +118,19 @@ def _is_far(values: pd.Series, window: int, threshold: float) -> np.ndarray:
     return far.reindex(values.index, fill_value=False).to_numpy(dtype=bool)
 
 
-def _describe(df: pd.DataFrame, time_name: str, value_name: str, looked_at: int) -> str:
+def _describe(
+    df: pd.DataFrame, time_name: str, value_name: str, looked_at: int, method: str
+) -> str:
     found = df[df["Is_Anomaly"]]
-    text = f"{len(found)} of {looked_at} values of {value_name} are unusual for their time."
+    unusual = {
+        "3sigma": f"more than {SIGMAS} standard deviations from their mean",
+        "local_median": "unusual for their time",
+    }[method]
+    text = f"{len(found)} of {looked_at} values of {value_name} are {unusual}."
     left_out = len(df) - looked_at
     if left_out:
-        text += f" {left_out} rows without a value or a time were not looked at."
+        missing = "a value" if method == "3sigma" else "a value or a time"
+        text += f" {left_out} rows without {missing} were not looked at."
     if len(found):
         examples = found.head(5)
         pairs = zip(examples[time_name], examples[value_name], strict=True)
@@ -126,8 +153,18 @@ def test_a_spike_is_found(plugin: Plugin) -> None:
     assert result.index[result["Is_Anomaly"]].tolist() == [77], description
 
 
+@test_plugin(name="a local spike is found", description="A value usual elsewhere is unusual here.")
+def test_a_local_spike_is_found(plugin: Plugin) -> None:
+    """A value that is usual elsewhere in the wave is unusual among its neighbours."""
+    df = _series(200)
+    df.loc[77, "value"] = 125.0
+    result, description = plugin(df, "day", "value", method="local_median")
+    assert result.index[result["Is_Anomaly"]].tolist() == [77], description
+
+
 @test_plugin(name="a calm series has none", description="A smooth wave holds no anomaly.")
 def test_a_calm_series_has_none(plugin: Plugin) -> None:
     """A smooth wave holds no anomaly."""
-    result, description = plugin(_series(200), "day", "value")
-    assert not result["Is_Anomaly"].any(), description
+    for method in METHODS:
+        result, description = plugin(_series(200), "day", "value", method)
+        assert not result["Is_Anomaly"].any(), description

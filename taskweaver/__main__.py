@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import gc
+import sys
 
-from taskweaver.cli.main import commands
+from taskweaver.utils.platform import UnsupportedPlatform, require_linux
 
 
 def main() -> None:
     """Run the command line."""
+    try:
+        require_linux()
+    except UnsupportedPlatform as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+    from taskweaver.cli.main import commands
+
     try:
         commands(prog_name="taskweaver")
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,7 @@ from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.session.replay import Step
 from taskweaver.session.session import Session
-
-CONFIG_FILE = "taskweaver_config.json"
+from taskweaver.utils.app_utils import CONFIG_FILE, discover_app_dir
 
 
 class TaskWeaverApp:
@@ -118,8 +116,11 @@ class TaskWeaverApp:
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.
 
+        A session that is on disk and not open, as after a restart, is resumed.
+
         Raises:
-            SessionError: If there is no such session, or it or the application was stopped.
+            SessionError: If there is no such session, or the application was stopped.
+            SessionInUse: If another process has it open.
             RoleError: If a role cannot be used.
         """
         return self.session_manager.get_session(session_id)
@@ -181,14 +182,7 @@ class TaskWeaverApp:
         Returns:
             The folder, whether it is a project, and whether it is empty.
         """
-        if app_dir is None:
-            here = Path.cwd()
-            places = [here, *here.parents]
-            path = next((place for place in places if _is_project(place)), here)
-        else:
-            path = Path(app_dir).expanduser().resolve()
-        is_empty = not path.is_dir() or not any(path.iterdir())
-        return path, _is_project(path), is_empty
+        return discover_app_dir(app_dir)
 
     def __enter__(self) -> TaskWeaverApp:
         """Return the application itself."""
@@ -197,10 +191,3 @@ class TaskWeaverApp:
     def __exit__(self, *exc: object) -> None:
         """Stop everything."""
         self.stop()
-
-
-def _is_project(folder: Path) -> bool:
-    try:
-        return isinstance(json.loads((folder / CONFIG_FILE).read_text("utf-8")), dict)
-    except (OSError, ValueError):
-        return False

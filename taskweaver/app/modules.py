@@ -98,6 +98,12 @@ class AppModule(Module):
 
     @singleton
     @provider
+    def llm_api(self, models: ModelServices) -> LLMApi:
+        """The way to the models of a program that has no session; each session has its own."""
+        return LLMApi(models)
+
+    @singleton
+    @provider
     def sandbox(self, folders: FoldersConfig, execution: ExecutionConfig) -> SandboxChoice:
         """Whether kernels run in a sandbox."""
         readable = (folders.plugins, *execution.read_only)

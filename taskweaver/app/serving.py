@@ -82,18 +82,10 @@ class Serving:
             SessionError: If there is none such, or another process has it open.
         """
         with self._opening:
-            session = self._session(session_id)
+            session = self._app.session_manager.get_session(session_id or None)
             if branch and branch != session.branch:
                 session.checkout(branch)
             return session
-
-    def _session(self, session_id: str) -> Session:
-        manager = self._app.session_manager
-        if not session_id:
-            return manager.get_session()
-        if manager.session_store.has_session(session_id):
-            return manager.get_session(session_id)
-        return manager.resume_session(session_id)
 
     @staticmethod
     def ask(session: Session, question: str, tell: Tell) -> Said:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +12,7 @@ from injector import Injector
 
 from taskweaver.app.modules import BranchedMemoryConfig, BranchModule, FoldersConfig, SessionModule
 from taskweaver.ces.common import Client, Manager, Snapshot
+from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.event_emitter import SessionEventEmitter
@@ -94,12 +96,16 @@ class SessionManager:
         self.session_store = session_store
         self.injector = injector
         self._is_closed = False
+        self._resuming = threading.Lock()
 
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.
 
+        A session that is on disk and not open, as after a restart, is resumed.
+
         Raises:
-            SessionError: If there is no such session, or it was stopped.
+            SessionError: If there is no such session.
+            SessionInUse: If another process has it open.
             SessionClosed: If all sessions were stopped for good.
             UnknownRole: If the configuration names a role that is not installed.
             RoleError: If a role cannot be used.
@@ -107,13 +113,28 @@ class SessionManager:
         self._check_open()
         if session_id is None:
             return self._open(create_id())
-        session = self.session_store.get_session(session_id)
-        if session is not None and session.is_closed:
-            self.session_store.remove_session(session_id)
-            session = None
+        with self._resuming:  # so that two threads do not open one session twice
+            session = self._running(session_id)
+            if session is None and self._is_on_disk(session_id):
+                session = self._open(session_id)
         if session is None:
             raise SessionError(f"There is no session {session_id!r}, or it was stopped.")
         return session
+
+    def _running(self, session_id: str) -> Session | None:
+        session = self.session_store.get_session(session_id)
+        if session is None or not session.is_closed:
+            return session
+        self.session_store.remove_session(session_id)
+        return None
+
+    def _is_on_disk(self, session_id: str) -> bool:
+        is_safe = _SAFE_ID.fullmatch(session_id) is not None
+        return is_safe and stored_session(self.sessions_folder / session_id) is not None
+
+    def update_session(self, session: Session) -> None:
+        """Keep a session under its id, in place of another one of that id."""
+        self.session_store.set_session(session.session_id, session)
 
     def resume_session(self, session_id: str | None = None) -> Session:
         """Open a session that is on disk, as it was left.
@@ -135,7 +156,7 @@ class SessionManager:
             if found[0].is_open:
                 raise _in_use(found)
             session_id = found[0].session_id
-        elif not _SAFE_ID.fullmatch(session_id) or stored_session(folder / session_id) is None:
+        elif not self._is_on_disk(session_id):
             raise SessionError(f"There is no session {session_id!r}; `sessions` lists them.")
         return self._open(session_id)
 
@@ -232,7 +253,13 @@ class SessionManager:
         found = registry.load_class(entry)
         if not issubclass(found, Role):
             raise RoleError(entry.name, f"{entry.module} is not a Role")
-        return child.create_object(found, {"role_entry": entry})
+        try:
+            return child.create_object(found, {"role_entry": entry})
+        except TaskWeaverError:
+            raise
+        except Exception as error:
+            problem = f"{entry.module} cannot be made: {type(error).__name__}: {error}"
+            raise RoleError(entry.name, problem) from error
 
 
 def _in_use(found: Sequence[StoredSession]) -> SessionInUse:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.app.app import CONFIG_FILE, TaskWeaverApp
+from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import PACKAGE, ROLE_FOLDERS
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.conversation import Conversation
@@ -17,6 +17,7 @@ from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.entry import RoleEntry
 from taskweaver.role.errors import RoleError, UnknownRole
 from taskweaver.role.registry import RoleRegistry
+from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.files import read_yaml
 
 _EXAMPLES = ("planner", "code_generator")
@@ -144,7 +145,7 @@ def plugins_off(src: AppConfigSource) -> list[str]:
 
 def unread_files(app: TaskWeaverApp) -> Iterator[str]:
     """Yield what lies where files are read and is not, a line for each, with the reason."""
-    src, root = app.config, app.app_dir
+    src = app.config
     plugins = Path(src.get_path("plugin.base_path"))
     yield from _unread_plugins(plugins)
     for role in _EXAMPLES:
@@ -154,8 +155,9 @@ def unread_files(app: TaskWeaverApp) -> Iterator[str]:
                 yield f"{path}: examples in folders need {role}.dynamic_example_sub_path"
         for path in sorted(folder.glob("*.yml")):
             yield f"{path}: examples end in .yaml"
-    if (root / "cache" / "mock.yaml").exists():
-        yield f"{root / 'cache' / 'mock.yaml'}: see docs/models.md on recorded answers"
+    mock = Path(src.get_path("llm.mock.cache_path"))
+    if mock.exists() and not src.get_bool("llm.use_mock"):
+        yield f"{mock}: it is read with llm.use_mock alone, see docs/models.md"
     for path in sorted(Path(src.get_path("document_retriever.index_folder")).glob("*.faiss")):
         yield f"{path}: put the documents themselves there, they are indexed here"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from taskweaver.app.app import CONFIG_FILE, TaskWeaverApp
+from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import ExecutionConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
@@ -25,6 +25,7 @@ from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.names import problem_of_name
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.text import counted
 
 _TEMPLATE = Path(__file__).with_name("plugin_template.txt")

@@ -53,8 +53,9 @@ def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
 
 def _folder(project: Path | None) -> Path:
     """Return the folder of a project's sessions, without opening the project."""
-    from taskweaver.app.app import CONFIG_FILE, TaskWeaverApp
+    from taskweaver.app.app import TaskWeaverApp
     from taskweaver.config.config_mgt import AppConfigSource
+    from taskweaver.utils.app_utils import CONFIG_FILE
 
     path, _, _ = TaskWeaverApp.discover_app_dir(project)
     file = path / CONFIG_FILE

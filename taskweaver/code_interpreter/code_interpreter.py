@@ -11,6 +11,7 @@ from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerator, Unreadable
 from taskweaver.code_interpreter.code_verification import Policy
+from taskweaver.code_interpreter.interpreter import Interpreter
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
 from taskweaver.code_interpreter.scope import AnyCode, Scope
@@ -23,7 +24,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.module.confirmation import ConfirmationRequest
+from taskweaver.module.confirmation import ConfirmationHandlerFailed, ConfirmationRequest
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
@@ -60,7 +61,7 @@ class CodeInterpreterConfig(RoleConfig):
         return AnyCode(policy if self._get_bool("code_verification_on") else None)
 
 
-class CodeInterpreter(Role):
+class CodeInterpreter(Role, Interpreter):
     """Turns a task into a cell, runs it in the session's kernel, and reports.
 
     What it may run is its configuration's `Scope`; several in a session share the kernel.
@@ -135,9 +136,9 @@ class CodeInterpreter(Role):
         self._interpreters = found or self._interpreters
         self.executor.start()
 
-    def update_session_var(self, session_var: Mapping[str, str]) -> None:
-        """Set variables plugins read."""
-        self.executor.update_session_var(session_var)
+    def update_session_variables(self, session_variables: dict[str, str]) -> None:
+        """Set variables that plugins read."""
+        self.executor.update_session_var(session_variables)
 
     def repeater(self, client: Client) -> Callable[[RecordedCell], Ran]:
         """Return a function that runs this role's recorded cells again in another kernel.
@@ -220,8 +221,9 @@ class CodeInterpreter(Role):
         if refused:
             return self._refuse(proxy, task, refused, may_retry=may_retry)
         own = [cell.code for cell in ran if cell.role == self.alias]
-        if not self._is_allowed(proxy, code, own):
-            proxy.update_message(self.generator.prompt.text("declined"))
+        declined = self._declined(proxy, code, own)
+        if declined:
+            proxy.update_message(declined)
             proxy.update_send_to(task.send_from)
             return proxy.end()
         return self._run(proxy, task, code, may_retry=may_retry)
@@ -257,16 +259,20 @@ class CodeInterpreter(Role):
         proxy.update_send_to(self.alias)
         return proxy.end()
 
-    def _is_allowed(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> bool:
-        """Return whether a person allows a cell, where one has to be asked."""
+    def _declined(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> str:
+        """Return why a cell may not run, where a person has to be asked; empty if it may."""
         if not self.interpreter_config.require_confirmation:
-            return True
+            return ""
         names = [entry.name for entry in self.plugins]
         previous, self._asked = self._asked or (earlier[-1] if earlier else ""), code
         request = ConfirmationRequest(self.scope.kinds(code, names), code, previous, proxy.post.id)
         proxy.update_status("waiting for you")
         confirmations = self.event_emitter.confirmations
-        return confirmations.ask(request, self.interpreter_config.confirmation_timeout_s)
+        try:
+            is_allowed = confirmations.ask(request, self.interpreter_config.confirmation_timeout_s)
+        except ConfirmationHandlerFailed as error:
+            return f"The code did not run: {error}"
+        return "" if is_allowed else self.generator.prompt.text("declined")
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")

@@ -29,6 +29,11 @@ _INSIDES = frozenset(
     " f_globals f_locals f_builtins f_back f_code gi_frame gi_code cr_frame cr_code ag_frame"
     " tb_frame tb_next".split()
 )
+# Names with two underscores that ordinary code has a use for.
+_ORDINARY_DUNDERS = frozenset("__name__ __qualname__ __doc__ __version__ __init__".split())
+# Functions that reach any attribute or variable by a text; the original never lets them pass.
+_BY_TEXT = ("getattr", "setattr", "delattr", "vars", "globals", "locals")
+_WRITING_MODE = re.compile(r"(?=.*[wax+])[rwaxbt+]{1,4}")
 # Modules that others import for themselves; reached through those they are no less themselves.
 _SYSTEM_MODULES = frozenset(
     "os sys subprocess ctypes builtins importlib socket shutil posix pty runpy code marshal".split()
@@ -69,6 +74,8 @@ def code_snippet_verification(  # noqa: PLR0913 - kept signature
 ) -> list[str] | None:
     """Check a cell against a policy; see `Policy` for the lists.
 
+    ``getattr`` and its relatives (`_BY_TEXT`) are refused whatever the lists.
+
     Returns:
         What is not allowed, a sentence each; empty when all is. None when the check is off.
     """
@@ -78,7 +85,7 @@ def code_snippet_verification(  # noqa: PLR0913 - kept signature
         allowed_modules,
         blocked_modules or (),
         allowed_functions,
-        blocked_functions or (),
+        (*(blocked_functions or ()), *_BY_TEXT),
         allowed_variables,
     )
     return verify(code_snippet, policy)
@@ -167,8 +174,8 @@ class _Check:
                 yield from self._name_problems(name, ctx)
             case ast.Attribute(attr=attr):
                 yield from self._attribute_problems(node, attr)
-            case ast.MatchClass(kwd_attrs=attrs):
-                yield from (_inside(attr) for attr in attrs if attr in _INSIDES)
+            case ast.Subscript() | ast.MatchClass():
+                yield from _named_problems(node)
             case ast.Constant(str(text)):
                 yield from _text_problems(text)
             case ast.Call():
@@ -213,7 +220,7 @@ class _Check:
             yield from self._function_problems(name)
 
     def _attribute_problems(self, node: ast.Attribute, attr: str) -> Iterator[str]:
-        if attr in _INSIDES:
+        if _is_inside(attr):
             yield _inside(attr)
             return
         root, parts = self._place(node)
@@ -236,6 +243,10 @@ class _Check:
         name = _name_of(node.func)
         if allowed is not None and name not in allowed:
             yield f"calling {name or 'this'!r} is not allowed; allowed are {', '.join(allowed)}"
+        if isinstance(node.func, ast.Subscript):
+            yield "calling what a subscript returns is not allowed"
+        if name == "open" and "open" in self.policy.blocked_functions and _is_for_writing(node):
+            yield "opening a file for writing is not allowed"
         for keyword in node.keywords:
             is_true = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
             if keyword.arg == "allow_pickle" and is_true:
@@ -288,6 +299,26 @@ def _text_problems(text: str) -> Iterator[str]:
         yield _inside(text)
     elif _FORMAT_INSIDES.search(text):
         yield "a format text that reaches into objects is not allowed"
+
+
+def _named_problems(node: ast.Subscript | ast.MatchClass) -> Iterator[str]:
+    """Check the names that a subscript or a pattern reaches for."""
+    if isinstance(node, ast.MatchClass):
+        yield from (_inside(attr) for attr in node.kwd_attrs if _is_inside(attr))
+    elif isinstance(node.slice, ast.Constant) and str(node.slice.value).startswith("__"):
+        yield _inside(str(node.slice.value))
+
+
+def _is_inside(name: str) -> bool:
+    is_dunder = name.startswith("__") and name.endswith("__")
+    return name in _INSIDES or (is_dunder and name not in _ORDINARY_DUNDERS)
+
+
+def _is_for_writing(call: ast.Call) -> bool:
+    """Return whether the mode writes: the second argument, or the only one, or ``mode``."""
+    given = [*call.args[:2][-1:], *(item.value for item in call.keywords if item.arg == "mode")]
+    texts = [str(item.value) for item in given if isinstance(item, ast.Constant)]
+    return any(_WRITING_MODE.fullmatch(text) for text in texts)
 
 
 def _inside(name: str) -> str:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.known_keys import BY_NAME, Key, find
-from taskweaver.config.replaced import REMOVED, VALUES, provider_key, removed
+from taskweaver.config.replaced import REMOVED, VALUES, provider_key, refusal, removed
 from taskweaver.config.role_keys import EXT_ROLES, INTERPRETERS
 
 _PACKAGED = ("planner", "code_interpreter", *INTERPRETERS, "code_generator", *EXT_ROLES)
@@ -58,6 +58,9 @@ def _check_value(src: AppConfigSource, key: Key) -> list[str]:
     setting = src.lookup(key.name)
     if setting is None:
         return []
+    refused = refusal(key.name, setting.value)
+    if refused is not None:  # an error where it is used; commands that do not use it still work
+        return [f"{key.name} cannot be {setting.value}: {refused}"]
     src.read(key, None)
     if not isinstance(setting.value, str):
         return []
@@ -93,5 +96,5 @@ def _check_models(src: AppConfigSource) -> list[str]:
             if key is None or not name.startswith("llm."):
                 warnings.append(f"{where}: {removed(name) or _unknown(name, ())}")
             elif value is not None:
-                trial.read(key, None)
+                warnings += _check_value(trial, replace(key, name=name))
     return warnings

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.known_keys import Key, KeyType, find
-from taskweaver.config.replaced import PROVIDER_KEYS, replaced
+from taskweaver.config.replaced import AZURE_AD_KEYS, PROVIDER_KEYS, replaced
 from taskweaver.config.source import read_config_file
 
 Source = Literal["override", "app", "env", "json"]
@@ -95,7 +95,7 @@ class AppConfigSource:
         not set, or ``auto``, ``llm.openai.model`` is. None for other keys.
         """
         section, _, rest = name.rpartition(".")
-        if section != "llm" or rest not in PROVIDER_KEYS:
+        if section != "llm" or rest not in PROVIDER_KEYS | AZURE_AD_KEYS:
             return None
         chosen = self._lookup("llm.api_type")
         provider = chosen.value if chosen and chosen.value != "auto" else "openai"
@@ -117,6 +117,16 @@ class AppConfigSource:
             if name in self._stores["json"]:
                 return Setting(self._stores["json"][name], f"set in {self._file_name}")
         return None
+
+    @property
+    def json_file_store(self) -> dict[str, Any]:
+        """Values of the configuration file."""
+        return self._stores["json"]
+
+    @property
+    def in_memory_store(self) -> dict[str, Any]:
+        """Values of the application."""
+        return self._stores["app"]
 
     def names(self) -> Iterator[str]:
         """Yield every key that the application or the file sets, once."""

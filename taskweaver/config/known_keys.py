@@ -12,15 +12,18 @@ from taskweaver.config.execution_keys import EXECUTION_KEYS
 from taskweaver.config.explorer_keys import EXPLORER_KEYS
 from taskweaver.config.key import Key, KeyType, enum
 from taskweaver.config.memory_keys import MEMORY_KEYS
+from taskweaver.config.model_keys import AZURE_AD_KEYS, MOCK_KEYS
 from taskweaver.config.role_keys import MCP_KEYS, ROLE_KEYS
 from taskweaver.config.search_keys import SEARCH_KEYS
 
 __all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
 
 BLOCKED_FUNCTIONS = (
-    "eval exec compile __import__ breakpoint globals os.system os.popen os.fork os.kill os.execv"
-    " os.execve os.spawnv os.posix_spawn shutil.rmtree importlib.import_module pickle.load"
-    " pickle.loads .read_pickle typing.get_type_hints"
+    "eval exec execfile compile open input raw_input reload __import__ getattr setattr delattr vars"
+    " globals locals breakpoint os.system os.popen os.fork os.kill os.execv os.execve os.spawnv"
+    " os.posix_spawn os.remove os.unlink os.rmdir os.removedirs os.rename os.replace os.truncate"
+    " shutil.rmtree shutil.move .unlink .rmdir .write_text .write_bytes importlib.import_module"
+    " pickle.load pickle.loads .read_pickle typing.get_type_hints"
 ).split()
 
 KEYS: tuple[Key, ...] = (
@@ -28,8 +31,8 @@ KEYS: tuple[Key, ...] = (
     enum(
         "llm.api_type",
         "auto",
-        "auto openai azure offline function recorded ollama lmstudio llamacpp vllm groq qwen"
-        " zhipuai google_genai anthropic deepseek mistral openrouter",
+        "auto openai azure azure_ad offline function recorded ollama lmstudio llamacpp vllm groq"
+        " qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
         " endpoints.",
@@ -103,6 +106,8 @@ KEYS: tuple[Key, ...] = (
         "llm.recorded.path", "path", "${AppBaseDir}/cache/recorded.yaml", "File of the recordings."
     ),
     Key("llm.recorded.api_type", "str", "auto", "Who is asked when `recorded` records."),
+    *MOCK_KEYS,
+    *AZURE_AD_KEYS,
     enum(
         "llm.embedding_api_type",
         "none",

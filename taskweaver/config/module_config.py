@@ -24,7 +24,8 @@ class ModuleConfig:
                 self.decorator = self._get_str("decorator", "")     # the key echo.decorator
 
     The getters take defaults from the table of keys; a key that is not in it needs its own.
-    A text or path that is not set and has no default is empty.
+    A text or path that is not set and has no default is empty. Classes written for the original
+    also pass `required`; whether a default is given says the same.
 
     Attributes:
         name: What the keys start with; empty when they are written out.
@@ -57,7 +58,12 @@ class ModuleConfig:
         is_text = known is not None and not known.default
         return None if default is UNSET and is_text else default
 
-    def _get_str(self, key: str, default: D = UNSET) -> str | D:
+    def _get_str(
+        self,
+        key: str,
+        default: D = UNSET,
+        required: bool = True,  # noqa: ARG002, FBT001, FBT002 - kept signature
+    ) -> str | D:
         name = self._key(key)
         value = self.src.get_str(name, self._empty_if_unset(name, default))
         return "" if value is None and default is UNSET else value
@@ -82,5 +88,11 @@ class ModuleConfig:
     def _get_dict(self, key: str, default: D = UNSET) -> dict[str, Any] | D:
         return self.src.get_dict(self._key(key), default)
 
-    def _get_enum(self, key: str, options: Sequence[str] = (), default: D = UNSET) -> str | D:
+    def _get_enum(
+        self,
+        key: str,
+        options: Sequence[str] = (),
+        default: D = UNSET,
+        required: bool = True,  # noqa: ARG002, FBT001, FBT002 - kept signature
+    ) -> str | D:
         return self.src.get_enum(self._key(key), options, default)

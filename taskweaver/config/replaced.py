@@ -15,11 +15,16 @@ PROVIDER_KEYS = frozenset(
 )
 """Keys of ``llm.`` that can be set for one provider: ``llm.azure.model``."""
 
-_SENT = "it is not sent; set it at the endpoint."
-_AD = "signing in with Azure AD is not supported; use llm.api_type azure and llm.api_key."
-_RECORDED = (
-    "llm.api_type recorded does this, see docs/models.md; the prompts differ, so record anew."
+AZURE_AD_KEYS = frozenset(
+    "aad_auth_mode aad_tenant_id aad_client_id aad_client_secret aad_api_resource"
+    " aad_api_scope".split()
 )
+"""Keys of ``llm.`` that can be set for the provider ``azure_ad``."""
+
+_SENT = "it is not sent; set it at the endpoint."
+_AD = "it is used with llm.api_type azure_ad."
+_TOKENS = "tokens are kept in memory."
+_RECORDED = "the mock asks no endpoint; to record replies set llm.api_type recorded."
 _OTEL = "set it for the OpenTelemetry SDK, by its OTEL_ environment variables."
 _KERNELS = "kernels belong to the process that opens the project, and no server is needed."
 
@@ -33,9 +38,10 @@ REMOVED: dict[str, str] = {
     "top_p": "set llm.top_p.",
     "stop_token": "set llm.stop_token.",
     "use_local_uri": "artifacts are always named by their path.",
-    "llm.use_mock": _RECORDED,
-    "llm.mock.*": _RECORDED,
-    "llm.azure_ad.*": _AD,
+    "llm.mock.playback_delay": "the mock's reply comes at once.",
+    "llm.*.aad_skip_interactive": "set llm.aad_auth_mode.",
+    "llm.*.aad_use_token_cache": _TOKENS,
+    "llm.*.aad_token_cache_path": _TOKENS,
     "llm.*.aad_*": _AD,
     "llm.azure_ml.*": "use llm.api_base with an endpoint that speaks the OpenAI protocol.",
     "llm.sentence_transformers.*": "serve the model and set llm.embedding_api_base.",
@@ -97,8 +103,8 @@ VALUES: dict[tuple[str, Any], tuple[Any, str]] = {
 """Values that mean another one here, with what to know about it; empty when they mean the same."""
 
 REFUSED: dict[tuple[str, Any], str] = {
-    ("llm.api_type", "azure_ad"): _AD,
     ("llm.api_type", "azure_ml"): REMOVED["llm.azure_ml.*"],
+    ("llm.mock.mode", "record_only"): _RECORDED,
 }
 """Values nothing can stand in for, with what to do instead."""
 
@@ -111,6 +117,11 @@ def removed(name: str) -> str | None:
     return f"{name} has no effect: {hint}" if hint else None
 
 
+def refusal(name: str, value: object) -> str | None:
+    """Return what to do instead of a value that nothing can stand in for; None for others."""
+    return REFUSED.get((name, value)) if isinstance(value, str) else None
+
+
 def replaced(name: str, value: object) -> Any:
     """Return what a value means here; most mean themselves.
 
@@ -120,15 +131,18 @@ def replaced(name: str, value: object) -> Any:
     if value is not None and not isinstance(value, str):
         return value
     section, _, rest = name.rpartition(".")
-    if section.startswith("llm."):
+    if section.startswith("llm.") and rest in PROVIDER_KEYS:
         name = f"llm.{rest}"
-    if (name, value) in REFUSED:
-        raise ValueError(REFUSED[name, value])
+    refused = refusal(name, value)
+    if refused is not None:
+        raise ValueError(refused)
     return VALUES.get((name, value), (value, ""))[0]
 
 
 def provider_key(name: str, providers: tuple[str, ...]) -> str | None:
     """Return the key that one of a provider stands for, such as ``llm.model``; None for others."""
     section, _, rest = name.rpartition(".")
-    known = section.startswith("llm.") and section[4:] in providers and rest in PROVIDER_KEYS
-    return f"llm.{rest}" if known else None
+    provider = section.removeprefix("llm.")
+    known = AZURE_AD_KEYS | PROVIDER_KEYS if provider == "azure_ad" else PROVIDER_KEYS
+    is_one = section.startswith("llm.") and provider in providers and rest in known
+    return f"llm.{rest}" if is_one else None

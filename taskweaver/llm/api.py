@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
+from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.retry import Backoff, StatusListener, stream_with_retries
 from taskweaver.llm.services import Model, ModelServices
@@ -20,7 +21,7 @@ from taskweaver.llm.types import (
 from taskweaver.llm.usage import Ledger
 from taskweaver.utils.cancel import CancelToken
 
-_NOT_SENT = frozenset({"stream", "use_smoother"})
+_NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
 
 class LLMApi:
@@ -38,6 +39,33 @@ class LLMApi:
     def usage(self) -> Usage:
         """What the calls made here consumed so far."""
         return self._ledger.total
+
+    @property
+    def completion_service(self) -> CompletionService:
+        """The main model.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if it cannot be reached as configured.
+        """
+        return self._services.get()
+
+    @property
+    def embedding_service(self) -> EmbeddingService | None:
+        """The embedding model; None when none is configured.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if it cannot be reached as configured.
+        """
+        return self._services.embedding()
+
+    @property
+    def ext_llms(self) -> dict[str, CompletionService]:
+        """The further models, by their aliases in ``ext_llms.llm_configs``.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if one cannot be reached as configured.
+        """
+        return {alias: self._services.get(alias) for alias in self._services.aliases}
 
     @property
     def is_interrupted(self) -> bool:

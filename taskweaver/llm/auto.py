@@ -65,11 +65,11 @@ def choose_preset(config: LLMServiceConfig, name: str) -> Choice:
     Raises:
         ModelError: Of kind ``configuration``, if a key, address or model is missing.
     """
-    if name == "azure":
-        return _choose_azure(config)
+    if name in ("azure", "azure_ad"):
+        return _choose_azure(config, is_key_used=name == "azure")
     preset = PRESETS.get(name)
     if preset is None:
-        known = ", ".join(("auto", "azure", "offline", *PRESETS))
+        known = ", ".join(("auto", "azure", "azure_ad", "offline", *PRESETS))
         raise ModelError("configuration", f"llm.api_type {name!r} is none of {known}.")
     is_openai = name == "openai"
     from_env = os.environ.get("OPENAI_BASE_URL", "").strip() if is_openai else ""
@@ -84,16 +84,22 @@ def choose_preset(config: LLMServiceConfig, name: str) -> Choice:
     return Choice(Endpoint(base, model, key), reason)
 
 
-def _choose_azure(config: LLMServiceConfig) -> Choice:
-    settings = {"llm.api_base": config.api_base, "llm.api_key": config.api_key}
+def _choose_azure(config: LLMServiceConfig, *, is_key_used: bool) -> Choice:
+    settings = {"llm.api_base": config.api_base}
+    if is_key_used:
+        settings["llm.api_key"] = config.api_key
     settings["llm.model"] = config.model
     missing = [name for name, value in settings.items() if not value]
     if missing:
         detail = f"Azure needs {' and '.join(missing)}."
         raise ModelError("configuration", detail, hint="llm.model is the deployment's name.")
     split_url(config.api_base)
-    endpoint = Endpoint(config.api_base, config.model, config.api_key, config.api_version)
-    return Choice(endpoint, "Azure, as configured")
+    if is_key_used:
+        endpoint = Endpoint(config.api_base, config.model, config.api_key, config.api_version)
+        return Choice(endpoint, "Azure, as configured")
+    token = config.azure_sign_in.token_provider()
+    endpoint = Endpoint(config.api_base, config.model, "", config.api_version, token)
+    return Choice(endpoint, f"Azure AD, {config.azure_sign_in.mode}")
 
 
 def _key(config: LLMServiceConfig, preset: Preset, base: str) -> tuple[str, str]:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
+from taskweaver.llm.azure_ad import AzureSignIn
 from taskweaver.llm.exchange import Deadlines
+from taskweaver.llm.mock import MockSettings
 from taskweaver.llm.openai import Sampling
 from taskweaver.llm.retry import RetryPolicy
 from taskweaver.llm.usage import Prices
@@ -30,6 +32,9 @@ class LLMServiceConfig(ModuleConfig):
         recorded_mode: What ``recorded`` does.
         recorded_path: File of the recordings.
         recorded_api_type: Who is asked when ``recorded`` records.
+        azure_sign_in: How ``azure_ad`` gets a token.
+        use_mock: Whether the mock answers in place of the model.
+        mock: How the mock answers.
         embedding_api_type: Who embeds texts.
         embedding_model: Name of the embedding model.
         embedding_api_base: Address for embeddings, if it is another one.
@@ -67,6 +72,21 @@ class LLMServiceConfig(ModuleConfig):
         self.recorded_mode = self._get_enum("recorded.mode")
         self.recorded_path = Path(self._get_path("recorded.path"))
         self.recorded_api_type = self._get_str("recorded.api_type")
+        self.azure_sign_in = AzureSignIn(
+            mode=self._get_enum("aad_auth_mode"),
+            tenant_id=self._get_str("aad_tenant_id"),
+            client_id=self._get_str("aad_client_id"),
+            client_secret=self._get_str("aad_client_secret"),
+            resource=self._get_str("aad_api_resource"),
+            scope=self._get_str("aad_api_scope"),
+        )
+        self.use_mock = self._get_bool("use_mock")
+        self.mock = MockSettings(
+            mode=self._get_enum("mock.mode"),
+            fixed_reply=self._get_str("mock.fixed_chat_responses"),
+            fixed_vector=self._get_str("mock.fixed_embedding_responses"),
+            path=Path(self._get_path("mock.cache_path")),
+        )
         self.embedding_api_type = self._get_enum("embedding_api_type")
         self.embedding_model = self._get_str("embedding_model")
         self.embedding_api_base = self._get_str("embedding_api_base")

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from taskweaver.llm.azure_ad import TokenProvider
 from taskweaver.llm.errors import ModelError
 from taskweaver.utils.redact import register_secret
 
@@ -26,12 +27,14 @@ class Endpoint:
         model: Name of the model; of Azure the deployment's name.
         api_key: Key; may be empty on loopback and where none is needed.
         api_version: API version of Azure; empty for every other endpoint.
+        token_provider: Returns a token of Azure AD for each request; None sends the key.
     """
 
     api_base: str
     model: str
     api_key: str = field(default="", repr=False)
     api_version: str = ""
+    token_provider: TokenProvider | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_loopback(self) -> bool:
@@ -82,11 +85,11 @@ class Line:
             follow_redirects=False,
             event_hooks={"request": [self._watch]},
         )
-        common: dict[str, Any] = {
-            "api_key": endpoint.api_key or _NO_KEY,
-            "max_retries": 0,
-            "http_client": http,
-        }
+        common: dict[str, Any] = {"max_retries": 0, "http_client": http}
+        if endpoint.token_provider is None:
+            common["api_key"] = endpoint.api_key or _NO_KEY
+        else:
+            common["azure_ad_token_provider"] = endpoint.token_provider
         register_secret(endpoint.api_key)
         if endpoint.api_version:
             self.client: openai.OpenAI = openai.AzureOpenAI(

@@ -38,6 +38,12 @@ PRESETS: dict[str, Preset] = {
     ),
     "qwen": Preset(
         "Qwen",
+        "https://dashscope.aliyuncs.com/compatible-mode/v1",
+        "DASHSCOPE_API_KEY",
+        "qwen-plus",
+    ),
+    "qwen-intl": Preset(
+        "Qwen (international)",
         "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
         "DASHSCOPE_API_KEY",
         "qwen-plus",

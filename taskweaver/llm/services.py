@@ -18,6 +18,7 @@ from taskweaver.llm.embedding import OpenAIEmbedding
 from taskweaver.llm.endpoint import Endpoint
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.function import FunctionService
+from taskweaver.llm.mock import MockEmbedding, MockService
 from taskweaver.llm.openai import OpenAIService
 from taskweaver.llm.recorded import RecordedMode, RecordedService
 from taskweaver.llm.retry import RetryPolicy
@@ -66,7 +67,7 @@ class ModelServices:
         self._function = function
         self._lock = threading.RLock()
         self._models: dict[str, Model] = {}
-        self._embedding: OpenAIEmbedding | None = None
+        self._embedding: OpenAIEmbedding | MockEmbedding | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -109,6 +110,11 @@ class ModelServices:
             if alias not in self._models:
                 self._models[alias] = self._make(self._config(alias))
             return self._models[alias]
+
+    @property
+    def aliases(self) -> list[str]:
+        """Names of the further models in ``ext_llms.llm_configs``."""
+        return list(self._src.get_dict("ext_llms.llm_configs"))
 
     def embedding(self) -> EmbeddingService | None:
         """Return the embedding model; None when none is configured.
@@ -162,6 +168,8 @@ class ModelServices:
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):
             return FunctionService(self._function), "a Python function"
+        if config.use_mock:
+            return MockService(config.mock), "llm.use_mock"
         match api_type:
             case "function":
                 detail = "llm.api_type is function, and no function was given."
@@ -184,7 +192,9 @@ class ModelServices:
         mode = cast("RecordedMode", config.recorded_mode)
         return RecordedService(config.recorded_path, mode, connect)
 
-    def _make_embedding(self, config: LLMServiceConfig) -> OpenAIEmbedding:
+    def _make_embedding(self, config: LLMServiceConfig) -> OpenAIEmbedding | MockEmbedding:
+        if config.use_mock:
+            return MockEmbedding(config.mock, config.embedding_model)
         if not config.embedding_model:
             raise ModelError("configuration", "llm.embedding_model is not set.")
         config.model = config.embedding_model

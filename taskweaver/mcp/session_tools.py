@@ -9,7 +9,11 @@ from typing import Any
 from taskweaver.mcp.errors import ServerFailed, ToolFailed
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.tools import Tool
-from taskweaver.module.confirmation import ConfirmationRequest, Confirmations
+from taskweaver.module.confirmation import (
+    ConfirmationHandlerFailed,
+    ConfirmationRequest,
+    Confirmations,
+)
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.text import shorten
 
@@ -81,8 +85,11 @@ class SessionTools:
         request = ConfirmationRequest(
             frozenset({f"tool {name}"}), f"{name}({given})", post_id=self.post_id
         )
-        if self._confirmations.ask(request, self._timeout_s):
-            return ""
+        try:
+            if self._confirmations.ask(request, self._timeout_s):
+                return ""
+        except ConfirmationHandlerFailed as error:
+            return str(error)
         return "the user did not allow this call. Do not repeat it."
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Future[Any]:

@@ -86,13 +86,23 @@ class Memory:
         """Return the rounds as `role` sees them.
 
         Each holds the posts the role wrote or received; a round without any is kept, empty. Text
-        between temporal delimiters is left out of all but the last round. The rounds are new
-        objects and their lists may be changed; the posts are shared and may not.
+        between temporal delimiters is left out of all but the last round, the delimiters are left
+        out everywhere. The rounds are new objects and their lists may be changed; the posts are
+        shared and may not.
         """
         with self._lock:
             view = self._views.setdefault(role, RoleView(role))
             rounds = list(self.conversation.rounds)
             return view.rounds(rounds, include_failure_rounds=include_failure_rounds)
+
+    def get_lasting_rounds(self, role: RoleName) -> list[Round]:
+        """Return the rounds as `role` will see them later, for a summary of them.
+
+        As `get_role_rounds`, but without the text between temporal delimiters in any round.
+        """
+        with self._lock:
+            view = self._views.setdefault(role, RoleView(role))
+            return view.rounds(list(self.conversation.rounds), is_lasting=True)
 
     def get_role_rounds_with_compaction(
         self,

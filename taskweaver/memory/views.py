@@ -1,9 +1,10 @@
 """What a role sees of a conversation, at the cost of what is new in it.
 
 A role sees the posts it wrote or received. Text meant for the moment (between the temporal
-delimiters) is seen in the last round only. What was picked from a round is kept, with a cursor
-into its posts, so a view reads each post once. Nothing is copied but posts whose text changes;
-rounds only ever grow, and posts stay as they are once they were added.
+delimiters) is seen in the last round only; the delimiters themselves are never seen. What was
+picked from a round is kept, with a cursor into its posts, so a view reads each post once. Nothing
+is copied but posts whose text changes; rounds only ever grow, and posts stay as they are once
+they were added.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
-from taskweaver.utils.text import has_temporal, remove_temporal_parts
+from taskweaver.utils.text import (
+    has_temporal,
+    remove_temporal_delimiters,
+    remove_temporal_parts,
+)
 
 T = TypeVar("T")
 
@@ -66,18 +71,23 @@ class RoleView:
 
     def __init__(self, role: str) -> None:
         self._role = role
-        self._now = _Projection(self._own)
+        self._now = _Projection(lambda post: map(without_delimiters, self._own(post)))
         self._later = _Projection(lambda post: map(without_temporal_parts, self._own(post)))
         self._past: dict[str, Round] = {}
 
     def rounds(
-        self, conversation: Sequence[Round], *, include_failure_rounds: bool = False
+        self,
+        conversation: Sequence[Round],
+        *,
+        include_failure_rounds: bool = False,
+        is_lasting: bool = False,
     ) -> list[Round]:
         """Return the rounds with the role's posts only, in a fresh list; the rounds are shared.
 
         Args:
             conversation: All rounds. One in which the role has no part is kept, without posts.
             include_failure_rounds: Whether failed rounds are part of the view.
+            is_lasting: Whether text meant for the moment is left out of the last round too.
         """
         now = self._now.refresh(conversation)
         later = self._later.refresh(conversation[:-1])
@@ -90,7 +100,11 @@ class RoleView:
             return []
         past = [self._past_round(conversation[index], later[index]) for index in seen[:-1]]
         last = conversation[seen[-1]]
-        return [*past, _viewed(last, now[seen[-1]].items)]
+        items = now[seen[-1]].items
+        if is_lasting:
+            own = (post for written in last.post_list for post in self._own(written))
+            items = [without_temporal_parts(post) for post in own]
+        return [*past, _viewed(last, items)]
 
     def _past_round(self, round_: Round, picked: _Picked[Post]) -> Round:
         """Return the view of a round that is not the last, made again only when it changed."""
@@ -143,16 +157,25 @@ def _entries_of(post: Post) -> Iterable[tuple[str, SharedMemoryEntry]]:
 
 def without_temporal_parts(post: Post) -> Post:
     """Return `post` without text meant for the moment: itself when it holds none."""
-    attachments = [_lasting(attachment) for attachment in post.attachment_list]
+    return _changed(post, remove_temporal_parts)
+
+
+def without_delimiters(post: Post) -> Post:
+    """Return `post` without temporal delimiters, the text between them kept."""
+    return _changed(post, remove_temporal_delimiters)
+
+
+def _changed(post: Post, change: Callable[[str], str]) -> Post:
+    """Return `post` with its texts changed: itself when none holds a temporal delimiter."""
+    attachments = [_changed_attachment(item, change) for item in post.attachment_list]
     is_same = all(a is b for a, b in zip(attachments, post.attachment_list, strict=True))
     if is_same and not has_temporal(post.message):
         return post
-    message = remove_temporal_parts(post.message)
-    return replace(post, message=message, attachment_list=attachments)
+    return replace(post, message=change(post.message), attachment_list=attachments)
 
 
-def _lasting(attachment: Attachment) -> Attachment:
+def _changed_attachment(attachment: Attachment, change: Callable[[str], str]) -> Attachment:
     content: Any = attachment.content
     if not isinstance(content, str) or not has_temporal(content):
         return attachment
-    return replace(attachment, content=remove_temporal_parts(content))
+    return replace(attachment, content=change(content))

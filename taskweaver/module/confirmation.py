@@ -8,13 +8,15 @@ another thread, such as a web server's.
 from __future__ import annotations
 
 import difflib
+import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
+from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.ids import create_id
 
 
@@ -52,6 +54,19 @@ class ConfirmationRequest:
         return "\n".join(difflib.unified_diff(before, after, "before", "now", lineterm="", n=2))
 
 
+class ConfirmationHandlerFailed(TaskWeaverError):
+    """A confirmation handler raised, so no person was asked."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+    def __str__(self) -> str:
+        """Name the exception that the handler raised."""
+        shown = f"{type(self.error).__name__}: {self.error}"
+        return f"the program's confirmation handler failed, so no person was asked ({shown})."
+
+
 class ConfirmationHandler(Protocol):
     """Asks a person."""
 
@@ -60,6 +75,17 @@ class ConfirmationHandler(Protocol):
     ) -> Confirmation | None:
         """Return the answer, or None when none came in time. Called in the round's thread."""
         ...
+
+
+class OriginalConfirmationHandler(Protocol):
+    """Asks a person, in the form that handlers for the original TaskWeaver have."""
+
+    def request_confirmation(self, code: str, round_id: str, post_id: str | None) -> bool:
+        """Return whether the code may run. Called in the round's thread."""
+        ...
+
+
+AnyConfirmationHandler = ConfirmationHandler | OriginalConfirmationHandler
 
 
 class Confirmations:
@@ -73,40 +99,62 @@ class Confirmations:
         self,
         tell: Callable[[str, ConfirmationRequest, str], None],
         log: Callable[[str], None],
+        round_id: Callable[[], str],
     ) -> None:
         """Allow nothing yet.
 
         Args:
             tell: Told ``request`` and ``response``, with the answer.
             log: Told when a handler breaks.
+            round_id: Returns the id of the open round, for handlers of the original's form.
         """
-        self.handler: ConfirmationHandler | None = None
+        self.handler: AnyConfirmationHandler | None = None
         self._tell = tell
         self._log = log
+        self._round_id = round_id
         self._always: set[str] = set()
 
     def ask(self, request: ConfirmationRequest, timeout_s: float) -> bool:
-        """Return whether a person allows it: by an answer now, or one given for always."""
+        """Return whether a person allows it: by an answer now, or one given for always.
+
+        Raises:
+            ConfirmationHandlerFailed: If the handler raises.
+        """
         if request.kinds <= self._always:
             return True
         self._tell("request", request, "")
-        answer = self._answer(request, timeout_s)
+        answer = Confirmation.no
+        try:
+            answer = self._answer(request, timeout_s)
+        except Exception as error:
+            failed = ConfirmationHandlerFailed(error)
+            self._log(str(failed))
+            raise failed from error
+        finally:
+            self._tell("response", request, answer.value)
         if answer is Confirmation.always:
             self._always |= request.kinds
-        self._tell("response", request, answer.value)
         return answer is not Confirmation.no
 
     def _answer(self, request: ConfirmationRequest, timeout_s: float) -> Confirmation:
         if self.handler is None:
             return Confirmation.no
         deadline = monotonic() + timeout_s
-        try:
-            answer = self.handler.request_confirmation(request, timeout_s)
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises, it is no consent
-            self._log(f"nobody could be asked: {type(error).__name__}: {error}")
-            return Confirmation.no
+        handle: Callable[..., Any] = self.handler.request_confirmation
+        if _is_original(handle):
+            allowed = handle(request.content, self._round_id(), request.post_id)
+            answer: Any = Confirmation.yes if allowed is True else Confirmation.no
+        else:
+            answer = handle(request, timeout_s)
         is_late = monotonic() > deadline
         return answer if isinstance(answer, Confirmation) and not is_late else Confirmation.no
+
+
+def _is_original(handle: Callable[..., Any]) -> bool:
+    """Return whether a handler's method takes code, round and post, as the original's does."""
+    parameters = inspect.signature(handle).parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) == 3 and all(p.kind is not p.VAR_POSITIONAL for p in parameters)
 
 
 class AnsweredElsewhere:

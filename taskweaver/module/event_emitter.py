@@ -15,6 +15,8 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.confirmation import (
+    AnyConfirmationHandler,
+    Confirmation,
     ConfirmationHandler,
     ConfirmationRequest,
     Confirmations,
@@ -31,6 +33,7 @@ from taskweaver.module.events import (
 )
 
 __all__ = [
+    "ConfirmationHandler",
     "EventScope",
     "PostEventProxy",
     "PostEventType",
@@ -132,15 +135,17 @@ class SessionEventEmitter:
         self._handlers: list[SessionEventHandler] = []
         self._logger = logger
         self._round_id: str | None = None
-        self.confirmations = Confirmations(self._tell_confirmation, self._log_warning)
+        self.confirmations = Confirmations(
+            self._tell_confirmation, self._log_warning, lambda: self._round_id or ""
+        )
 
     @property
-    def confirmation_handler(self) -> ConfirmationHandler | None:
-        """Who asks a person before something runs."""
+    def confirmation_handler(self) -> AnyConfirmationHandler | None:
+        """The handler that asks a person before something runs; None for none."""
         return self.confirmations.handler
 
     @confirmation_handler.setter
-    def confirmation_handler(self, handler: ConfirmationHandler | None) -> None:
+    def confirmation_handler(self, handler: AnyConfirmationHandler | None) -> None:
         self.confirmations.handler = handler
 
     def _tell_confirmation(self, what: str, request: ConfirmationRequest, answer: str) -> None:
@@ -151,7 +156,11 @@ class SessionEventEmitter:
             else PostEventType.post_confirmation_response
         )
         text = request.content if is_request else answer
-        extra = {"id": request.id, "kinds": sorted(request.kinds)}
+        extra: dict[str, Any] = {"id": request.id, "kinds": sorted(request.kinds)}
+        if is_request:
+            extra["code"] = request.content
+        else:
+            extra["approved"] = answer != Confirmation.no.value
         scope, post_id = EventScope.post, request.post_id
         self.emit(TaskWeaverEvent(scope, kind, self._round_id, post_id, text, extra))
 

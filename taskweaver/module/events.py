@@ -43,9 +43,9 @@ class PostEventType(Enum):
     ``post_start`` and ``post_send_to_update``: ``{"role"}``. ``post_message_update``: `msg` is
     new text, ``{"is_end"}``. ``post_attachment_update``: `msg` is new text,
     ``{"type", "extra", "id", "is_end"}``. ``post_execution_output``: ``{"stream", "text"}``.
-    ``post_status_update`` and ``post_error``: `msg`. ``post_confirmation_request``: `msg` is what
-    a person is asked to allow, ``{"id", "kinds"}``; ``post_confirmation_response``: `msg` is the
-    answer, ``{"id"}``.
+    ``post_status_update`` and ``post_error``: `msg`. ``post_confirmation_request``: `msg` is the
+    code or call to allow, ``{"id", "kinds", "code"}``; ``post_confirmation_response``: `msg` is the
+    answer, ``{"id", "kinds", "approved"}``.
     """
 
     post_start = "post_start"

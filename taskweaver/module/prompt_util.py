@@ -4,43 +4,44 @@ from __future__ import annotations
 
 import re
 
+from taskweaver.utils.text import TEMPORAL_END, TEMPORAL_START
+
+Delimiter = tuple[str, str]
+"""The texts before and after a marked part."""
+
 
 class PromptUtil:
-    """Marks parts of a text by a delimiter with a name."""
+    """Marks parts of a text by a pair of delimiters."""
 
-    DELIMITER_TEMPORAL = "TEMPORAL"
-    """Marks what is only meant for the round it was written in."""
-
-    @staticmethod
-    def _ends(delimiter: str) -> tuple[str, str]:
-        return f"{{{{DELIMITER_START_{delimiter}}}}}", f"{{{{DELIMITER_END_{delimiter}}}}}"
+    DELIMITER_TEMPORAL: Delimiter = (TEMPORAL_START, TEMPORAL_END)
+    """Encloses text that is only meant for the round it was written in."""
 
     @staticmethod
-    def wrap_text_with_delimiter(text: str, delimiter: str) -> str:
-        """Return `text` between the two ends of a delimiter."""
-        start, end = PromptUtil._ends(delimiter)
+    def wrap_text_with_delimiter(text: str, delimiter: Delimiter) -> str:
+        """Return `text` between a pair of delimiters."""
+        start, end = delimiter
         return f"{start}{text}{end}"
 
     @staticmethod
-    def remove_parts(text: str, delimiter: str) -> str:
-        """Return `text` without the delimiter and what it encloses."""
-        start, end = map(re.escape, PromptUtil._ends(delimiter))
+    def remove_parts(text: str, delimiter: Delimiter) -> str:
+        """Return `text` without the delimiters and the text between them."""
+        start, end = map(re.escape, delimiter)
         return re.sub(f"{start}.*?{end}", "", text, flags=re.DOTALL)
 
     @staticmethod
-    def remove_delimiter(text: str, delimiter: str) -> str:
-        """Return `text` without the delimiter; what it encloses is kept."""
-        start, end = PromptUtil._ends(delimiter)
+    def remove_delimiter(text: str, delimiter: Delimiter) -> str:
+        """Return `text` without the delimiters; the text between them is kept."""
+        start, end = delimiter
         return text.replace(start, "").replace(end, "")
 
     @staticmethod
     def remove_all_delimiters(text: str) -> str:
-        """Return `text` without any delimiter; what they enclose is kept."""
+        """Return `text` without any delimiters; the text between them is kept."""
         for delimiter in PromptUtil.get_all_delimiters():
             text = PromptUtil.remove_delimiter(text, delimiter)
         return text
 
     @staticmethod
-    def get_all_delimiters() -> list[str]:
-        """Return the names of all delimiters."""
+    def get_all_delimiters() -> list[Delimiter]:
+        """Return all pairs of delimiters."""
         return [PromptUtil.DELIMITER_TEMPORAL]

@@ -50,6 +50,15 @@ class PluginRegistry:
             return dict(self._plugins)
 
     @property
+    def registry(self) -> dict[str, PluginEntry]:
+        """The same as `plugins`."""
+        return self.plugins
+
+    def get_list(self) -> list[PluginEntry]:
+        """Return the enabled plugins that can be used, sorted by name."""
+        return [entry for _, entry in sorted(self.plugins.items())]
+
+    @property
     def broken(self) -> dict[str, PluginError]:
         """What is wrong with each plugin that cannot be used, by the name of its file."""
         with self._lock:

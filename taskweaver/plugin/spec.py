@@ -179,6 +179,20 @@ class PluginSpec:
         returns = self._return_lines()
         return "\n".join([*lines[:-1], lines[-1] + returns[0], *returns[1:]]) + ": ..."
 
+    def function_schema(self) -> dict[str, Any]:
+        """Return the form that models with function calling are given."""
+        parameters = {
+            "type": "object",
+            "properties": {arg.name: _json_schema(arg) for arg in self.args},
+            "required": [arg.name for arg in self.args if arg.required],
+        }
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": parameters,
+        }
+        return {"type": "function", "function": function}
+
     def _parameter_lines(self) -> list[str]:
         last_required = max((n for n, arg in enumerate(self.args) if arg.required), default=-1)
         lines = []
@@ -204,6 +218,22 @@ class PluginSpec:
                 for part in several:
                     lines += _annotated(f"{part.annotation},", f"{part.name}: {part.description}")
                 return [*lines, "]"]
+
+
+_JSON_TYPES = {
+    **dict.fromkeys(("str", "string", "text"), "string"),
+    **dict.fromkeys(("int", "integer"), "integer"),
+    **dict.fromkeys(("float", "double", "number"), "number"),
+    **dict.fromkeys(("bool", "boolean"), "boolean"),
+    **dict.fromkeys(("none", "null"), "null"),
+}
+
+
+def _json_schema(parameter: PluginParameter) -> dict[str, str]:
+    """Return the JSON schema of a parameter; without a type where JSON has none."""
+    schema = {"description": parameter.description}
+    known = _JSON_TYPES.get(parameter.type.lower())
+    return {"type": known, **schema} if known else schema
 
 
 def _annotated(code: str, note: str) -> list[str]:
@@ -320,6 +350,10 @@ class PluginEntry:
     def plugin_description(self) -> str:
         """Return one line for a role that plans."""
         return self.spec.plugin_description()
+
+    def format_function_calling(self) -> dict[str, Any]:
+        """Return the form that models with function calling are given."""
+        return self.spec.function_schema()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the form it has in the file."""

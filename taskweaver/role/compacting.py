@@ -57,7 +57,7 @@ class RoleCompaction:
         self._compactor = ContextCompactor(
             self._settings.config,
             self._summarizer,
-            lambda: memory.get_role_rounds(alias),
+            lambda: memory.get_lasting_rounds(alias),
             self._logger,
             self._llm_alias,
             memory.summaries(alias),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, nullcontext
-from typing import Any
+
+from injector import inject
 
 from taskweaver.llm.json_stream import FieldDelta, ParsedReply, ReplyStream
 from taskweaver.llm.types import ChatMessage
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
-from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 
@@ -24,6 +25,7 @@ _NEVER_SHOWN = {AttachmentType.shared_memory_entry}
 class PostTranslator:
     """Writes the fields of a reply into a post while they arrive."""
 
+    @inject
     def __init__(
         self, logger: TelemetryLogger, tracing: Tracing, event_emitter: SessionEventEmitter
     ) -> None:
@@ -37,6 +39,7 @@ class PostTranslator:
         post_proxy: PostEventProxy,
         early_stop: EarlyStop | None = None,
         validation_func: Callable[[Post], None] | None = None,
+        use_v2_parser: bool = True,  # noqa: ARG002, FBT001, FBT002 - kept signature
     ) -> ParsedReply:
         """Read a streamed reply into a post.
 
@@ -46,22 +49,28 @@ class PostTranslator:
         Args:
             llm_output: Pieces of the reply.
             post_proxy: The post to write.
-            early_stop: Asked when a field is complete, with its type and text; True ends reading.
+            early_stop: Asked when a field is complete, with its type and text; True ends reading,
+                and no later field is written.
             validation_func: Called with the finished post; raises when it is not good.
+            use_v2_parser: Accepted for callers of the original, which had two parsers; without
+                effect.
 
         Returns:
-            The fields of the reply, and what is wrong with its form if anything is.
+            The fields of the reply, and what is wrong with its form if anything is. After an early
+            stop the fields that were written, without a problem.
         """
         stream = ReplyStream()
         writer = _FieldWriter(post_proxy)
+        is_stopped = False
         source = closing(llm_output) if isinstance(llm_output, Generator) else nullcontext()
         with source:
             for piece in llm_output:
-                done = writer.write(stream.feed(str(piece["content"])))
-                if early_stop is not None and any(early_stop(*field) for field in done):
+                is_stopped = writer.write(stream.feed(str(piece["content"])), early_stop)
+                if is_stopped:
                     break
         rest, reply = stream.finish()
-        writer.write(rest)
+        if is_stopped or writer.write(rest, early_stop):
+            reply = ParsedReply(writer.texts, None, reply.raw)
         if validation_func is not None:
             validation_func(post_proxy.post)
         return reply
@@ -69,7 +78,7 @@ class PostTranslator:
     def post_to_raw_text(
         self,
         post: Post,
-        content_formatter: Callable[[Any], str] = str,
+        content_formatter: Callable[[Attachment], str] = lambda attachment: str(attachment.content),
         if_format_message: bool = True,  # noqa: FBT001, FBT002 - kept signature
         if_format_send_to: bool = True,  # noqa: FBT001, FBT002 - kept signature
         ignored_types: Iterable[AttachmentType] | None = None,
@@ -78,7 +87,7 @@ class PostTranslator:
 
         Args:
             post: The post.
-            content_formatter: Turns an attachment's content into text.
+            content_formatter: Turns an attachment into text.
             if_format_message: Whether the message is included.
             if_format_send_to: Whether the receiver is included.
             ignored_types: Attachment types that are left out.
@@ -87,7 +96,7 @@ class PostTranslator:
         fields: dict[str, str] = {}
         for attachment in post.attachment_list:
             if attachment.type not in ignored:
-                name, text = attachment.type.value, content_formatter(attachment.content)
+                name, text = attachment.type.value, content_formatter(attachment)
                 fields[name] = f"{fields[name]}\n{text}" if name in fields else text
         if if_format_send_to:
             fields["send_to"] = post.send_to
@@ -97,29 +106,36 @@ class PostTranslator:
 
 
 class _FieldWriter:
-    """Puts field deltas where they belong on a post."""
+    """Puts field deltas where they belong on a post.
+
+    Attributes:
+        texts: The text of each field written so far.
+    """
 
     def __init__(self, proxy: PostEventProxy) -> None:
         self._proxy = proxy
         self._open: tuple[str, str] | None = None
-        self._texts: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
 
-    def write(self, deltas: Iterable[FieldDelta]) -> list[tuple[AttachmentType | str, str]]:
-        """Write deltas; return the fields that are now complete."""
-        done: list[tuple[AttachmentType | str, str]] = []
+    def write(self, deltas: Iterable[FieldDelta], early_stop: EarlyStop | None) -> bool:
+        """Write deltas; return whether `early_stop` ended that, with the rest unwritten."""
         for delta in deltas:
-            self._texts[delta.key] = self._texts.get(delta.key, "") + delta.text
+            text = self.texts[delta.key] = self.texts.get(delta.key, "") + delta.text
             self._write_one(delta)
-            if delta.is_end:
-                done.append((_KNOWN.get(delta.key, delta.key), self._texts[delta.key]))
-        return done
+            if (
+                delta.is_end
+                and early_stop is not None
+                and early_stop(_KNOWN.get(delta.key, delta.key), text)
+            ):
+                return True
+        return False
 
     def _write_one(self, delta: FieldDelta) -> None:
         if delta.key == "message":
             self._proxy.update_message(delta.text, delta.is_end)
         elif delta.key == "send_to":
             if delta.is_end:
-                self._proxy.update_send_to(self._texts["send_to"].strip())
+                self._proxy.update_send_to(self.texts["send_to"].strip())
         elif delta.key in _KNOWN:
             self._write_attachment(delta)
 

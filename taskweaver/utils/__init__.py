@@ -1,6 +1,24 @@
 """Small things every floor may use: ids, files, text, redaction."""
 
 from taskweaver.utils.files import read_yaml, write_yaml
-from taskweaver.utils.ids import create_id
+from taskweaver.utils.helpers import (
+    EnhancedJSONEncoder,
+    create_id,
+    generate_md5_hash,
+    glob_files,
+    import_module,
+    json_dump,
+    json_dumps,
+)
 
-__all__ = ["create_id", "read_yaml", "write_yaml"]
+__all__ = [
+    "EnhancedJSONEncoder",
+    "create_id",
+    "generate_md5_hash",
+    "glob_files",
+    "import_module",
+    "json_dump",
+    "json_dumps",
+    "read_yaml",
+    "write_yaml",
+]

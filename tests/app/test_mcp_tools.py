@@ -182,6 +182,16 @@ def test_where_nobody_answers_nothing_is_called(tmp_path: Path, handler: Any) ->
     assert not (tmp_path / "made").exists()
 
 
+def test_a_handler_that_breaks_is_no_answer_of_the_user(tmp_path: Path) -> None:
+    servers = {"ex": server(confirm="always", cwd=str(tmp_path))}
+    call = "ex_create_file(path='made')"
+    (round_,), _, _ = ask(tmp_path, servers, call, handler=Person())  # it has no answer to give
+    assert "confirmation handler failed" in said(round_)
+    assert "IndexError" in said(round_)
+    assert "did not allow" not in said(round_)
+    assert not (tmp_path / "made").exists()
+
+
 def test_the_default_is_to_ask(tmp_path: Path) -> None:
     fields = server(cwd=str(tmp_path))
     del fields["confirm"]

@@ -107,7 +107,7 @@ def test_the_doctor_says_what_is_in_a_folder_of_the_original(original: Path) -> 
     assert "planner: 2, 1 switched off" in told("examples")
     assert "code_generator: 1" in told("examples")
     assert told("learnt") == "experiences: 3"
-    assert "llm.use_mock has no effect" in told("config")
+    assert "workspace.mode has no effect" in told("config")
     unread = told("not read")
     for part in ("stray.py", "late.yml", "sales/a.yaml", "cache/mock.yaml", "plugins/.meta"):
         assert part in unread
@@ -116,3 +116,13 @@ def test_the_doctor_says_what_is_in_a_folder_of_the_original(original: Path) -> 
     assert "exp_odd.yaml" in broken["detail"]
     assert broken["status"] == "fail"
     assert said.exit_code == 1
+
+
+def test_the_file_of_the_mock_is_read_where_the_mock_answers(original: Path) -> None:
+    file = original / "taskweaver_config.json"
+    mocked = {"llm.use_mock": True, "llm.mock.mode": "fixed"}
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | mocked))
+    found = json.loads(run(original, "doctor", "--json").output)
+    details = {item["name"]: item["detail"] for item in found}
+    assert "mock.yaml" not in str([item for item in found if item["name"] == "not read"])
+    assert details["model"].startswith("mock/fixed (llm.use_mock)")

@@ -72,6 +72,28 @@ REFUSED = [
     "'{0.__class__.__globals__}'.format(x)",
     "'{0.sys.modules[os].environ[KEY]}'.format(typing)",
     "breakpoint()",
+    # as the original refuses
+    "with open('f.txt') as f:\n    lines = f.readlines()",
+    "input('name')",
+    "getattr(df, 'mean')()",
+    "setattr(df, 'a', 1)",
+    "vars(args)",
+    "locals()",
+    "obj.__class__",
+    "obj['__class__']",
+    "obj.__dict__",
+    "{'d': print}['d']()",
+    "fs['m'](1)",
+    # that takes files away, or writes over them
+    "import os; os.remove('x')",
+    "import os; os.unlink('x')",
+    "from os import rename",
+    "from pathlib import Path; Path('x').unlink()",
+    "from pathlib import Path; Path('x').write_text('')",
+    "from pathlib import Path; Path('x').open('w')",
+    "from pathlib import Path; Path('x').open(mode='rb+')",
+    "import gzip; gzip.open('x', 'wb')",
+    "import shutil; shutil.move('x', 'y')",
     # in a way that only a parser of its own would miss
     's = """\n#"""; __import__("os").system("x"); """\n"""',
     "x = (1\n% __import__('os').system('id') # pip install\n)",
@@ -80,10 +102,10 @@ REFUSED = [
 ORDINARY = [
     "import json, os, re, math, sys, datetime, collections, itertools, functools",
     "from pathlib import Path; Path('x').read_text()",
-    "with open('f.txt') as f:\n    lines = f.readlines()",
+    "import gzip; gzip.open('x', 'rb'); Image.open('wax.png')",
     "pd.eval('1 + 1'); df.eval('a + b'); re.compile('x')",
-    "type(x).__name__, x.__class__.__name__, obj.__dict__, f.__doc__",
-    "fs['m'](1)",
+    "type(x).__name__, f.__doc__, pd.__version__, f.__qualname__",
+    "fs['m']; fs['m'].run(1); df.rename(columns={}); text.replace('a', 'b')",
     't = """\n!hello\n%world\n"""',
     "x = (10\n% 3)",
     "df.query('a > @threshold and b in @names')",
@@ -96,11 +118,9 @@ ORDINARY = [
     "df.groupby('a').agg({'b': 'sum'}).to_csv('x.csv')",
     "df.os.value_counts(), df.code.unique(), df['sys'].mean(), arr.ctypes.data",
     "plt.savefig('a.png'); plt.show()",
-    "getattr(df, 'mean')()",
     "model = sklearn.linear_model.LinearRegression().fit(x, y); model.score(x, y)",
     "lambda v: v.system",
     "await fetch()",
-    "vars(args), locals()",
 ]
 
 
@@ -117,6 +137,16 @@ def test_ordinary_code_is_left_alone(code: str) -> None:
 def test_the_check_is_off_unless_asked_for() -> None:
     assert code_snippet_verification("eval('1')") is None
     assert code_snippet_verification("x = 1", True) == []
+
+
+ALWAYS = ["obj['__class__']", "obj.__class__", "{'d': eval}['d']()", "getattr(x, 'y')", "vars(x)"]
+
+
+@pytest.mark.parametrize("code", ALWAYS)
+def test_some_code_is_refused_whatever_the_lists(code: str) -> None:
+    assert code_snippet_verification(code, True) != []
+    assert code_snippet_verification(code, True, blocked_functions=[]) != []
+    assert code_snippet_verification(code, False) is None
 
 
 def test_lists_of_the_allowed_refuse_everything_else() -> None:

@@ -38,6 +38,8 @@ AD = {
     "aad_api_scope": ".default",
     "aad_client_id": "c",
     "aad_client_secret": "s",
+}
+AD_REMOVED = {
     "aad_skip_interactive": True,
     "aad_use_token_cache": True,
     "aad_token_cache_path": "cache/token_cache.bin",
@@ -58,6 +60,7 @@ SAME: dict[str, Any] = {
     "llm.response_format": "json_object",
     **under("llm.openai", OPENAI),
     **under("llm.azure", OPENAI),
+    **under("llm.azure_ad", OPENAI | AD),
     **under("llm.ollama", {"api_base": "http://localhost:11434", "model": "llama2"}),
     **under("llm.ollama", {"embedding_model": "llama2", "response_format": "json"}),
     **under("llm.google_genai", {"model": "g", "temperature": 0.9, "top_p": 0}),
@@ -65,6 +68,9 @@ SAME: dict[str, Any] = {
     "llm.qwen.model": "qwen-max-1201",
     **under("llm.zhipuai", SAMPLING | {"embedding_model": "embedding-2"}),
     "llm.groq.model": "groq",
+    "llm.use_mock": False,
+    **under("llm.mock", {"mode": "playback_or_record", "fixed_chat_responses": "{}"}),
+    **under("llm.mock", {"fixed_embedding_responses": "[]", "cache_path": "c.yaml"}),
     "ext_llms.llm_configs": {"small": {"llm.api_type": "ollama", "llm.ollama.model": "s"}},
     **{f"{name}.llm_alias": "" for name in ("planner", "code_generator", "experience")},
     **{f"{name}.compaction_llm_alias": "" for name in ("planner", "code_generator")},
@@ -108,15 +114,12 @@ SAME: dict[str, Any] = {
     **under("web_search", {"bing_api_key": "", "chunk_size": 2000, "chunk_overlap": 500}),
 }
 GONE: dict[str, Any] = {
-    "llm.use_mock": False,
-    **under("llm.openai", OPENAI_REMOVED | AD),
-    **under("llm.azure", OPENAI_REMOVED | AD),
-    **under("llm.azure_ad", OPENAI | OPENAI_REMOVED | AD),
+    **under("llm.openai", OPENAI_REMOVED | AD | AD_REMOVED),
+    **under("llm.azure", OPENAI_REMOVED | AD | AD_REMOVED),
+    **under("llm.azure_ad", OPENAI_REMOVED | AD_REMOVED),
     **under("llm.azure_ml", {"api_base": "a", "api_key": "k-3", "chat_mode": True}),
     **under("llm.google_genai", {"max_output_tokens": 2048, "top_k": 1}),
     "llm.sentence_transformers.embedding_model": "all-mpnet-base-v2",
-    **under("llm.mock", {"mode": "playback_or_record", "fixed_chat_responses": "{}"}),
-    **under("llm.mock", {"fixed_embedding_responses": "[]", "cache_path": "c.yaml"}),
     "llm.mock.playback_delay": -1,
     **dict.fromkeys(("api_key", "model", "max_tokens", "temperature", "top_p"), "x"),
     "stop_token": ["x"],
@@ -171,10 +174,10 @@ def test_keys_that_were_removed_are_not_keys_of_ours() -> None:
 def test_an_environment_variable_of_such_a_key_is_named_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("LLM_USE_MOCK", "true")
+    monkeypatch.setenv("WORKSPACE_MODE", "local")
     monkeypatch.setenv("MODEL", "somebody else's")
     (line,) = check(AppConfigSource())
-    assert line.startswith("llm.use_mock has no effect")
+    assert line.startswith("workspace.mode has no effect")
 
 
 @pytest.mark.parametrize("kind", [name for key, name in VALUES if key == "llm.embedding_api_type"])
@@ -193,13 +196,27 @@ def test_no_format_of_replies_is_text(tmp_path: Path) -> None:
     assert src.get_enum("llm.response_format") == "text"
 
 
-@pytest.mark.parametrize("kind", ["azure_ad", "azure_ml"])
-def test_a_provider_nothing_stands_in_for_is_an_error_that_says_what_to_do(kind: str) -> None:
-    with pytest.raises(ConfigError, match=rf"cannot be '{kind}' .*use "):
-        check(AppConfigSource(None, {"llm.api_type": kind}))
+@pytest.mark.parametrize(
+    ("name", "value"), [("llm.api_type", "azure_ml"), ("llm.mock.mode", "record_only")]
+)
+def test_a_value_that_nothing_stands_in_for_is_named_and_an_error_where_it_is_read(
+    name: str, value: str
+) -> None:
+    src = AppConfigSource(None, {name: value})
+    (line,) = check(src)
+    assert line.startswith(f"{name} cannot be {value}: ")
+    assert line.endswith(".")
+    with pytest.raises(ConfigError, match=f"cannot be '{value}' "):
+        src.get_enum(name)
+    alias = {"ext_llms.llm_configs": {"other": {name: value}}}
+    assert check(AppConfigSource(None, alias)) == [line]
 
 
 def test_what_is_set_for_the_chosen_provider_goes_first() -> None:
+    secret = AppConfigSource(
+        None, {"llm.api_type": "azure_ad", "llm.azure_ad.aad_client_secret": "s"}
+    )
+    assert secret.get_str("llm.aad_client_secret") == "s"
     keys = {"llm.model": "shared", "llm.azure.model": "a", "llm.openai.model": "o"}
     for chosen, model in {"azure": "a", "openai": "o", "auto": "o", "ollama": "shared"}.items():
         src = AppConfigSource(None, keys | {"llm.api_type": chosen})

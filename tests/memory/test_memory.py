@@ -85,10 +85,14 @@ def test_posts_are_shared_with_the_view_unless_their_text_changes() -> None:
     memory.add_post(first, passing)
 
     while_last = memory.get_role_rounds("Planner")[0].post_list
+    lasting = memory.get_lasting_rounds("Planner")[0].post_list
     memory.create_round("two")
     later = memory.get_role_rounds("Planner")[0].post_list
 
-    assert while_last[1] is passing
+    assert while_last[0] is plain
+    assert while_last[1].message == "found a page"
+    assert [item.content for item in while_last[1].attachment_list] == ["more", "kept"]
+    assert lasting == later
     assert later[0] is plain
     assert later[1].message == "found "
     assert [item.content for item in later[1].attachment_list] == ["", "kept"]

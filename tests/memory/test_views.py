@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 from conversation_strategies import ROLES, posts, texts
 from hypothesis import settings
@@ -10,15 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from taskweaver.memory import AttachmentType, Memory, Post, Round, SharedMemoryEntry
-from taskweaver.utils.text import remove_temporal_parts
+from taskweaver.utils.text import remove_temporal_delimiters, remove_temporal_parts
 
 
-def lasting(post: Post) -> Post:
+def changed(post: Post, change: Callable[[str], str]) -> Post:
     post = copy.deepcopy(post)
-    post.message = remove_temporal_parts(post.message)
+    post.message = change(post.message)
     for attachment in post.attachment_list:
         if isinstance(attachment.content, str):
-            attachment.content = remove_temporal_parts(attachment.content)
+            attachment.content = change(attachment.content)
     return post
 
 
@@ -34,8 +35,9 @@ def view_by_definition(rounds: list[Round], role: str, *, failures: bool) -> lis
         for round_ in rounds
         if failures or round_.state != "failed"
     ]
-    for round_ in view[:-1]:
-        round_.post_list = [lasting(post) for post in round_.post_list]
+    for round_ in view:
+        change = remove_temporal_delimiters if round_ is view[-1] else remove_temporal_parts
+        round_.post_list = [changed(post, change) for post in round_.post_list]
     return view
 
 
@@ -104,6 +106,16 @@ class ViewsUnderWrites(RuleBasedStateMachine):
             for failures in (False, True):
                 expected = view_by_definition(self.rounds, role, failures=failures)
                 assert self.memory.get_role_rounds(role, failures) == expected
+
+    @invariant()
+    def a_summary_reads_nothing_that_was_meant_for_the_moment(self) -> None:
+        for role in ROLES:
+            view = view_by_definition(self.rounds, role, failures=False)
+            if view:
+                own = [r for r in self.rounds if r.id == view[-1].id][-1]
+                posts = [p for p in own.post_list if role in (p.send_from, p.send_to)]
+                view[-1].post_list = [changed(p, remove_temporal_parts) for p in posts]
+            assert self.memory.get_lasting_rounds(role) == view
 
     @invariant()
     def what_is_shared_is_what_the_definition_says(self) -> None:

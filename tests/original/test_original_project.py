@@ -50,7 +50,11 @@ def test_a_question_is_answered_from_the_command_line(project: Path) -> None:
     answer = json.loads(ran.stdout)
     assert answer["state"] == "finished"
     assert "8" in ran.stdout
-    for name in ("llm.use_mock", "workspace.mode", "execution_service.server.auto_start"):
+    for name in (
+        "session_manager.store_type",
+        "workspace.mode",
+        "execution_service.server.auto_start",
+    ):
         assert ran.stderr.count(f"{name} has no effect: ") == 1
     assert "sentence_transformers is read as none" in ran.stderr
     assert "llm.api_base" not in ran.stderr

@@ -24,7 +24,8 @@ taskweaver.role Role PostTranslator
 taskweaver.role.role Role RoleConfig RoleEntry RoleRegistry
 taskweaver.role.translator PostTranslator
 taskweaver.planner Planner PlannerConfig
-taskweaver.code_interpreter CodeInterpreter
+taskweaver.code_interpreter CodeInterpreter CodeInterpreterPluginOnly CodeInterpreterCLIOnly
+taskweaver.code_interpreter.interpreter Interpreter
 taskweaver.code_interpreter.code_interpreter CodeGenerator
 taskweaver.code_interpreter.code_executor CodeExecutor
 taskweaver.code_interpreter.code_verification code_snippet_verification
@@ -42,7 +43,10 @@ taskweaver.plugin Plugin register_plugin test_plugin
 taskweaver.plugin.context PluginContext TestPluginContext temp_context ArtifactType LogErrorLevel
 taskweaver.ces code_execution_service_factory
 taskweaver.ces.common Client Manager ExecutionResult ExecutionArtifact
-taskweaver.utils create_id read_yaml write_yaml
+taskweaver.utils create_id read_yaml write_yaml json_dump json_dumps glob_files import_module
+taskweaver.utils generate_md5_hash EnhancedJSONEncoder
+taskweaver.utils.app_utils discover_app_dir
+taskweaver.chat.console chat_taskweaver
 taskweaver.logging TelemetryLogger
 """
 
@@ -52,6 +56,8 @@ app.TaskWeaverApp.get_session session_id
 app.TaskWeaverApp.stop
 app.TaskWeaverApp.discover_app_dir app_dir
 app.SessionManager session_store injector
+app.SessionManager.get_session session_id
+app.SessionManager.update_session session
 app.SessionManager.stop_session session_id
 app.SessionManager.stop_all_sessions
 session.SessionMetadata session_id workspace execution_cwd
@@ -93,7 +99,7 @@ role.Role.reply memory kwargs
 role.Role.role_load_example role_set memory
 role.role.RoleEntry name alias module intro
 role.PostTranslator logger tracing event_emitter
-role.PostTranslator.raw_text_to_post llm_output post_proxy early_stop validation_func
+role.PostTranslator.raw_text_to_post llm_output post_proxy early_stop validation_func use_v2_parser
 role.PostTranslator.post_to_raw_text post content_formatter if_format_message if_format_send_to ignored_types
 code_interpreter.code_verification.code_snippet_verification code_snippet code_verification_on allowed_modules blocked_modules allowed_functions blocked_functions allowed_variables
 config.config_mgt.AppConfigSource config_file_path config app_base_path

@@ -57,10 +57,13 @@ def noise(count: int = 600) -> pd.DataFrame:
     return pd.DataFrame({"When": hours, "Count": rng.normal(100, 5, count), "Other": "x"})
 
 
-def test_spikes_in_noise_are_found_and_the_rest_is_kept(anomalies: Plugin) -> None:
+@pytest.mark.parametrize("method", [{}, {"method": "3sigma"}, {"method": "local_median"}])
+def test_spikes_in_noise_are_found_and_the_rest_is_kept(
+    anomalies: Plugin, method: dict[str, str]
+) -> None:
     df = noise()
     df.loc[[50, 300], "Count"] = [200.0, 0.0]
-    result, description = anomalies(df.sample(frac=1, random_state=3), "When", "Count")
+    result, description = anomalies(df.sample(frac=1, random_state=3), "When", "Count", **method)
     assert result.index[result["Is_Anomaly"]].tolist() == [50, 300]
     assert list(result.columns) == ["When", "Count", "Other", "Is_Anomaly"]
     assert result["When"].is_monotonic_increasing
@@ -74,20 +77,38 @@ def test_missing_values_and_times_are_left_out_and_told(anomalies: Plugin) -> No
     df.loc[[1, 2], "Count"] = [np.nan, np.inf]
     df.loc[3, "When"] = None
     df.loc[4, "When"] = "the day after"
-    result, description = anomalies(df, "When", "Count")
+    result, description = anomalies(df, "When", "Count", "local_median")
     assert len(result) == 600
     assert "4 rows without a value or a time" in description
+    result, description = anomalies(df, "When", "Count")
+    assert len(result) == 600
+    assert "2 rows without a value were not looked at" in description
+
+
+def test_without_a_method_values_are_judged_as_the_original_does(anomalies: Plugin) -> None:
+    df = noise()
+    df["Count"] += 0.1 * np.arange(600)  # a trend, which hides a local spike
+    df.loc[[10, 500], "Count"] = [150.0, 300.0]
+    mean, cutoff = df["Count"].mean(), 3 * df["Count"].std()
+    expected = df.index[(df["Count"] < mean - cutoff) | (df["Count"] > mean + cutoff)].tolist()
+    result, _ = anomalies(df, "When", "Count")
+    assert result.index[result["Is_Anomaly"]].tolist() == expected == [500]
+    result, _ = anomalies(df, "When", "Count", method="local_median")
+    assert result.index[result["Is_Anomaly"]].tolist() == [10, 500]
+    with pytest.raises(ValueError, match="must be one of 3sigma, local_median, not 'best'"):
+        anomalies(df, "When", "Count", method="best")
 
 
 @pytest.mark.parametrize(
     ("values", "unusual"),
     [([], 0), ([3], 0), ([5] * 40, 0), ([0] * 60 + [9], 1), (list(range(50)), 0)],
 )
+@pytest.mark.parametrize("method", ["3sigma", "local_median"])
 def test_plain_series_are_judged_plainly(
-    anomalies: Plugin, values: list[int], unusual: int
+    anomalies: Plugin, values: list[int], unusual: int, method: str
 ) -> None:
     df = pd.DataFrame({"t": range(len(values)), "v": pd.Series(values, dtype="float64")})
-    result, _ = anomalies(df, "t", "v")
+    result, _ = anomalies(df, "t", "v", method)
     assert int(result["Is_Anomaly"].sum()) == unusual
 
 

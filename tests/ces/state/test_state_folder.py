@@ -283,8 +283,8 @@ def test_a_restoring_kernel_gets_the_chunks_of_its_state_and_no_others(
 
 
 def test_open_files_stay_few(folder: StateFolder) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for number in range(50):
         put(folder, "main", f"r{number}", bytes([number]))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > before

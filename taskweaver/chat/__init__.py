@@ -1,0 +1,1 @@
+"""The chat, under the import path programs of the original use."""

@@ -1,0 +1,18 @@
+"""The base of roles that pass session variables on to the code they run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+
+class Interpreter(ABC):
+    """A role that runs code; a subclass overrides `update_session_variables`."""
+
+    @abstractmethod
+    def update_session_variables(self, session_variables: dict[str, str]) -> None:
+        """Set variables that plugins read."""
+
+    def update_session_var(self, session_var: Mapping[str, str]) -> None:
+        """Set variables that plugins read; called by the session."""
+        self.update_session_variables(dict(session_var))

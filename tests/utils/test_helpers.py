@@ -1,0 +1,73 @@
+"""Small functions under the names of the original, and the systems the package runs on."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import taskweaver.__main__
+from taskweaver import utils
+from taskweaver.utils.app_utils import discover_app_dir
+from taskweaver.utils.platform import UnsupportedPlatform, require_linux
+
+
+@dataclass
+class Point:
+    """Something that JSON has no form for."""
+
+    x: int
+
+
+def test_data_with_dataclasses_becomes_json() -> None:
+    assert json.loads(utils.json_dumps({"at": Point(1)})) == {"at": {"x": 1}}
+    file = io.StringIO()
+    utils.json_dump([Point(2)], file)
+    assert json.loads(file.getvalue()) == [{"x": 2}]
+    with pytest.raises(TypeError):
+        utils.json_dumps(Point)
+
+
+def test_files_modules_ids_and_digests(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "b.md").touch()
+    patterns = [str(tmp_path / "*.txt"), str(tmp_path / "*.md")]
+    assert utils.glob_files(patterns[0]) == [str(tmp_path / "a.txt")]
+    assert utils.glob_files(patterns) == [str(tmp_path / "a.txt"), str(tmp_path / "b.md")]
+    assert utils.import_module("json") is json
+    assert utils.generate_md5_hash("hello") == "5d41402abc4b2a76b9719d911017c592"
+    assert re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{8}", utils.create_id())
+    assert re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", utils.create_id(2))
+
+
+def test_a_project_is_found_from_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = tmp_path / "project" / "a" / "b"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    assert discover_app_dir() == (inner, False, True)
+    (tmp_path / "project" / "taskweaver_config.json").write_text("{}")
+    assert discover_app_dir() == (tmp_path / "project", True, False)
+    assert discover_app_dir(str(inner)) == (inner, False, True)
+
+
+@pytest.mark.parametrize("system", ["win32", "darwin"])
+def test_elsewhere_than_on_linux_one_line_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], system: str
+) -> None:
+    require_linux()
+    monkeypatch.setattr(sys, "platform", system)
+    with pytest.raises(SystemExit) as ended:
+        taskweaver.__main__.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: TaskWeaver runs on Linux, not on ")
+    assert said.count("\n") == 1
+    monkeypatch.delitem(sys.modules, "taskweaver.app", raising=False)
+    with pytest.raises(UnsupportedPlatform, match=system):
+        importlib.import_module("taskweaver.app")
