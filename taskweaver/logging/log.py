@@ -17,11 +17,10 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.utils.files import write_json
 from taskweaver.utils.redact import (
-    names_a_secret,
     redact,
     redact_data,
+    register_configured,
     register_environment,
-    register_secret,
 )
 
 _FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
@@ -81,7 +80,7 @@ class TelemetryLogger:
         register_environment(os.environ)
         for name in ("llm.api_key", *src.names()):
             setting = src.lookup(name)
-            _register(name, setting.value if setting else None)
+            register_configured(name, setting.value if setting else None)
         folder = Path(src.app_base_path, src.get_str("logging.log_folder")).expanduser()
         return cls(folder / src.get_str("logging.log_file"), src.get_str("logging.level"))
 
@@ -153,12 +152,3 @@ def _open(path: Path) -> logging.Handler | None:
         return None
     handler.setFormatter(_RedactingFormatter(_FORMAT))
     return handler
-
-
-def _register(name: str, value: object) -> None:
-    """Register the values of keys that name a secret, also inside dictionaries."""
-    if isinstance(value, dict):
-        for inner, item in value.items():
-            _register(str(inner), item)
-    elif isinstance(value, str) and names_a_secret(name):
-        register_secret(value)
