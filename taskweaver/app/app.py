@@ -16,6 +16,7 @@ from taskweaver.ces.common import Manager
 from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.config.check import check
 from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.source import CONFIG_FILE
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -24,8 +25,6 @@ from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.session.replay import Step
 from taskweaver.session.session import Session
-
-CONFIG_FILE = "taskweaver_config.json"
 
 
 class TaskWeaverApp:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.app.app import CONFIG_FILE, TaskWeaverApp
+from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import PACKAGE, ROLE_FOLDERS
 from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.source import CONFIG_FILE
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.errors import ConversationError
 from taskweaver.memory.experience import Experience

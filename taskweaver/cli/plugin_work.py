@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from taskweaver.app.app import CONFIG_FILE, TaskWeaverApp
+from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import ExecutionConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
@@ -18,6 +18,7 @@ from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.source import CONFIG_FILE
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe
 from taskweaver.logging.log import TelemetryLogger

@@ -8,6 +8,9 @@ from typing import Any
 
 from taskweaver.config.errors import ConfigError
 
+CONFIG_FILE = "taskweaver_config.json"
+"""Name of a project's configuration file."""
+
 
 def read_config_file(path: Path) -> dict[str, Any]:
     """Read a JSON file that holds one object of dotted keys.
