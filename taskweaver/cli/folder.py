@@ -32,7 +32,7 @@ def register_secrets_around(*folders: Path) -> None:
     from taskweaver.config.source import CONFIG_FILE
     from taskweaver.utils.redact import register_environment
 
-    register_environment(os.environ)
+    register_environment(os.environ, map(str, folders))
     for place in {above for folder in folders for above in (folder, *folder.parents)}:
         file = place / CONFIG_FILE
         if file.is_file():

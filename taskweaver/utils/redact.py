@@ -14,7 +14,7 @@ not with its content:
 
 from __future__ import annotations
 
-import pathlib
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -199,16 +199,23 @@ def names_a_secret(name: str) -> bool:
     return _least_chars(name) is not None
 
 
-def register_environment(variables: Mapping[str, str]) -> None:
+def register_environment(variables: Mapping[str, str], places: Iterable[str] = ()) -> None:
     """Treat the values of variables whose names say so as secret: no paths, numbers, short words.
 
     A value has at least 8 characters under PASSWORD or SECRET and 16 under KEY or TOKEN.
+
+    Args:
+        variables: The environment.
+        places: Paths that are shown to the user; a value that is a part of one is no secret.
     """
-    for name, value in variables.items():
-        least = _least_chars(name)
-        if least is None or len(value.strip()) < least:
+    shown = "\n".join(places)
+    for name, text in variables.items():
+        least, value = _least_chars(name), text.strip()
+        if least is None or len(value) < least or value in shown:
             continue
-        if not _is_number(value.strip()) and not pathlib.Path(value).exists():
+        # `Path.exists` raises for a name as long as some tokens are.
+        is_there = os.path.exists(value)  # noqa: PTH110
+        if not is_there and not _is_number(value):
             register_secret(value)
 
 

@@ -13,6 +13,7 @@ import pytest
 from support import Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.serving import Serving
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
 from taskweaver.session.export import export
 from taskweaver.session.session import Session
@@ -118,6 +119,17 @@ def test_an_import_with_a_masked_cell_is_refused(session: Session, tmp_path: Pat
             other.import_(masked)
         assert other.branches() == []
         assert other.import_(private) == ["main"]
+
+
+def test_another_program_gets_masked_answers(app: TaskWeaverApp) -> None:
+    serving = Serving(app)
+    with app.get_session() as session:
+        said = serving.run_code(session, f"note = {SECRET!r}\nnote", lambda _: None)
+    assert said.is_answered
+    assert MASK in said.answer
+    found = serving.memory_search("note", session.session_id)
+    assert found
+    assert all(SECRET not in str(item) for item in (said, found, serving.sessions()))
 
 
 def test_code_of_the_users_own_that_holds_a_mask_does_not_run(app: TaskWeaverApp) -> None:

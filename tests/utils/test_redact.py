@@ -192,6 +192,8 @@ ENVIRONMENT = {
     "KEY_STORE": "config/keys/service.json",
     "TOKEN_URL": "https://login.example.org/token",
     "A_KEY_THAT_IS_HERE": "a-file-in-the-folder-here",
+    "LONG_TOKEN": "x1" * 3000,
+    "POSTGRES_PASSWORD": "taskweaver",
 }
 
 
@@ -203,7 +205,7 @@ def test_of_the_environment_only_secrets_are_registered() -> None:
         "names = json.loads(sys.argv[1])\n"
         "os.chdir(tempfile.mkdtemp())\n"
         "pathlib.Path(names['A_KEY_THAT_IS_HERE']).touch()\n"
-        "register_environment(names)\n"
+        "register_environment(names, ['/home/me/taskweaver'])\n"
         "print(json.dumps({n: redact_known(v) for n, v in names.items()}))"
     )
     done = subprocess.run(
@@ -214,7 +216,7 @@ def test_of_the_environment_only_secrets_are_registered() -> None:
     )
     shown = json.loads(done.stdout)
     masked = {name for name, value in shown.items() if value != ENVIRONMENT[name]}
-    assert masked == {"SOME_KEY", "DB_PASSWORD"}
+    assert masked == {"SOME_KEY", "DB_PASSWORD", "LONG_TOKEN"}
     assert shown["DB_PASSWORD"] == MASK
 
 
