@@ -66,7 +66,7 @@ _HARMLESS = frozenset({"none", "null", "true", "false", "str", "string", MASK})
 # What people write where a local server wants any key; masked, it would be missing everywhere.
 _PLACEHOLDERS = frozenset(
     "ollama lm-studio lmstudio llama-server not-needed no-key dummy placeholder changeme"
-    " your-api-key sk-no-key-required secret masked password".split()
+    " your-api-key your_api_key sk-no-key-required secret masked password".split()
 )
 _SECRET_NAME = re.compile(rf"(?:.{{0,200}}[_.-])?(?:{_NAMES})", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"[a-z_]{1,40}(?:\.[a-z_]{1,40}){0,4}", re.IGNORECASE)
