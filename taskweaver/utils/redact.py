@@ -81,10 +81,12 @@ _LEAST_CHARS = {
 _LOCATION = re.compile(
     r"(?:(?:~[\w.-]*|\.{1,2})?[/\\]|[a-z]:[\\/]|file:).*"  # begins like a path
     r"|[^\s=]*[/\\][^\s/\\]*\.\w{1,8}"  # leads to a file
-    r"|[a-z][a-z0-9+.-]{0,20}://[^@]*",  # an address without a login
+    # an address without a login, a query or a part that looks like a key
+    r"|[a-z][a-z0-9+.-]{0,20}://(?!.*[a-z0-9]{20})[^@?]*",
     re.IGNORECASE | re.DOTALL,
 )
-_NUMBER = re.compile(r"[+-]?[\d.,_ ]*\d[\d.,_ ]*(?:[eE][+-]?\d+)?%?")
+# Possessive throughout: what is no number is found out in one pass.
+_NUMBER = re.compile(r"[+-]?+[.,_ ]*+\d[\d.,_ ]*+(?:[eE][+-]?+\d++)?+%?+")
 _PARTITION = re.compile(r"[/\\][\w.=-]*\Z")
 _LONGEST_PARTITION = 200
 

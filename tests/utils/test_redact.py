@@ -146,6 +146,15 @@ def test_data_keeps_its_form_and_loses_its_secrets() -> None:
     assert masked["two"][1] == f"LLM_API_KEY={MASK}"
 
 
+@pytest.mark.parametrize("piece", ["1", "1.", "/", "/.", "://", "a", "sk-", "aB1-", "é", "="])
+@pytest.mark.parametrize("start", ["password = '", "token=", "", "sk-", "https://"])
+def test_a_long_value_takes_time_linear_in_its_length(start: str, piece: str) -> None:
+    """Quadratic time would be many minutes."""
+    text = f"{start}{piece * (200_000 // len(piece))}x'"
+    assert redact(text) is not None
+    assert redact_secrets(text) is not None
+
+
 @pytest.mark.parametrize(
     "piece", ["a", "api_", "password=", 'secret="', "://:", 'password="\\', "eyJ", "sk-", "a.b_"]
 )
@@ -193,6 +202,7 @@ ENVIRONMENT = {
     "TOKEN_URL": "https://login.example.org/token",
     "A_KEY_THAT_IS_HERE": "a-file-in-the-folder-here",
     "LONG_TOKEN": "x1" * 3000,
+    "HOOK_SECRET": "https://hooks.example.com/services/T1/B2/abcdefghijklmnop12345678",
     "POSTGRES_PASSWORD": "taskweaver",
 }
 
@@ -216,7 +226,7 @@ def test_of_the_environment_only_secrets_are_registered() -> None:
     )
     shown = json.loads(done.stdout)
     masked = {name for name, value in shown.items() if value != ENVIRONMENT[name]}
-    assert masked == {"SOME_KEY", "DB_PASSWORD", "LONG_TOKEN"}
+    assert masked == {"SOME_KEY", "DB_PASSWORD", "LONG_TOKEN", "HOOK_SECRET"}
     assert shown["DB_PASSWORD"] == MASK
 
 
