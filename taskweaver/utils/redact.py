@@ -14,14 +14,16 @@ not with its content:
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 MASK = "[[masked:secret]]"
-"""Stands for a secret. Neither Python nor a shell takes it for code, and nobody writes it."""
+"""Stands for a secret: a syntax error in Python, no command of a shell, and no common text."""
 MASK_ADVICE = (
     f"{MASK} stands for a secret that was masked in a copy for readers, and code that holds it does"
     " not run: read the value from its source, such as a file, a plugin or a tool."
@@ -35,18 +37,23 @@ _NAMES = (
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # Keys of providers. A prefix that ordinary words may have (`sk-`, `hf_`) needs a long run of
 # letters and digits behind it: names of files and packages consist of shorter words.
-_KEYS = (
-    # All begin with one of these, where no word goes on: most of a text is passed over at once.
-    r"(?:(?=[Acdeghnprstxy])(?<![A-Za-z0-9_-])(?:"
-    r"(?:sk-ant-|sk-proj-|sk-svcacct-|sk-or-v1-|github_pat_|glpat-|nvapi-|tvly-"
-    r"|pypi-AgE|xox[abeprs]-|AIza|ya29\.)[A-Za-z0-9_-]{16,512}"
-    r"|(?:sk-|pk-lf-|[srp]k_(?:live|test)_|gsk_|xai-|hf_|gh[oprsu]_|npm_|r8_|pplx-|csk-|dop_v1_)"
-    rf"[A-Za-z0-9_-]{{0,64}}?(?:[A-Za-z0-9]{{16}}|{_UUID})[A-Za-z0-9_-]{{0,512}}"
+_SPECIFIC = (
+    r"sk-ant-|sk-proj-|sk-svcacct-|sk-or-v1-|github_pat_|glpat-|nvapi-|tvly-|pypi-AgE"
+    r"|xox[abeprs]-|AIza|ya29\."
+)
+_COMMON = r"sk-|pk-lf-|[srp]k_(?:live|test)_|gsk_|xai-|hf_|gh[oprsu]_|npm_|r8_|pplx-|csk-|dop_v1_"
+_KEY = re.compile(
+    # The first two characters, and then the prefix, are looked at before all else: so most of a
+    # text is passed over at once. A key begins where no word goes on; an escaped line break or tab
+    # ends a word, too.
+    rf"(?:(?=[Acdeghnprstxy][IKSkshilaofpv8yt])(?={_SPECIFIC}|{_COMMON}|A[KS]IA|eyJ)"
+    r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))(?:"
+    rf"(?:{_SPECIFIC})[A-Za-z0-9_-]{{16,512}}"
+    rf"|(?:{_COMMON})[A-Za-z0-9_-]{{0,64}}?(?:[A-Za-z0-9]{{16}}|{_UUID})[A-Za-z0-9_-]{{0,512}}"
     r"|A[KS]IA[A-Z0-9]{16,64}(?![a-z])"
     r"|eyJ[A-Za-z0-9_-]{10,4096}\.[A-Za-z0-9_-]{10,8192}(?:\.[A-Za-z0-9_-]{0,4096})?))"
 )
-_KEY = re.compile(_KEYS)
-_SHAPES = re.compile(
+_NAMED = re.compile(
     "|".join(
         (
             # name = value, "name": "value", name='value', --name value; the name may have a prefix
@@ -57,7 +64,6 @@ _SHAPES = re.compile(
             r"(?P<bare>(?:(?:bearer|basic)\s{1,3})?[^\s\"'\\,;&<>(){}\[\]]{4,}+(?![(\[])))",
             r"(?P<scheme>\b(?:bearer|basic)\s{1,3})(?P<credential>[a-z0-9._~+/=-]{12,4096})",
             r"(?P<login>://[^\s/:@\"']{0,256}:)[^\s/@\"']{1,256}(?=@)",
-            rf"(?-i:{_KEYS})",
         )
     ),
     re.IGNORECASE,
@@ -85,7 +91,7 @@ _LOCATION = re.compile(
     r"|[a-z][a-z0-9+.-]{0,20}://(?!.*[a-z0-9]{20})[^@?]*",
     re.IGNORECASE | re.DOTALL,
 )
-# Possessive throughout: what is no number is found out in one pass.
+# Possessive throughout, so that a long value is read once also where it is no number.
 _NUMBER = re.compile(r"[+-]?+[.,_ ]*+\d[\d.,_ ]*+(?:[eE][+-]?+\d++)?+%?+")
 _PARTITION = re.compile(r"[/\\][\w.=-]*\Z")
 _LONGEST_PARTITION = 200
@@ -142,14 +148,17 @@ class Redactor:
             return
         if value.lower() in _HARMLESS | _PLACEHOLDERS or is_location(value):
             return
+        # As it stands in JSON, in the text of a Python value, and in an address.
+        forms = {value, json.dumps(value)[1:-1], repr(value)[1:-1], quote(value, safe="")}
+        forms.add(json.dumps(value, ensure_ascii=False)[1:-1])
         with self._lock:
-            self._values |= {value}
+            self._values |= forms
             longest_first = sorted(self._values, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def redact(self, text: str) -> str:
         """Return `text` as a log shows it: without secrets and values under telling names."""
-        return _SHAPES.sub(_mask, self.redact_known(text))
+        return _NAMED.sub(_mask, self.redact_secrets(text))
 
     def redact_secrets(self, text: str) -> str:
         """Return `text` with the added values and the keys of known shapes replaced by `MASK`."""

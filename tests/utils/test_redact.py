@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from taskweaver.utils.redact import (
     MASK,
     Redactor,
     has_mask,
+    is_location,
     names_a_secret,
     redact,
     redact_data,
@@ -109,7 +111,9 @@ def test_code_is_masked_by_values_and_key_shapes_alone(text: str) -> None:
     ],
 )
 def test_the_key_of_a_known_provider_is_masked_anywhere(key: str) -> None:
-    for text in (f"key='{key}'", f"Bearer {key}", f"https://host/?key={key}&x=1", f"({key})"):
+    texts = [f"key='{key}'", f"Bearer {key}", f"https://host/?key={key}&x=1", f"({key})"]
+    texts += [rf"a line\n{key}\t", f"token = /home/{key}/x", f"secret=${key}"]
+    for text in texts:
         assert redact_secrets(text) == text.replace(key, MASK)
         assert key not in redact(text)
 
@@ -268,6 +272,18 @@ def test_a_known_value_is_always_masked(secret: str, before: str, after: str) ->
         assert secret not in masked
         assert has_mask(masked)
         assert redacted(masked) == masked
+
+
+@given(st.text(min_size=8, max_size=30).filter(lambda text: text == text.strip()))
+def test_a_known_value_is_masked_in_json_and_in_a_repr(secret: str) -> None:
+    if not secret.isprintable() or is_location(secret) or len(set(secret)) < 6:
+        return
+    redactor = Redactor([secret])
+    for text in (json.dumps([secret]), json.dumps([secret], ensure_ascii=False), repr([secret])):
+        assert redactor.redact_known(text)[2:-2] == MASK
+    assert redactor.redact_known(f"https://me:{quote(secret, safe='')}@host") == (
+        f"https://me:{MASK}@host"
+    )
 
 
 def test_the_mask_is_no_code() -> None:
