@@ -148,9 +148,10 @@ class Redactor:
             return
         if value.lower() in _HARMLESS | _PLACEHOLDERS or is_location(value):
             return
-        # As it stands in JSON, in the text of a Python value, and in an address.
-        forms = {value, json.dumps(value)[1:-1], repr(value)[1:-1], quote(value, safe="")}
-        forms.add(json.dumps(value, ensure_ascii=False)[1:-1])
+        # As it stands in JSON, in the text of a Python value, and in an address. A variable of the
+        # environment may hold bytes that are no UTF-8.
+        forms = {value, repr(value)[1:-1], quote(value, safe="", errors="replace")}
+        forms |= {json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
         with self._lock:
             self._values |= forms
             longest_first = sorted(self._values, key=len, reverse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from urllib.parse import quote
@@ -284,6 +285,11 @@ def test_a_known_value_is_masked_in_json_and_in_a_repr(secret: str) -> None:
     assert redactor.redact_known(f"https://me:{quote(secret, safe='')}@host") == (
         f"https://me:{MASK}@host"
     )
+
+
+def test_a_value_with_bytes_that_are_no_text_is_masked() -> None:
+    secret = os.fsdecode(b"a-token-\xff\xfe-of-bytes")
+    assert Redactor([secret]).redact_known(f"it is {secret}.") == f"it is {MASK}."
 
 
 def test_the_mask_is_no_code() -> None:
