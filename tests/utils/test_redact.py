@@ -16,6 +16,7 @@ from taskweaver.utils.redact import (
     MASK,
     Redactor,
     has_mask,
+    is_location,
     names_a_secret,
     redact,
     redact_data,
@@ -274,12 +275,11 @@ def test_a_known_value_is_always_masked(secret: str, before: str, after: str) ->
         assert redacted(masked) == masked
 
 
-@given(st.text(min_size=8, max_size=30).filter(lambda text: text == text.strip()))
-def test_a_known_value_is_masked_in_json_and_in_a_repr(secret: str) -> None:
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=20))
+def test_a_known_value_is_masked_in_json_and_in_a_repr(middle: str) -> None:
+    secret = f"known{middle}value"
+    assume(not has_mask(secret) and not is_location(secret))
     redactor = Redactor([secret])
-    # What is taken for no secret: a path, a placeholder, the mask itself.
-    assume(redactor.redact_known(secret) == MASK and not has_mask(secret))
-    assume(secret.isprintable() and len(set(secret)) > 5)
     for text in (json.dumps([secret]), json.dumps([secret], ensure_ascii=False), repr([secret])):
         assert redactor.redact_known(text)[2:-2] == MASK
     assert redactor.redact_known(f"https://me:{quote(secret, safe='')}@host") == (

@@ -121,7 +121,6 @@ class Transfer:
         def act(writer: Writer) -> list[str]:
             offset = self._database.now_seq(writer.connection)
             numbers: dict[int, int] = {}
-            _refuse_masked_cells(items, source)
             names = [
                 _add_branch(writer, item["branch"], numbers, offset)
                 for item in items
@@ -130,6 +129,7 @@ class Transfer:
             for item in items:
                 if "table" in item:
                     _add_row(writer.connection, item["table"], item["row"], numbers, offset)
+            _refuse_masked_cells(items, source)
             writer.connection.execute("UPDATE clock SET seq = ?", (offset + items[0]["seq"],))
             _check_whole(writer.connection, source)
             return names
@@ -165,22 +165,27 @@ def _masked(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, "row": row}
 
 
-def _refuse_masked_cells(items: list[dict[str, Any]], source: FilePath) -> None:
-    """Raise if code of a conversation holds a mask: it is not the code that ran."""
+def _refuse_masked_cells(items: list[Any], source: FilePath) -> None:
+    """Raise if code of a conversation holds a mask: it is not the code that ran.
+
+    The rows have been checked before.
+    """
     number = 0
     for item in items:
-        if item.get("table") != "posts":
+        if not isinstance(item, dict) or item.get("table") != "posts":
             continue
-        body = json.loads(item["row"]["body"])
-        codes = [
-            str(part.get("content"))
-            for part in body.get("attachment_list") or ()
-            if part.get("type") == _CODE
-        ]
+        codes = _codes(json.loads(item["row"]["body"]))
         number += bool(codes)
         if any(map(has_mask, codes)):
             problem = f"cell {number} holds {MASK} in place of a secret"
             raise InvalidUpdate(str(source), f"{problem}; bring a copy that `backup` made instead")
+
+
+def _codes(body: dict[str, Any]) -> list[str]:
+    """Return the code in a post."""
+    parts = body.get("attachment_list")
+    found = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return [str(part.get("content")) for part in found if part.get("type") == _CODE]
 
 
 def _read(source: FilePath) -> list[dict[str, Any]]:
