@@ -24,7 +24,7 @@ def require_folder(project: Path | None) -> None:
 def register_secrets_around(*folders: Path) -> None:
     """Make the secrets of the environment and of the projects that hold some folders known.
 
-    For commands that open no project, and show what may hold its keys.
+    For commands that open no project, and show texts that may hold its keys.
     """
     from taskweaver.config.config_mgt import AppConfigSource
     from taskweaver.config.errors import ConfigError

@@ -30,7 +30,7 @@ _MODE = re.compile(r"(?:0o)?([0-7]{1,6})")
 
 
 def refuse_mask(place: str, data: object) -> None:
-    """Refuse what is to run if it holds a mask, which stands for a secret in copies for readers.
+    """Refuse code or commands that hold a mask, which stands for a secret in copies for readers.
 
     Raises:
         PhasePlanError: If it does.

@@ -279,7 +279,7 @@ def _mapped(
 
 
 def _masked_field(name: Any, value: Any) -> str | None:
-    """Return what a log shows for a text under the name of a secret; None for any other field."""
+    """Return a text under the name of a secret as a log shows it; None for any other field."""
     if not isinstance(name, str) or not isinstance(value, str):
         return None
     if _SECRET_NAME.fullmatch(name) is None:

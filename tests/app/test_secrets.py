@@ -2,7 +2,7 @@
 
 The endpoint repeats the key in its errors and headers and the model in its answer, and code
 prints the environment of the process that started it. The session's own files hold the text as it
-is, since its code runs again; nobody but their owner can read them.
+is, since its code runs again; only their owner can read them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Place:
     def check_files(self) -> None:
         """Search every byte of every file but the one the key was written to.
 
-        The session's own files may hold it, if nobody else can read them.
+        The session's own files may hold it, if only their owner can read them.
         """
         home = self.project.parent
         paths = [path for path in home.rglob("*") if path.is_file()]
@@ -250,7 +250,7 @@ class Elsewhere:
     Attributes:
         project: The project.
         endpoint: The endpoint.
-        replies: What it is going to answer.
+        replies: Its replies, the next one first.
     """
 
     project: Path

@@ -1,4 +1,4 @@
-"""A chat started as a login shell starts it: each path it prints exists, and it stores what ran.
+"""A chat started as a login shell starts it: printed paths exist, and stored cells are exact.
 
 A shell exports PWD, OLDPWD, HOME and the like; none of them is a secret, wherever one starts.
 """
@@ -52,7 +52,7 @@ class Shell:
     cwd: Path
 
     def run(self, *arguments: str, text: str | None = None) -> str:
-        """Run the program as the shell does; return its output, which names only what exists."""
+        """Run the program as the shell does; return its output, in which every path exists."""
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
@@ -95,7 +95,7 @@ class Start:
 
     Attributes:
         shell: Where.
-        options: What says where the project is.
+        options: The options that name the project.
         project: The project.
     """
 

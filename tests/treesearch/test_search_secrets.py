@@ -1,4 +1,4 @@
-"""A run keeps its programs as they are, for its owner alone; what others read of it is masked."""
+"""A run keeps its programs as they are, for its owner alone; copies for others are masked."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ ENVIRONMENT = {
 
 
 def test_of_the_environment_only_secrets_are_registered() -> None:
-    """In a process of its own: what is registered stays registered."""
+    """In a process of its own: a registered value stays registered."""
     code = (
         "import json, sys, pathlib, tempfile, os\n"
         "from taskweaver.utils.redact import redact_known, register_environment\n"
