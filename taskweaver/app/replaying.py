@@ -23,7 +23,7 @@ from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import Step, replay
 from taskweaver.session.workdir import add_files, mentioned_files
-from taskweaver.utils.files import read_yaml
+from taskweaver.utils.files import PRIVATE_FOLDER, read_yaml
 from taskweaver.utils.ids import create_id
 
 _PROMPT = Path(__file__).with_name("mend_prompt.yaml")
@@ -50,7 +50,8 @@ class Replaying:
         id_ = create_id("replay")
         folder = self._folders.workspace / "replays" / id_
         cwd = folder / "cwd"
-        cwd.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
+        cwd.mkdir()
         self._bring(cwd, "\n".join(round_.user_query for round_ in rounds), data)
         client = self._kernels.get_session_client(id_, session_dir=folder, cwd=cwd)
         executor = CodeExecutor(client, self._plugins, self._logger, self._prefix)

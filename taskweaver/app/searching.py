@@ -196,7 +196,7 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "branch.jsonl"
         with MemoryManager(places.memory) as store:
-            store.export(file, journal[found].branch)
+            store.export(file, journal[found].branch, is_private=True)
         with MemoryManager(folder / MEMORY_FILE) as own:
             own.import_(file)
             own.fork(journal[found].branch, MAIN_BRANCH)

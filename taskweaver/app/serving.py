@@ -19,6 +19,7 @@ from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEv
 from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session
 from taskweaver.session.store import MEMORY_FILE, stored_sessions
+from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 Tell = Callable[[str], None]
 
@@ -140,7 +141,8 @@ class Serving:
                 found += _found(store, item.session_id, query)
             if len(found) >= _MOST_FOUND:
                 break
-        return found[:_MOST_FOUND]
+        masked: list[dict[str, Any]] = redact_secrets_in(found[:_MOST_FOUND])
+        return masked
 
     def sessions(self) -> list[dict[str, Any]]:
         """Return the sessions on disk, the newest first."""
@@ -149,7 +151,7 @@ class Serving:
                 "session": item.session_id,
                 "changed_at": item.changed_at.isoformat(),
                 "rounds": item.rounds,
-                "first_query": item.first_query,
+                "first_query": redact_secrets(item.first_query),
             }
             for item in stored_sessions(self._app.session_manager.sessions_folder)
         ]
@@ -181,11 +183,13 @@ def _said(session: Session, round_: Round, listener: _Listener) -> Said:
         for path in attachment.content
     ]
     is_answered = round_.state == "finished" and not failed
+    answer = last.message if round_.state == "finished" else listener.error
+    # For another program, whose model may be anywhere.
     return Said(
-        answer=last.message if round_.state == "finished" else listener.error,
+        answer=redact_secrets(answer),
         session=session.session_id,
         branch=session.branch,
         is_answered=is_answered,
         files=list(dict.fromkeys(files)),
-        warnings=listener.warnings,
+        warnings=list(map(redact_secrets, listener.warnings)),
     )

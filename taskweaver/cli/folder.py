@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -17,3 +19,23 @@ def require_folder(project: Path | None) -> None:
         raise click.UsageError(
             f"There is no folder {project}; `taskweaver init {project}` makes a project there."
         )
+
+
+def register_secrets_around(*folders: Path) -> None:
+    """Make the secrets of the environment and of the projects that hold some folders known.
+
+    For commands that open no project, and show texts that may hold its keys.
+    """
+    from taskweaver.config.config_mgt import AppConfigSource
+    from taskweaver.config.errors import ConfigError
+    from taskweaver.config.secrets import register_secrets
+    from taskweaver.utils.app_utils import CONFIG_FILE
+    from taskweaver.utils.redact import register_environment
+
+    register_environment(os.environ, map(str, folders))
+    for place in {above for folder in folders for above in (folder, *folder.parents)}:
+        file = place / CONFIG_FILE
+        if file.is_file():
+            # A configuration that cannot be read names no key; the file is shown all the same.
+            with suppress(ConfigError):
+                register_secrets(AppConfigSource(file, {}, place))

@@ -35,8 +35,10 @@ def memory() -> None:
 
 
 def _open(file: Path) -> Any:
+    from taskweaver.cli.folder import register_secrets_around
     from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
+    register_secrets_around(file.resolve().parent, Path.cwd())
     return MemoryManager(file, MemoryConfig(memory_log_enabled=False))
 
 
@@ -257,7 +259,9 @@ def _safe(text: str) -> str:
 
 
 def _print_json(data: object) -> None:
-    click.echo(json.dumps(data, ensure_ascii=False, indent=2))
+    from taskweaver.utils.redact import redact_known
+
+    click.echo(redact_known(json.dumps(data, ensure_ascii=False, indent=2)))
 
 
 def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

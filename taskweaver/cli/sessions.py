@@ -23,11 +23,13 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
         return
     from taskweaver.console.text import safe
     from taskweaver.session.store import stored_sessions
+    from taskweaver.utils.redact import redact_known
     from taskweaver.utils.text import counted
 
     found = stored_sessions(_folder(ctx.obj))
     if as_json:
-        click.echo(json.dumps([asdict(item) for item in found], default=str, indent=2))
+        told = json.dumps([asdict(item) for item in found], default=str, indent=2)
+        click.echo(redact_known(told))
         return
     for item in found:
         when = item.changed_at.astimezone().strftime("%Y-%m-%d %H:%M")
@@ -52,12 +54,17 @@ def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
 
 
 def _folder(project: Path | None) -> Path:
-    """Return the folder of a project's sessions, without opening the project."""
+    """Return the folder of a project's sessions, without opening the project.
+
+    Its secrets are known afterwards.
+    """
     from taskweaver.app.app import TaskWeaverApp
     from taskweaver.config.config_mgt import AppConfigSource
+    from taskweaver.config.secrets import register_secrets
     from taskweaver.utils.app_utils import CONFIG_FILE
 
     path, _, _ = TaskWeaverApp.discover_app_dir(project)
     file = path / CONFIG_FILE
     src = AppConfigSource(file if file.exists() else None, {}, path)
+    register_secrets(src)
     return Path(src.get_path("workspace.workspace_path")) / "sessions"

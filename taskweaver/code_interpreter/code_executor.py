@@ -11,6 +11,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.mcp.session_tools import SessionTools
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.redact import MASK_ADVICE, has_mask
 
 _Tried = dict[str, tuple[PluginEntry, PluginCode | None]]
 
@@ -164,6 +165,8 @@ class CodeExecutor:
     ) -> ExecutionResult:
         """Run a cell; an error of one that calls plugins says where they are.
 
+        A cell that holds a mask is a copy for readers: it is refused, whoever brings it.
+
         Args:
             exec_id: Id of the post the code is from.
             code: The cell.
@@ -173,6 +176,8 @@ class CodeExecutor:
         Raises:
             KernelError: If the kernel cannot be started or was stopped.
         """
+        if has_mask(code):
+            return ExecutionResult(exec_id, code, error=MASK_ADVICE, status="refused")
         if self._tools is not None:
             self._tools.post_id = "" if is_repeated else exec_id
             self._tools.is_rebuilding = is_repeated

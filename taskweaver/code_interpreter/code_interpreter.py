@@ -31,6 +31,7 @@ from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.correction import send_back, task_of, tries_so_far
 from taskweaver.role.errors import RoleError
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.utils.redact import MASK, MASK_ADVICE, has_mask
 from taskweaver.utils.text import fill
 
 
@@ -217,6 +218,8 @@ class CodeInterpreter(Role, Interpreter):
     ) -> Post:
         """Run a cell if what the role may run, and a person, allow it."""
         code = self._kept(proxy, written)
+        if has_mask(code):
+            return self._refuse_mask(proxy, task, len(ran) + 1, may_retry=may_retry)
         refused = self._verify(proxy, code, [cell.code for cell in ran])
         if refused:
             return self._refuse(proxy, task, refused, may_retry=may_retry)
@@ -253,7 +256,21 @@ class CodeInterpreter(Role, Interpreter):
             return self._give_up(
                 proxy, task, f"No code came back that the policy allows:\n{problems}"
             )
-        revise = self.generator.prompt.text("revise_refused", PROBLEMS=problems)
+        return self._ask_again(proxy, "revise_refused", problems)
+
+    def _refuse_mask(
+        self, proxy: PostEventProxy, task: Post, number: int, *, may_retry: bool
+    ) -> Post:
+        """Send back a cell that holds a mask where its author read one, instead of running it."""
+        problem = f"Cell {number} holds {MASK}. {MASK_ADVICE}"
+        proxy.update_attachment(problem, AttachmentType.code_error)
+        if not may_retry:
+            return self._give_up(proxy, task, f"The code did not run. {problem}")
+        return self._ask_again(proxy, "revise_masked", problem)
+
+    def _ask_again(self, proxy: PostEventProxy, text: str, problems: str) -> Post:
+        """End a post whose code did not run with a request to the model to correct it."""
+        revise = self.generator.prompt.text(text, PROBLEMS=problems)
         proxy.update_attachment(revise, AttachmentType.revise_message)
         proxy.update_message(f"The code did not run.\n{problems}")
         proxy.update_send_to(self.alias)

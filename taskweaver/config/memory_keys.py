@@ -44,7 +44,6 @@ MEMORY_KEYS: tuple[Key, ...] = (
         "Longest archival record in characters; longer texts are compressed.",
         minimum=100,
     ),
-    Key("memory.redact_secrets", "bool", True, "Whether secrets are masked before storing."),
     Key("memory.memory_budget_chars", "int", 24000, "Memory shown in a prompt, in characters."),
     *(
         Key(f"memory.{name}_budget_chars", "int", 4000, f"The same for {what}.")

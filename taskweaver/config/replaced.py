@@ -58,6 +58,7 @@ REMOVED: dict[str, str] = {
     "round_compressor.llm_alias": "set planner.compaction_llm_alias.",
     "planner.compression_prompt_path": "set planner.compaction_prompt_path.",
     "code_generator.compression_prompt_path": "set code_generator.compaction_prompt_path.",
+    "memory.redact_secrets": "a memory keeps texts as they are; secrets are masked on the way out.",
     "session_manager.store_type": "sessions are kept on disk, see docs/sessions.md.",
     "workspace.mode": "the workspace is a folder.",
     "role.code_interpreter_base_path": "put roles of your own into role.base_path.",

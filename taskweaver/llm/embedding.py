@@ -8,6 +8,7 @@ from typing import Any
 from taskweaver.llm.endpoint import Endpoint, Lines
 from taskweaver.llm.exchange import Deadlines
 from taskweaver.llm.failures import exchange_failure, failure
+from taskweaver.utils.redact import redact_secrets
 
 _BATCH = 256
 
@@ -43,6 +44,8 @@ class OpenAIEmbedding:
     def _embed(self, texts: Sequence[str]) -> list[list[float]]:
         import openai
 
+        if not self._endpoint.is_loopback:
+            texts = [redact_secrets(text) for text in texts]
         line = self._lines.take()
         limits = self._deadlines
         timeout = openai.Timeout(limits.first_token_s, connect=limits.connect_s)

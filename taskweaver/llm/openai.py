@@ -20,7 +20,7 @@ from taskweaver.llm.structured import (
     with_instruction,
 )
 from taskweaver.llm.types import Chunk, ModelRequest
-from taskweaver.llm.wire import chat_body
+from taskweaver.llm.wire import chat_body, without_secrets
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""
@@ -87,6 +87,8 @@ class OpenAIService:
     def _body(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
         usual = self._sampling
         messages = request.messages
+        if not self._endpoint.is_loopback:
+            messages = without_secrets(messages)
         parameters: dict[str, Any] = {
             "stream_options": {"include_usage": True},
             "temperature": _first(request.temperature, usual.temperature),

@@ -19,7 +19,7 @@ from taskweaver.llm.base import CompletionService
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import ChatMessage, Chunk, FinishReason, ModelRequest, Usage
 from taskweaver.utils.files import dump_yaml, read_yaml
-from taskweaver.utils.redact import redact_data, redact_known
+from taskweaver.utils.redact import redact_secrets_in
 
 RecordedMode = Literal["record", "play", "play_or_record"]
 
@@ -30,7 +30,9 @@ _SHOWN_CHARS = 60
 class RecordedService:
     """Plays back recorded replies, and records new ones if its mode says so; thread-safe.
 
-    Requests are stored with secrets masked; replies as they came, but for our own keys.
+    Requests are stored with secrets masked, since they are compared by their hash and shown to
+    people. Replies are stored as they came, since the code in them runs again; so the file is its
+    owner's alone.
     """
 
     def __init__(
@@ -101,11 +103,11 @@ class RecordedService:
             texts.append(chunk.text)
             last = chunk
             yield chunk
-        reply: dict[str, Any] = {"text": redact_known("".join(texts)), "finish": last.finish}
+        reply: dict[str, Any] = {"text": "".join(texts), "finish": last.finish}
         if last.usage is not None:
             reply["prompt_tokens"] = last.usage.prompt_tokens
             reply["completion_tokens"] = last.usage.completion_tokens
-        told = redact_data(json.loads(_json(form)))
+        told = redact_secrets_in(json.loads(_json(form)))
         self._append({"key": key, "model": self._inner.model, "request": told, "reply": reply})
 
     def _append(self, entry: dict[str, Any]) -> None:
@@ -123,7 +125,7 @@ class RecordedService:
                 raise ModelError("configuration", detail, self.model) from error
 
     def _miss(self, form: dict[str, Any]) -> ModelError:
-        told = redact_data(json.loads(_json(form)))
+        told = redact_secrets_in(json.loads(_json(form)))
         near = [_difference(told, entry["request"]) for entry in self._load().values()]
         shown = max(near)[1] if near else "it holds no recordings"
         detail = f"{self._path} has no reply to this request; {shown}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import jiter
 
 from taskweaver.llm.surrogates import repair
 from taskweaver.llm.types import ChatMessage, FinishReason, Usage
+from taskweaver.utils.redact import redact_secrets
 
 _FINISH: dict[str, FinishReason] = {
     "length": "length",
@@ -99,17 +100,26 @@ def _usage(value: Any) -> Usage | None:
 
 
 def encodable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    """Return messages that can be sent as UTF-8; the same objects where nothing is to mend."""
-    return [_encodable(message) for message in messages]
+    """Return messages that can be sent as UTF-8; the same objects where nothing is changed."""
+    return [_changed(message, repair) for message in messages]
 
 
-def _encodable(message: ChatMessage) -> ChatMessage:
+def without_secrets(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return messages that may leave this machine: known secrets and keys of known shapes masked.
+
+    Code in them stays as it is otherwise, and so do images.
+    """
+    return [_changed(message, redact_secrets) for message in messages]
+
+
+def _changed(message: ChatMessage, change: Callable[[str], str]) -> ChatMessage:
+    """Return a message with its texts changed; the same object where they stay as they are."""
     content = message["content"]
     if isinstance(content, str):
-        mended = repair(content)
-        return message if mended is content else {**message, "content": mended}
+        new = change(content)
+        return message if new == content else {**message, "content": new}
     parts = [
-        {**part, "text": repair(part["text"])} if isinstance(part.get("text"), str) else part
+        {**part, "text": change(part["text"])} if isinstance(part.get("text"), str) else part
         for part in content
     ]
     return {**message, "content": parts}

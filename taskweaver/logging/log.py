@@ -6,7 +6,6 @@ Nothing here is shared by a process: two applications write two files, and each 
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -15,14 +14,9 @@ from typing import Any, Self
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
+from taskweaver.config.secrets import register_secrets
 from taskweaver.utils.files import write_json
-from taskweaver.utils.redact import (
-    names_a_secret,
-    redact,
-    redact_data,
-    register_environment,
-    register_secret,
-)
+from taskweaver.utils.redact import redact, redact_data
 
 _FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
 
@@ -78,10 +72,7 @@ class TelemetryLogger:
         Raises:
             ConfigError: If a key of ``logging.`` cannot be read.
         """
-        register_environment(os.environ)
-        for name in ("llm.api_key", *src.names()):
-            setting = src.lookup(name)
-            _register(name, setting.value if setting else None)
+        register_secrets(src)
         folder = Path(src.app_base_path, src.get_str("logging.log_folder")).expanduser()
         return cls(folder / src.get_str("logging.log_file"), src.get_str("logging.level"))
 
@@ -153,12 +144,3 @@ def _open(path: Path) -> logging.Handler | None:
         return None
     handler.setFormatter(_RedactingFormatter(_FORMAT))
     return handler
-
-
-def _register(name: str, value: object) -> None:
-    """Register the values of keys that name a secret, also inside dictionaries."""
-    if isinstance(value, dict):
-        for inner, item in value.items():
-            _register(str(inner), item)
-    elif isinstance(value, str) and names_a_secret(name):
-        register_secret(value)

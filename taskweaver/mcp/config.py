@@ -16,6 +16,8 @@ _TIMEOUT_S = 30.0
 _STDIO = ("command", "args", "env", "cwd")
 _HTTP = ("url", "headers")
 _COMMON = ("confirm", "tools", "timeout_s")
+_PLAIN_HEADERS = frozenset({"accept", "accept-language", "content-type", "origin", "user-agent"})
+"""Headers whose values are no secrets, but words that occur anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,10 @@ def _server(name: str, value: object, base: Path) -> ServerConfig:
     url, headers = fields.text("url"), fields.named_texts("headers")
     if url and not url.startswith(("http://", "https://")):
         raise fields.fail("url", "an address that begins with http:// or https://")
-    for header in headers.values():
-        register_secret(header)
+    for header, text in headers.items():
+        if header.lower() not in _PLAIN_HEADERS:
+            register_secret(text)
+            register_secret(text.rpartition(" ")[2])  # without its scheme: `Bearer ...`
     return ServerConfig(
         name=name,
         command=fields.text("command"),

@@ -6,7 +6,7 @@ Here and in `branch_summaries` the two meet: `Memory` knows no rows, the branche
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import cast
 
 from taskweaver.memory.branch_summaries import BranchSummaries
 from taskweaver.memory.branched.manager import MemoryManager
@@ -16,7 +16,6 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.memory.type_vars import RoundState
 from taskweaver.memory.utils import encodable
-from taskweaver.utils.redact import redact_data
 
 _ROUND_EVENT_CHARS = 600
 _TORN: RoundState = "failed"
@@ -62,12 +61,12 @@ class BranchLog:
 
     def round_started(self, round_: Round) -> None:
         """Write a new round."""
-        query = _clean(round_.user_query)
+        query = encodable(round_.user_query)
         self._seqs[round_.id] = self._store.turns.start_round(self.branch_id, round_.id, query)
 
     def post_added(self, round_: Round, post: Post) -> None:
         """Write a complete post."""
-        body = json.dumps(_clean(post.to_dict()), ensure_ascii=False, separators=(",", ":"))
+        body = json.dumps(encodable(post.to_dict()), ensure_ascii=False, separators=(",", ":"))
         self._store.turns.add_post(self.branch_id, self._seqs[round_.id], body)
 
     def round_ended(self, round_: Round) -> None:
@@ -76,7 +75,7 @@ class BranchLog:
         if round_.state != "finished" or not round_.post_list:
             return
         said = f"{round_.user_query}\n-> {round_.post_list[-1].message}"
-        text = _clean(said).replace("\0", "")[:_ROUND_EVENT_CHARS]
+        text = encodable(said).replace("\0", "")[:_ROUND_EVENT_CHARS]
         event = {"kind": "round", "summary": text, "round_id": round_.id}
         self._store.mem_recall_append(event, branch_id=self.branch_id)
 
@@ -93,8 +92,3 @@ def _round(stored: StoredRound) -> Round:
         "post_list": [json.loads(body) for body in stored.posts],
     }
     return Round.from_dict(cast("RoundDict", data))
-
-
-def _clean(data: Any) -> Any:
-    """Return plain data as a file can hold it, with secrets masked."""
-    return redact_data(encodable(data))

@@ -15,9 +15,8 @@ from taskweaver.memory.round import Round, RoundDict
 from taskweaver.memory.type_vars import RoleName
 from taskweaver.memory.utils import encodable, roles_of
 from taskweaver.memory.wire import check_conversation
-from taskweaver.utils.files import read_yaml, write_yaml
+from taskweaver.utils.files import PRIVATE, read_yaml, write_yaml
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.redact import redact_data
 
 
 class ConversationDict(TypedDict):
@@ -101,13 +100,13 @@ class Conversation:
     def to_yaml(self, path: str | Path) -> None:
         """Write the conversation to a file, all of it or nothing; its folder is made.
 
-        Secrets are masked.
+        Nothing is masked, since its code may run again; only the owner can read the file.
 
         Raises:
             ConversationError: If the file cannot be written, or data on it is not plain.
         """
         try:
-            write_yaml(path, redact_data(encodable(self.to_dict())))
+            write_yaml(path, encodable(self.to_dict()), mode=PRIVATE)
         except OSError as error:
             raise ConversationError(str(path), error.strerror or str(error)) from error
         except (ValueError, RecursionError) as error:

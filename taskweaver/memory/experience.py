@@ -20,9 +20,8 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.errors import ConversationError, SubPathRefused
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.utils.files import dump_yaml, inside, read_yaml, write_yaml
+from taskweaver.utils.files import PRIVATE, dump_yaml, inside, read_yaml, write_yaml
 from taskweaver.utils.ranking import WordIndex, cosine, words
-from taskweaver.utils.redact import redact_data
 from taskweaver.utils.text import shorten
 
 PROMPT_FILE = Path(__file__).with_name("experience_prompt.yaml")
@@ -191,7 +190,7 @@ class ExperienceGenerator:
             if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
                 continue
             try:
-                write_yaml(target, redact_data(self._made(source, exp_id, prompt).to_dict()))
+                write_yaml(target, self._made(source, exp_id, prompt).to_dict(), mode=PRIVATE)
             except (TaskWeaverError, OSError, ValueError, KeyError, TypeError) as error:
                 self._tell(f"{source.name} is left out: {error}")
             else:
@@ -237,7 +236,8 @@ class ExperienceGenerator:
         vectors = self._model.get_embedding_list([item.experience_text for item in items])
         for item, vector in zip(items, vectors, strict=True):
             item.embedding_model, item.embedding = self._embedding_model, vector
-            write_yaml(self.get_experience_dir() / f"{_MADE}{item.exp_id}.yaml", item.to_dict())
+            target = self.get_experience_dir() / f"{_MADE}{item.exp_id}.yaml"
+            write_yaml(target, item.to_dict(), mode=PRIVATE)
 
     def retrieve_experience(self, user_query: str) -> list[tuple[Experience, float]]:
         """Return the loaded experiences that suit a request, the best first, with similarities.

@@ -16,6 +16,7 @@ from taskweaver.plugin.one_file import read_one_file
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.files import read_text
 from taskweaver.utils.hostile import open_ordinary
+from taskweaver.utils.redact import register_configured
 
 _Stamp = tuple[int, int]
 _Files = Mapping[str, _Stamp]
@@ -88,6 +89,7 @@ class PluginRegistry:
                 return read.impl
             if other is None:
                 self._plugins[read.name] = read
+                register_configured("", read.config)
                 return read.impl
             problem = f"there is another plugin called {read.name!r}: {other.described_in}."
             read = PluginError(str(self._folder / file), problem)

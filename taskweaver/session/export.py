@@ -16,7 +16,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.files import write_text
-from taskweaver.utils.redact import redact_data
+from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 from taskweaver.utils.text import fenced
 
 FORMATS = {".ipynb": "notebook", ".py": "script", ".md": "report"}
@@ -24,6 +24,7 @@ FORMATS = {".ipynb": "notebook", ".py": "script", ".md": "report"}
 _TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
 _FENCE = re.compile(r"(`{3,})[^`]*\Z")
 _NEW_LINE = re.compile(r"\r\n|\r|\n")
+_MARK = f"# This cell holds {MASK} in place of a secret."
 _PICTURES = {".png", ".svg", ".jpg", ".jpeg", ".gif"}
 
 
@@ -31,7 +32,8 @@ def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
     """Write finished rounds in the format a file's name ends in; see `FORMATS`.
 
     A notebook and a script run from top to bottom in the working directory of the conversation.
-    Secrets are masked, and no text is HTML where it is shown.
+    Secrets are masked, cells that hold a mask are named at the top and marked, and no text is HTML
+    where it is shown.
 
     Args:
         rounds: The conversation.
@@ -55,7 +57,25 @@ def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
 
 
 def _masked(round_: Round) -> Round:
-    return Round.from_dict(cast("RoundDict", redact_data(round_.to_dict())))
+    return Round.from_dict(cast("RoundDict", redact_secrets_in(round_.to_dict())))
+
+
+def _mask_note(rounds: Sequence[Round]) -> str:
+    """Return a sentence that names the cells with a mask, by number; empty without any."""
+    cells = successful_cells(rounds)
+    found = [str(number) for number, cell in enumerate(cells, 1) if has_mask(cell.code)]
+    if not found:
+        return ""
+    which = f"Cell {found[0]} holds" if len(found) == 1 else f"Cells {', '.join(found)} hold"
+    return f"{which} {MASK} in place of a secret: put code there that reads it before you run this."
+
+
+def _marked(code: str) -> str:
+    """Return the code of a cell, with a comment at its end if it holds a mask.
+
+    At its end because a cell's first line may be a magic (`%%bash`), for which it is a comment too.
+    """
+    return f"{code.rstrip()}\n{_MARK}" if has_mask(code) else code
 
 
 def _answer(round_: Round) -> str:
@@ -93,10 +113,12 @@ def _notebook(rounds: Sequence[Round], title: str) -> str:
     """Return a notebook of format 4.5 (https://nbformat.readthedocs.io)."""
     cells: list[dict[str, Any]] = [_markdown("title", f"# {title}")]
     imports = _imports(rounds)
+    note = _mask_note(rounds)
+    cells += [_markdown("masked", note)] if note else []
     cells += [_code("imports", imports)] if imports else []
     for round_ in rounds:
         cells.append(_markdown(f"{round_.id}-q", _question(round_)))
-        cells += [_code(cell.post_id, cell.code) for cell in successful_cells([round_])]
+        cells += [_code(cell.post_id, _marked(cell.code)) for cell in successful_cells([round_])]
         cells.append(_markdown(f"{round_.id}-a", _answer(round_)))
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = {
@@ -136,12 +158,14 @@ def _cell_id(text: str) -> str:
 
 
 def _script(rounds: Sequence[Round], title: str) -> str:
-    parts = [f'"""{_one_line(title)}"""', *filter(None, [_imports(rounds)])]
+    note = _mask_note(rounds)
+    parts = [f'"""{_one_line(title)}"""', f"# {note}" if note else "", _imports(rounds)]
+    parts = [part for part in parts if part]
     for round_ in rounds:
         cells = successful_cells([round_])
         if cells:
             asked = "\n".join(f"# {line}" for line in round_.user_query.strip().splitlines())
-            parts.append("\n\n".join([asked, *(cell.code.strip() for cell in cells)]))
+            parts.append("\n\n".join([asked, *(_marked(cell.code).strip() for cell in cells)]))
     return "\n\n\n".join(parts) + "\n"
 
 
@@ -150,13 +174,12 @@ def _one_line(text: str) -> str:
 
 
 def _report(rounds: Sequence[Round], title: str) -> str:
-    parts = [f"# {title}"]
+    parts = [f"# {title}", *filter(None, [_mask_note(rounds)])]
     for number, round_ in enumerate(rounds, start=1):
         parts += [f"## {number}.", _question(round_), _answer(round_)]
         for cell in successful_cells([round_]):
-            parts.append(
-                f"<details><summary>code</summary>\n\n{fenced(cell.code, 'python')}\n\n</details>"
-            )
+            code = fenced(_marked(cell.code), "python")
+            parts.append(f"<details><summary>code</summary>\n\n{code}\n\n</details>")
         parts += [
             f"![{quote(name)}]({quote(name)})"
             for post in round_.post_list

@@ -13,6 +13,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
+from taskweaver.utils.redact import MASK_ADVICE, has_mask
 
 Verdict = Literal["same", "differs", "mended", "failed"]
 Mend = Callable[[str, str], str | None]
@@ -51,7 +52,7 @@ def replay(
 ) -> Iterator[Step]:
     """Run the successful cells of a conversation again, and yield what became of each.
 
-    A cell that fails is passed over; the ones after it are run all the same.
+    A cell that fails, or holds a mask, is passed over; the ones after it are run all the same.
 
     Args:
         rounds: The conversation.
@@ -74,6 +75,10 @@ def replay(
         raise SessionError(f"No recorded cell assigns {', '.join(missing)} at its top level.")
     recorded = _recorded_results(rounds)
     for number, (cell, (code, _)) in enumerate(zip(cells, changed, strict=True), start=1):
+        if has_mask(code):  # not given to a model either, which could only guess the value
+            refused = f"cell {number} is a masked copy and was not run: {MASK_ADVICE}"
+            yield Step(number, code, "failed", (refused,))
+            continue
         ran = run(RecordedCell(cell.post_id, code, cell.role))
         first_error = ran.error
         if ran.error and mend is not None:

@@ -23,6 +23,7 @@ from taskweaver.treesearch.places import NodePlaces
 from taskweaver.treesearch.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.treesearch.stages import STAGES
 from taskweaver.utils.files import write_json, write_text
+from taskweaver.utils.redact import redact_secrets_in
 
 LARGEST_FILE_BYTES = 256 << 20
 _NAMED = frozenset({NodeKind.HYPERPARAM, NodeKind.ABLATION})
@@ -34,12 +35,13 @@ def write_outputs(journal: Journal, run_dir: Path, facts: RunFacts) -> None:
     Raises:
         OSError: If one of them cannot be written.
     """
-    write_json(run_dir / "journal.json", journal.to_dict())
+    # Copies for readers; a run is resumed from its log, which is exact.
+    write_json(run_dir / "journal.json", redact_secrets_in(journal.to_dict()))
     write_json(run_dir / "costs.json", costs(journal, facts.beside))
     for stage in known_stages(journal, facts):
         name = re.sub(r"[^\w-]+", "_", stage.name)[:60] or "stage"
         target = run_dir / "stage_summaries" / f"stage_{stage.number}_{name}.json"
-        write_json(target, stage_summary(journal, facts, stage))
+        write_json(target, redact_secrets_in(stage_summary(journal, facts, stage)))
     write_best(journal, run_dir)
 
 
@@ -186,7 +188,8 @@ def write_best(journal: Journal, run_dir: Path) -> Path | None:
         for name, text in reproduction(journal, node).items():
             write_text(draft / name, text)
         (draft / SHELL_SCRIPT).chmod(0o755)
-        write_json(draft / "node.json", {**node.to_dict(), "left_out": left_out})
+        facts = {**node.to_dict(), "left_out": left_out}
+        write_json(draft / "node.json", redact_secrets_in(facts))
         _replace(draft, target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from taskweaver.treesearch.thinking import required_object
 from taskweaver.utils.files import write_json, write_text
+from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 
 def read_plan(text: str) -> dict[str, Any]:
@@ -34,10 +35,10 @@ def read_plan(text: str) -> dict[str, Any]:
 
 
 def save_plan(folder: Path, plan: Mapping[str, Any], raw: str, history: Mapping[str, Any]) -> None:
-    """Write the files of Phase 0."""
-    write_json(folder / "phase0_plan.json", {"plan": dict(plan)})
-    write_json(folder / "phase0_history_full.json", dict(history))
-    write_text(folder / "phase0_llm_output.txt", raw)
+    """Write the files of Phase 0, which people read, with their secrets masked."""
+    write_json(folder / "phase0_plan.json", redact_secrets_in({"plan": dict(plan)}))
+    write_json(folder / "phase0_history_full.json", redact_secrets_in(dict(history)))
+    write_text(folder / "phase0_llm_output.txt", redact_secrets(raw))
 
 
 def _texts(value: object) -> list[str]:

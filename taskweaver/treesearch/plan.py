@@ -177,6 +177,7 @@ class PhasePlan:
         Raises:
             PhasePlanError: If it cannot be carried out as it is written.
         """
+        values.refuse_mask("phase_artifacts", data)
         sections = _sections(data)
         compile_ = sections.get("compile", {})
         run = sections.get("run", {})

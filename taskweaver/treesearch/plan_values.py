@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.utils.redact import MASK_ADVICE, has_mask
 
 ROOT = "/workspace"
 """What plans call the workspace."""
@@ -25,6 +27,17 @@ _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 1024
 _MAX_DEPTH = 32
 _MODE = re.compile(r"(?:0o)?([0-7]{1,6})")
+
+
+def refuse_mask(place: str, data: object) -> None:
+    """Refuse code or commands that hold a mask, which stands for a secret in copies for readers.
+
+    Raises:
+        PhasePlanError: If it does.
+    """
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
+    if has_mask(text):
+        raise PhasePlanError(place, f"holds a mask. {MASK_ADVICE}")
 
 
 def section(place: str, value: object) -> Mapping[str, Any]:

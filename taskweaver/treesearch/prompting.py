@@ -16,6 +16,7 @@ from typing import Any
 
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.utils.files import read_text, write_text
+from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 PACKAGED = Path(__file__).parent / "prompts"
 _PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
@@ -199,7 +200,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def save_prompt(folder: Path, name: str, prompt: Mapping[str, Any]) -> None:
-    """Write a prompt beside its node, as JSON and as the Markdown that was sent."""
-    data = json.dumps(prompt, ensure_ascii=False, indent=2, default=str)
+    """Write a prompt beside its node, as JSON and as Markdown, with its secrets masked."""
+    data = json.dumps(redact_secrets_in(prompt), ensure_ascii=False, indent=2, default=str)
     write_text(folder / f"{name}.json", data + "\n")
-    write_text(folder / f"{name}.md", to_markdown(prompt) + "\n")
+    write_text(folder / f"{name}.md", redact_secrets(to_markdown(prompt)) + "\n")

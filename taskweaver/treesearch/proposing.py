@@ -15,6 +15,7 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.phase0 import read_plan
 from taskweaver.treesearch.plan import PhasePlan
+from taskweaver.treesearch.plan_values import refuse_mask
 from taskweaver.treesearch.prompting import PromptFiles, plan_lines
 from taskweaver.treesearch.stages import StageState
 from taskweaver.treesearch.telling import (
@@ -191,7 +192,9 @@ class Proposer:
         }
 
         def read(text: str) -> dict[str, Any]:
-            return required_object(text, schema)
+            step = required_object(text, schema)
+            refuse_mask("command", step["command"])
+            return step
 
         label = f"phase1_step{progress.get('step', 0)}"
         return self._thinker.ask(label, prompt, read, hint="phase1")
@@ -279,6 +282,7 @@ def read_proposal(text: str, question: Question) -> Proposal:
         data = required_object(text, schema)
         if not data["code"].strip():
             raise PhasePlanError("code", "there is none")
+        refuse_mask("code", data["code"])
         artifacts: Mapping[str, Any] = {"code": data["code"]}
     else:
         data = required_object(text, {})

@@ -16,7 +16,7 @@ from taskweaver.treesearch.node import Node, NodeKind
 from taskweaver.treesearch.outputs import costs
 from taskweaver.treesearch.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.utils.files import write_text
-from taskweaver.utils.redact import redact
+from taskweaver.utils.redact import redact_secrets
 from taskweaver.utils.text import counted
 
 MOST_ROWS = 40
@@ -74,7 +74,7 @@ def build_report(
         _reproduce(journal),
     ]
     # Shown to others: what programs printed and models wrote may hold a key.
-    return redact("\n\n".join(part for part in parts if part)) + "\n"
+    return redact_secrets("\n\n".join(part for part in parts if part)) + "\n"
 
 
 def _asked(journal: Journal, idea: str) -> str:

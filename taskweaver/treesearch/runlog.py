@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from taskweaver.treesearch.errors import RunInUse, SearchError
-from taskweaver.utils.redact import redact
+from taskweaver.utils.files import create_private
 
 
 class RunLog:
@@ -33,6 +33,7 @@ class RunLog:
         self._lock = threading.Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            create_private(path)
             self._file = path.open("a+b")
         except OSError as error:
             raise SearchError(f"{path} cannot be opened: {error.strerror}.") from error
@@ -87,7 +88,8 @@ class RunLog:
         self._write(kind, data, is_synced=False)
 
     def _write(self, kind: str, data: Mapping[str, Any], *, is_synced: bool) -> Mapping[str, Any]:
-        entry: dict[str, Any] = _without_secrets({"t": kind, **data})
+        # Nothing is masked: a resumed run goes on with the programs that are in here.
+        entry: dict[str, Any] = _plain({"t": kind, **data})
         line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
         with self._lock:
             end = self._file.seek(0, os.SEEK_END)
@@ -157,11 +159,10 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact(value)
+def _plain(value: Any) -> Any:
+    """Return data as it will be read: dictionaries and lists of the entry's own."""
     if isinstance(value, Mapping):
-        return {key: _without_secrets(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_secrets(item) for item in value]
+        return [_plain(item) for item in value]
     return value

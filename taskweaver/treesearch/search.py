@@ -38,7 +38,14 @@ from taskweaver.treesearch.scripts import ScriptRunner
 from taskweaver.treesearch.state import RunState, fold, reopen
 from taskweaver.treesearch.toolbox import Claims, Toolbox
 from taskweaver.treesearch.workers import Workers
-from taskweaver.utils.files import read_json, read_text, write_json, write_text
+from taskweaver.utils.files import (
+    PRIVATE,
+    PRIVATE_FOLDER,
+    read_json,
+    read_text,
+    write_json,
+    write_text,
+)
 
 ROOT = "root"
 """The branch of what concerns the whole run."""
@@ -86,7 +93,8 @@ def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
         while not name and places.folder.exists():  # another began in the same second
             number += 1
             places = RunPlaces(config.folder / f"{chosen}-{number}")
-        places.folder.mkdir(parents=True)
+        # Private: programs, prompts and outcomes are kept as they are.
+        places.folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
         write_text(places.idea, idea.text)
     except FileExistsError as error:
         raise SearchError(
@@ -112,7 +120,8 @@ def place_memory(places: RunPlaces, file: Path) -> None:
                 f"{file} is there already, and each run has a memory of its own.",
                 "Name a file that is not there yet, or go on with its run: search --resume.",
             )
-        file.open("xb").close()  # of two runs that begin at once, one has it
+        # Of two runs that begin at once, one has it.
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
         if file != link.resolve():
             link.symlink_to(file)
     except OSError as error:

@@ -23,6 +23,7 @@ from taskweaver.memory.branched.protocol import check_updates, has_reads, instru
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.prompting import save_prompt, to_markdown
 from taskweaver.utils.files import write_text
+from taskweaver.utils.redact import redact_secrets
 from taskweaver.utils.text import shorten
 
 T = TypeVar("T")
@@ -305,7 +306,7 @@ class Thinker:
         ]
         reply = self._api.chat_completion(messages, json_schema=schema, llm_alias=alias)
         text = str(reply["content"])
-        write_text(self._folder / f"{name}_reply.txt", text)
+        write_text(self._folder / f"{name}_reply.txt", redact_secrets(text))
         return text
 
 

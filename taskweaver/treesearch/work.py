@@ -34,6 +34,7 @@ from taskweaver.treesearch.telling import attempt_lines
 from taskweaver.treesearch.thinking import FATAL, MemorySeat, ReplyUnusable, Thinker
 from taskweaver.treesearch.toolbox import Toolbox
 from taskweaver.utils.files import write_json
+from taskweaver.utils.redact import redact_secrets_in
 
 _OUTPUT_CHARS = 20_000
 _MOST_TOLD = 100
@@ -151,7 +152,8 @@ class NodeWork:
         plan = self._planned = self._plan(proposer) if self._tools.config.has_phase0 else {}
         self._tools.on_phase(node.id, "proposal")
         proposal = proposer.propose(self._question, plan, self._tools.claims.take)
-        write_json(self._places.phase_logs / "artifacts.json", dict(proposal.artifacts))
+        shown = redact_secrets_in(dict(proposal.artifacts))
+        write_json(self._places.phase_logs / "artifacts.json", shown)
         name = node.name or proposal.name
         return replace(node, plan=proposal.plan, name=name, artifacts=proposal.artifacts)
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 CONFIG_FILE = "taskweaver_config.json"
+"""Name of a project's configuration file."""
 
 
 def discover_app_dir(app_dir: str | Path | None = None) -> tuple[Path, bool, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,10 @@ from typing import Any
 from taskweaver.utils.hostile import open_ordinary
 
 MAX_BYTES = 64 << 20
+PRIVATE = 0o600
+"""Mode of a file that only its owner can read."""
+PRIVATE_FOLDER = 0o700
+"""Mode of a folder that only its owner can enter."""
 
 
 # PyYAML is imported by those who read or write YAML: kernels import this package and do not.
@@ -130,8 +135,18 @@ def dump_yaml(data: Any) -> str:
         raise ValueError(f"cannot be written as YAML: {_one_line(error)}") from error
 
 
-def write_yaml(path: Path | str, data: Any) -> None:
-    """Write plain data as YAML, all of it or nothing.
+def create_private(path: Path | str) -> None:
+    """Create an empty file that only its owner can read; a file that exists is left as it is.
+
+    Raises:
+        OSError: If it cannot be created.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+
+
+def write_yaml(path: Path | str, data: Any, *, mode: int | None = None) -> None:
+    """Write plain data as YAML, all of it or nothing; `mode` is that of `write_bytes`.
 
     Raises:
         OSError: If it cannot be written.
@@ -141,7 +156,7 @@ def write_yaml(path: Path | str, data: Any) -> None:
         text = dump_yaml(data)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    write_text(path, text)
+    write_text(path, text, mode=mode)
 
 
 def read_json(path: Path | str, max_bytes: int = MAX_BYTES) -> Any:
@@ -175,19 +190,26 @@ def write_json(path: Path | str, data: Any) -> None:
     write_text(path, text + "\n")
 
 
-def write_text(path: Path | str, text: str) -> None:
+def write_text(path: Path | str, text: str, *, mode: int | None = None) -> None:
     """Write a UTF-8 file so that a reader sees the old content or the new, never a part.
 
-    Halves of surrogate pairs, which UTF-8 cannot hold, become question marks.
+    Halves of surrogate pairs, which UTF-8 cannot hold, become question marks. `mode` is that of
+    `write_bytes`.
 
     Raises:
         OSError: If it cannot be written; the old file is then untouched.
     """
-    write_bytes(path, text.encode("utf-8", "replace"))
+    write_bytes(path, text.encode("utf-8", "replace"), mode=mode)
 
 
-def write_bytes(path: Path | str, data: bytes) -> None:
+def write_bytes(path: Path | str, data: bytes, *, mode: int | None = None) -> None:
     """Write a file so that a reader sees the old content or the new, never a part.
+
+    Args:
+        path: The file; its folder is made.
+        data: The content.
+        mode: Rights of the file, such as `PRIVATE`; None keeps those it has, and gives a new file
+            the usual ones.
 
     Raises:
         OSError: If it cannot be written; the old file is then untouched.
@@ -196,10 +218,13 @@ def write_bytes(path: Path | str, data: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     # Of a link the mode is somebody else's; what anybody may write, we do not leave behind.
     is_there = target.is_file() and not target.is_symlink()
-    mode = target.stat().st_mode & 0o775 if is_there else None
+    if mode is None and is_there:
+        mode = target.stat().st_mode & 0o775
     draft = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}")
     try:
-        with draft.open("xb") as file:
+        # Narrow from the beginning: a right that is taken away later may have been used.
+        rights = 0o666 if mode is None else mode & PRIVATE
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

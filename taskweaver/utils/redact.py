@@ -1,24 +1,59 @@
-"""Takes secrets out of text before it is logged, shown or stored.
+"""Masks secrets in copies of text that leave the session: logs, exports, prompts, the screen.
 
-Two nets: values known to be secret, registered as they are read, and the shapes secrets usually
-have. Both work in one pass, in time that grows with the text and not with its content.
+The text that is stored and run is never masked. A secret is a value that is configured as a key, a
+token or a password, the value of an environment variable whose name says so, or a text with the
+shape of a known provider's key. A path is never a secret. See docs/decisions/0011-redaction.md.
+
+Three levels, each of them includes the one before; the time grows with the length of the text and
+not with its content:
+
+- `redact_known`: the known values (screen, ``--json``).
+- `redact_secrets`: also the shapes of keys (exports, pages, prompts to other machines).
+- `redact`: also the values in ``password = value`` and the like (log files, error reports).
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
-MASK = "***"
+MASK = "[[masked:secret]]"
+"""Stands for a secret: a syntax error in Python, no command of a shell, and no common text."""
+MASK_ADVICE = (
+    f"{MASK} stands for a secret that was masked in a copy for readers, and code that holds it does"
+    " not run: read the value from its source, such as a file, a plugin or a tool."
+)
 MIN_SECRET_CHARS = 6
 
 _NAMES = (
     r"(?:api|access|auth|private|secret|signing|subscription|client|session)[_-]?(?:key|secret|token)"
-    r"|password|passwd|pwd|secret|token|credentials?"
+    r"|password|passwd|secret|token|credentials?"
 )
-_SHAPES = re.compile(
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+# Keys of providers. A prefix that ordinary words may have (`sk-`, `hf_`) needs a long run of
+# letters and digits behind it: names of files and packages consist of shorter words.
+_SPECIFIC = (
+    r"sk-ant-|sk-proj-|sk-svcacct-|sk-or-v1-|github_pat_|glpat-|nvapi-|tvly-|pypi-AgE"
+    r"|xox[abeprs]-|AIza|ya29\."
+)
+_COMMON = r"sk-|pk-lf-|[srp]k_(?:live|test)_|gsk_|xai-|hf_|gh[oprsu]_|npm_|r8_|pplx-|csk-|dop_v1_"
+_KEY = re.compile(
+    # The first two characters, and then the prefix, are looked at before all else: so most of a
+    # text is passed over at once. A key begins where no word goes on; an escaped line break or tab
+    # ends a word, too.
+    rf"(?:(?=[Acdeghnprstxy][IKSkshilaofpv8yt])(?={_SPECIFIC}|{_COMMON}|A[KS]IA|eyJ)"
+    r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))(?:"
+    rf"(?:{_SPECIFIC})[A-Za-z0-9_-]{{16,512}}"
+    rf"|(?:{_COMMON})[A-Za-z0-9_-]{{0,64}}?(?:[A-Za-z0-9]{{16}}|{_UUID})[A-Za-z0-9_-]{{0,512}}"
+    r"|A[KS]IA[A-Z0-9]{16,64}(?![a-z])"
+    r"|eyJ[A-Za-z0-9_-]{10,4096}\.[A-Za-z0-9_-]{10,8192}(?:\.[A-Za-z0-9_-]{0,4096})?))"
+)
+_NAMED = re.compile(
     "|".join(
         (
             # name = value, "name": "value", name='value', --name value; the name may have a prefix
@@ -29,9 +64,6 @@ _SHAPES = re.compile(
             r"(?P<bare>(?:(?:bearer|basic)\s{1,3})?[^\s\"'\\,;&<>(){}\[\]]{4,}+(?![(\[])))",
             r"(?P<scheme>\b(?:bearer|basic)\s{1,3})(?P<credential>[a-z0-9._~+/=-]{12,4096})",
             r"(?P<login>://[^\s/:@\"']{0,256}:)[^\s/@\"']{1,256}(?=@)",
-            r"(?<![a-z0-9])(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghs|glpat|xox[abprs]|AKIA|AIza)"
-            r"(?:(?<=AKIA)|(?<=AIza)|[_-])[a-z0-9_-]{16,512}",
-            r"(?<![a-z0-9_-])eyJ[a-z0-9_-]{10,4096}\.[a-z0-9_-]{10,8192}(?:\.[a-z0-9_-]{0,4096})?",
         )
     ),
     re.IGNORECASE,
@@ -40,11 +72,38 @@ _HARMLESS = frozenset({"none", "null", "true", "false", "str", "string", MASK})
 # What people write where a local server wants any key; masked, it would be missing everywhere.
 _PLACEHOLDERS = frozenset(
     "ollama lm-studio lmstudio llama-server not-needed no-key dummy placeholder changeme"
-    " your-api-key sk-no-key-required".split()
+    " your-api-key your_api_key sk-no-key-required secret masked password".split()
 )
 _SECRET_NAME = re.compile(rf"(?:.{{0,200}}[_.-])?(?:{_NAMES})", re.IGNORECASE | re.DOTALL)
 _VARIABLE = re.compile(r"[a-z_]{1,40}(?:\.[a-z_]{1,40}){0,4}", re.IGNORECASE)
-_MIN_VARIABLE_CHARS = 12
+_WORD = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]+")
+# Words of a variable's name that say it holds a secret, and how long that is at least.
+_LONG, _SHORT = 16, 8
+_LEAST_CHARS = {
+    **dict.fromkeys(("key", "apikey", "token", "authtoken"), _LONG),
+    **dict.fromkeys(("secret", "password", "passwd", "passphrase", "pgpassword"), _SHORT),
+    **dict.fromkeys(("credential", "credentials"), _LONG),
+}
+_LOCATION = re.compile(
+    r"(?:(?:~[\w.-]*|\.{1,2})?[/\\]|[a-z]:[\\/]|file:).*"  # begins like a path
+    r"|[^\s=]*[/\\][^\s/\\]*\.\w{1,8}"  # leads to a file
+    # an address without a login, a query or a part that looks like a key
+    r"|[a-z][a-z0-9+.-]{0,20}://(?!.*[a-z0-9]{20})[^@?]*",
+    re.IGNORECASE | re.DOTALL,
+)
+# Possessive throughout, so that a long value is read once also where it is no number.
+_NUMBER = re.compile(r"[+-]?+[.,_ ]*+\d[\d.,_ ]*+(?:[eE][+-]?+\d++)?+%?+")
+_PARTITION = re.compile(r"[/\\][\w.=-]*\Z")
+_LONGEST_PARTITION = 200
+
+
+def is_location(value: str) -> bool:
+    """Return whether a text is a path or an address, which is never a secret."""
+    return _LOCATION.fullmatch(value) is not None
+
+
+def _is_number(value: str) -> bool:
+    return _NUMBER.fullmatch(value) is not None
 
 
 def _is_code(name: str, value: str) -> bool:
@@ -57,16 +116,23 @@ def _is_code(name: str, value: str) -> bool:
 def _mask(match: re.Match[str]) -> str:
     found = match.groupdict()
     value = found["quoted"] or found["bare"]
-    if value is not None:
-        is_count = value.isdigit() and "token" in found["name"].lower()
-        is_harmless = is_count or value.lower() in _HARMLESS or value.startswith(("$", "{"))
-        is_harmless = is_harmless or (not found["quote"] and _is_code(found["name"], value))
-        return match[0] if is_harmless else f"{found['name']}{found['quote'] or ''}{MASK}"
-    return f"{found['scheme'] or found['login'] or ''}{MASK}"
+    if value is None:
+        return f"{found['scheme'] or found['login'] or ''}{MASK}"
+    is_harmless = value.lower() in _HARMLESS or value.startswith(("$", "{"))
+    is_harmless = is_harmless or is_location(value) or _is_number(value)
+    is_harmless = is_harmless or (not found["quote"] and _is_code(found["name"], value))
+    is_harmless = is_harmless or _is_partition(match)
+    return match[0] if is_harmless else f"{found['name']}{found['quote'] or ''}{MASK}"
+
+
+def _is_partition(match: re.Match[str]) -> bool:
+    """Return whether ``name=value`` is a folder in a path, such as ``/data/token=a/part.csv``."""
+    before = match.string[max(match.start() - _LONGEST_PARTITION, 0) : match.start()]
+    return _PARTITION.search(before) is not None
 
 
 class Redactor:
-    """Replaces secrets in text: those of the usual shapes, and values added to it."""
+    """Replaces secrets in text: known values, shapes of keys, and values under telling names."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._lock = threading.Lock()
@@ -76,18 +142,28 @@ class Redactor:
             self.add(value)
 
     def add(self, value: str) -> None:
-        """Treat `value` as secret from now on; very short ones are ignored."""
+        """Treat `value` as secret from now on, unless it is very short or a location."""
         value = value.strip()
-        if len(value) < MIN_SECRET_CHARS or value.lower() in _HARMLESS | _PLACEHOLDERS:
+        if len(value) < MIN_SECRET_CHARS or value in self._values:
             return
+        if value.lower() in _HARMLESS | _PLACEHOLDERS or is_location(value):
+            return
+        # As it stands in JSON, in the text of a Python value, and in an address. A variable of the
+        # environment may hold bytes that are no UTF-8.
+        forms = {value, repr(value)[1:-1], quote(value, safe="", errors="replace")}
+        forms |= {json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
         with self._lock:
-            self._values |= {value}
+            self._values |= forms
             longest_first = sorted(self._values, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def redact(self, text: str) -> str:
-        """Return `text` with every secret replaced by `MASK`."""
-        return _SHAPES.sub(_mask, self.redact_known(text))
+        """Return `text` as a log shows it: without secrets and values under telling names."""
+        return _NAMED.sub(_mask, self.redact_secrets(text))
+
+    def redact_secrets(self, text: str) -> str:
+        """Return `text` with the added values and the keys of known shapes replaced by `MASK`."""
+        return _KEY.sub(MASK, self.redact_known(text))
 
     def redact_known(self, text: str) -> str:
         """Return `text` with the added values replaced by `MASK`; shapes are left alone."""
@@ -98,13 +174,18 @@ _shared = Redactor()
 
 
 def register_secret(value: str) -> None:
-    """Treat `value` as secret in everything this process redacts with `redact`."""
+    """Treat `value` as secret in everything this process redacts."""
     _shared.add(value)
 
 
 def redact(text: str) -> str:
-    """Return `text` with secrets of the usual shapes and all registered values masked."""
+    """Return `text` as a log or an error report shows it: the widest of the three levels."""
     return _shared.redact(text)
+
+
+def redact_secrets(text: str) -> str:
+    """Return `text` with registered values and keys of known shapes masked; code stays code."""
+    return _shared.redact_secrets(text)
 
 
 def redact_known(text: str) -> str:
@@ -112,45 +193,96 @@ def redact_known(text: str) -> str:
     return _shared.redact_known(text)
 
 
+def has_mask(text: str) -> bool:
+    """Return whether a text is a masked copy, which must not run as code."""
+    return MASK in text
+
+
+def _least_chars(name: str) -> int | None:
+    """Return how long a secret under a name is at least; None if the name names no secret."""
+    words = {word.lower() for word in _WORD.findall(name)}
+    if "stop" in words:  # `llm.stop_token` is a text that ends a reply
+        return None
+    return min((_LEAST_CHARS[word] for word in words & _LEAST_CHARS.keys()), default=None)
+
+
 def names_a_secret(name: str) -> bool:
-    """Return whether a setting or an environment variable of this name holds a secret."""
-    return _SECRET_NAME.fullmatch(name) is not None or name.lower().endswith("key")
+    """Return whether one of the words of a name says that it holds a secret."""
+    return _least_chars(name) is not None
 
 
-def register_environment(variables: Mapping[str, str]) -> None:
-    """Treat the values of variables whose names say so as secret, unless they are short words."""
-    for name, value in variables.items():
-        if names_a_secret(name) and len(value) >= _MIN_VARIABLE_CHARS:
+def register_environment(variables: Mapping[str, str], places: Iterable[str] = ()) -> None:
+    """Treat the values of variables whose names say so as secret: no paths, numbers, short words.
+
+    A value has at least 8 characters under PASSWORD or SECRET and 16 under KEY or TOKEN.
+
+    Args:
+        variables: The environment.
+        places: Paths that are shown to the user; a value that is a part of one is no secret.
+    """
+    shown = "\n".join(places)
+    for name, text in variables.items():
+        least, value = _least_chars(name), text.strip()
+        if least is None or len(value) < least or value in shown:
+            continue
+        # `Path.exists` raises for a name as long as some tokens are.
+        is_there = os.path.exists(value)  # noqa: PTH110
+        if not is_there and not _is_number(value):
             register_secret(value)
 
 
+def register_configured(name: str, value: object) -> None:
+    """Treat a configured value as secret if its name says so; also those inside of mappings."""
+    if isinstance(value, Mapping):
+        for inner, item in value.items():
+            register_configured(str(inner), item)
+    elif isinstance(value, str) and names_a_secret(name):
+        register_secret(value)
+
+
 def redact_data(data: Any) -> Any:
-    """Return plain data with its texts redacted, and what is under the name of a secret masked.
+    """Return plain data as a log shows it: texts redacted, values under names of secrets masked.
 
-    What is shared in it stays shared.
+    References shared within the data stay shared.
     """
-    return _redact_data(data, {})
+    return _mapped(data, redact, _masked_field, {})
 
 
-def _redact_data(value: Any, done: dict[int, Any]) -> Any:
+def redact_secrets_in(data: Any) -> Any:
+    """Return plain data with `redact_secrets` applied to its texts; shared parts stay shared."""
+    return _mapped(data, redact_secrets, None, {})
+
+
+_Field = Callable[[Any, Any], Any]
+
+
+def _mapped(
+    value: Any, change: Callable[[str], str], field: _Field | None, done: dict[int, Any]
+) -> Any:
     if isinstance(value, str):
-        return redact(value)
+        return change(value)
     if id(value) in done:
         return done[id(value)]
     if isinstance(value, Mapping):
         # Remembered before it is filled, so that data which holds itself ends.
         new_map = done[id(value)] = {}
-        new_map.update((_redact_data(k, done), _field(k, v, done)) for k, v in value.items())
+        for key, item in value.items():
+            masked = field(key, item) if field is not None else None
+            new = masked if masked is not None else _mapped(item, change, field, done)
+            new_map[_mapped(key, change, field, done)] = new
         return new_map
     if isinstance(value, list | tuple):
         new_list = done[id(value)] = []
-        new_list.extend(_redact_data(item, done) for item in value)
+        new_list.extend(_mapped(item, change, field, done) for item in value)
         return new_list
     return value
 
 
-def _field(name: Any, value: Any, done: dict[int, Any]) -> Any:
-    if isinstance(name, str) and isinstance(value, str) and _SECRET_NAME.fullmatch(name):
-        is_harmless = len(value) < MIN_SECRET_CHARS or value.lower() in _HARMLESS
-        return value if is_harmless else MASK
-    return _redact_data(value, done)
+def _masked_field(name: Any, value: Any) -> str | None:
+    """Return a text under the name of a secret as a log shows it; None for any other field."""
+    if not isinstance(name, str) or not isinstance(value, str):
+        return None
+    if _SECRET_NAME.fullmatch(name) is None:
+        return None
+    is_harmless = len(value) < MIN_SECRET_CHARS or value.lower() in _HARMLESS
+    return value if is_harmless or is_location(value) or _is_number(value) else MASK

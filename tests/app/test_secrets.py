@@ -1,8 +1,8 @@
-"""A key that is configured is found nowhere afterwards: no file, no screen, no error text.
+"""A configured key leaves the session nowhere: no log, no export, no screen, no error text.
 
-The endpoint says the key back in its errors and headers and the model in its answer, and code
-prints what it finds in the environment of the process that started it. What remains is what the
-session hands to its own listener: text of the conversation as it is, in memory only.
+The endpoint repeats the key in its errors and headers and the model in its answer, and code
+prints the environment of the process that started it. The session's own files hold the text as it
+is, since its code runs again; only their owner can read them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from fake_endpoint import Call, FakeEndpoint, good, serving
 from support import Listener, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.memory.branched import MemoryConfig, MemoryManager
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import successful_cells
 from taskweaver.module.events import RoundEventType
+from taskweaver.utils.redact import MASK
 
 CANARIES = {
     "prefixed": "sk-proj-CANARYq7Xw2LpR9vTn4KzY8mBd3",
@@ -29,6 +32,9 @@ CANARIES = {
     "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJlLW9mLWNhbmFyeQ",
 }
 OTHER = "0therCanaryOfAnotherService77"
+OWN_FILES = ("memory.sqlite", "raw_exp_", "recorded.yaml")
+"""Beginnings of the names of files that are kept as they are."""
+EVERYDAY = "token = 'abcdefghijklmnop1234'; len(token)"
 STEAL = """
 import os
 pid = os.getppid()
@@ -78,14 +84,20 @@ class Place:
             assert at < 0, text[max(at - 200, 0) : at + 100]
 
     def check_files(self) -> None:
-        """Search every byte of every file but the one the key was written to."""
-        paths = [path for path in self.project.parent.rglob("*") if path.is_file()]
+        """Search every byte of every file but the one the key was written to.
+
+        The session's own files may hold it, if only their owner can read them.
+        """
+        home = self.project.parent
+        paths = [path for path in home.rglob("*") if path.is_file()]
         assert any(path.name == "memory.sqlite" for path in paths)
         for path in paths:
-            if path.name != "taskweaver_config.json":
-                data = path.read_bytes()
-                for secret in (self.key, OTHER):
-                    assert secret.encode() not in data, path
+            if path.name == "taskweaver_config.json":
+                continue
+            data = path.read_bytes()
+            if any(secret.encode() in data for secret in (self.key, OTHER)):
+                assert path.name.startswith(OWN_FILES), path
+                assert path.stat().st_mode & 0o077 == 0, path
 
 
 def echoing(key: str) -> dict[str, list[str]]:
@@ -148,14 +160,14 @@ find out
 def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     project = str(place.project)
     shown = place.run("-p", project, "--debug", text=SCRIPT, status=1)
-    assert "the key is ***" in shown
-    assert "RuntimeError: ***" in shown
+    assert f"the key is {MASK}" in shown
+    assert f"RuntimeError: {MASK}" in shown
     assert place.endpoint.calls[0].headers["authorization"] == f"Bearer {place.key}"
     (experience,) = (place.project / "experience").glob("raw_exp_*.yaml")
-    assert "the key is ***" in experience.read_text()
+    assert f"the key is {place.key}" in experience.read_text()
     place.check_files()
     facts = place.run("-p", project, "--json", "--resume", text="find out once more", status=None)
-    assert '"answer": "the key is ***' in facts
+    assert f'"answer": "the key is {MASK}' in facts
     place.run("-p", project, "replay", str(experience), "--json", status=None)
     place.run("-p", project, "doctor", status=None)
     place.run("-p", project, "sessions", "--json")
@@ -176,9 +188,11 @@ def test_the_memory_of_a_chat_is_shown_without_the_key(place: Place) -> None:
         ["page", str(file), "-o", str(page)],
     ):
         place.run("memory", *command)
-    assert exported.exists()
     assert page.exists()
     place.check_files()
+    other = place.project / "other.sqlite"
+    shown = place.run("memory", "import", str(other), str(exported), status=None)
+    assert f"cell 1 holds {MASK}" in shown
 
 
 @pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
@@ -216,23 +230,86 @@ def test_the_library_leaves_the_key_nowhere(
 
 
 @pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
-def test_a_recording_holds_no_key(place: Place) -> None:
+def test_a_recording_plays_back_exactly_and_its_requests_hold_no_key(place: Place) -> None:
     config = {"llm.api_type": "recorded", "llm.recorded.api_type": "openai"}
     with TaskWeaverApp(place.project, config=config) as app, app.get_session() as session:
-        assert session.send_message("find out").state == "finished"
-    assert "the key is ***" in (place.project / "cache" / "recorded.yaml").read_text()
+        assert session.send_message(f"find out about {place.key}").state == "finished"
+    file = place.project / "cache" / "recorded.yaml"
+    entries = yaml.safe_load(file.read_text())
+    assert MASK in str([entry["request"] for entry in entries])
+    assert place.key not in str([entry["request"] for entry in entries])
+    assert f"the key is {place.key}" in str([entry["reply"] for entry in entries])
+    assert MASK not in str([entry["reply"] for entry in entries])
     place.check_files()
 
 
-@pytest.mark.parametrize(
-    "data", [{"password": 12345678}, {"token": 1234.5}, {"a": {"api_key": "hush-hush"}}]
-)
-def test_what_is_under_the_name_of_a_secret_is_masked_as_data(
-    tmp_path: Path, data: dict[str, object]
-) -> None:
-    with MemoryManager(
-        tmp_path / "memory.sqlite", MemoryConfig(memory_log_enabled=False)
-    ) as memory:
-        memory.create_branch(None, branch_id="main")
-        memory.mem_archival_write("a note", meta=data, branch_id="main")
-    assert b"hush-hush" not in (tmp_path / "memory.sqlite").read_bytes()
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A project and its endpoint.
+
+    Attributes:
+        project: The project.
+        endpoint: The endpoint.
+        replies: Its replies, the next one first.
+    """
+
+    project: Path
+    endpoint: FakeEndpoint
+    replies: list[str]
+
+    @property
+    def sent(self) -> str:
+        """All messages the endpoint got."""
+        return "\n".join(str(call.body["messages"]) for call in self.endpoint.calls)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Elsewhere]:
+    """A project whose endpoint has an address that does not say it is on this machine."""
+    monkeypatch.setenv("SOME_SERVICE_TOKEN", OTHER)
+    replies: list[str] = []
+    with serving(lambda call: call.stream(good(replies.pop(0)))) as endpoint:
+        config = {
+            "llm.api_type": "openai",
+            "llm.api_base": endpoint.url.replace("127.0.0.1", "127.1"),
+            "llm.api_key": CANARIES["hexadecimal"],
+            "llm.model": "m",
+            "session.roles": ["code_interpreter"],
+        }
+        yield Elsewhere(make_project(tmp_path / "project", config), endpoint, replies)
+
+
+def test_a_prompt_that_leaves_the_machine_holds_no_key_and_all_code(elsewhere: Elsewhere) -> None:
+    key, shaped = CANARIES["hexadecimal"], CANARIES["prefixed"]
+    elsewhere.replies.extend([code_reply(EVERYDAY), code_reply(f"{key!r}, {shaped!r}, {OTHER!r}")])
+    elsewhere.replies.extend([code_reply("done", "text")])
+    with TaskWeaverApp(elsewhere.project) as app, app.get_session() as session:
+        for text in ("a token", f"use {key} and {shaped}", f"and {OTHER}"):
+            session.send_message(text)
+        cells = successful_cells(session.memory.conversation.rounds)
+    assert [cell.code for cell in cells] == [EVERYDAY, f"{key!r}, {shaped!r}, {OTHER!r}"]
+    assert all(secret not in elsewhere.sent for secret in (key, shaped, OTHER))
+    assert "abcdefghijklmnop1234" in elsewhere.sent
+    assert f"use {MASK} and {MASK}" in elsewhere.sent
+
+
+def test_a_mask_that_a_model_writes_into_code_does_not_run(elsewhere: Elsewhere) -> None:
+    elsewhere.replies.extend(
+        [code_reply(f"key = '{MASK}'"), code_reply("key = 'from its source'; key")]
+    )
+    with TaskWeaverApp(elsewhere.project) as app, app.get_session() as session:
+        round_ = session.send_message("use the key")
+        cells = successful_cells([round_])
+    assert [cell.code for cell in cells] == ["key = 'from its source'; key"]
+    (problem, *_) = round_.post_list[1].get_attachment(AttachmentType.code_error)
+    assert f"Cell 1 holds {MASK}" in str(problem.content)
+    assert "read the value from its source" in elsewhere.sent
+    assert not round_.post_list[1].get_attachment(AttachmentType.execution_status)
+
+
+def test_a_prompt_to_this_machine_is_not_masked(elsewhere: Elsewhere) -> None:
+    elsewhere.replies.extend([code_reply("noted", "text")])
+    config = {"llm.api_base": elsewhere.endpoint.url}
+    with TaskWeaverApp(elsewhere.project, config=config) as app, app.get_session() as session:
+        session.send_message(f"use {CANARIES['prefixed']} and {OTHER}")
+    assert f"use {CANARIES['prefixed']} and {OTHER}" in elsewhere.sent

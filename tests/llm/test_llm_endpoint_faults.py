@@ -18,6 +18,7 @@ from taskweaver.llm.exchange import Deadlines
 from taskweaver.llm.openai import OpenAIService, Sampling
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage, format_chat_message
 from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.redact import MASK
 
 QUICK = Deadlines(connect_s=0.5, first_token_s=0.4, gap_s=0.4, total_s=1.5)
 KEY = "very-private-0123456789"
@@ -360,7 +361,7 @@ def test_a_quota_that_is_used_up_is_not_tried_again() -> None:
 def test_a_key_that_the_server_echoes_is_masked() -> None:
     error = failure_of(lambda call: call.refuse(401, f"Incorrect API key provided: {KEY}"))
 
-    assert "***" in error.detail
+    assert MASK in error.detail
     assert "llm.api_key" in error.hint
 
 

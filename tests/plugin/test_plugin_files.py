@@ -15,6 +15,7 @@ from taskweaver.plugin import PluginError
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.files import write_yaml
+from taskweaver.utils.redact import MASK, redact_known
 
 CODE = "from taskweaver.plugin import register_plugin\n\n@register_plugin\ndef f(x): return x\n"
 
@@ -187,3 +188,11 @@ def test_the_kit_can_be_imported_without_anything_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_configured_password_is_known_as_a_secret(tmp_path: Path) -> None:
+    settings = {"password": "of-the-price-service", "server": "prices.example", "key": "/a/file"}
+    put(tmp_path, configurations={"service": settings})
+    assert "shout" in PluginRegistry(tmp_path).plugins
+    text = "prices.example of-the-price-service /a/file"
+    assert redact_known(text) == f"prices.example {MASK} /a/file"

@@ -91,3 +91,17 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
     files.write_text(path, "new \ud83d")
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.read_text() == "new ?"
+
+
+def test_a_private_file_is_its_owners_alone_also_where_another_was(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    files.write_yaml(path, {"a": 1})
+    path.chmod(0o644)
+    files.write_yaml(path, {"a": 2}, mode=files.PRIVATE)
+    assert path.stat().st_mode & 0o777 == 0o600
+    files.write_yaml(path, {"a": 3})
+    assert path.stat().st_mode & 0o777 == 0o600
+    files.create_private(path)
+    assert files.read_yaml(path) == {"a": 3}
+    files.create_private(tmp_path / "new")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600

@@ -1,10 +1,29 @@
-"""Secrets are masked, and the rest is left as it is."""
+"""Secrets are masked in copies for readers; paths, numbers and code are left as they are."""
 
 from __future__ import annotations
 
-import pytest
+import json
+import os
+import subprocess
+import sys
+from urllib.parse import quote
 
-from taskweaver.utils.redact import MASK, Redactor, redact, redact_data, register_secret
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from taskweaver.utils.redact import (
+    MASK,
+    Redactor,
+    has_mask,
+    is_location,
+    names_a_secret,
+    redact,
+    redact_data,
+    redact_secrets,
+    redact_secrets_in,
+    register_secret,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +62,61 @@ def test_secrets_of_the_usual_shapes_are_masked(text: str, expected: str) -> Non
         "last_token = token",
         "tokens = split(token=self.token, secret=load())",
         "token = tokens[0]",
+        "PWD=/home/me/work OLDPWD=/home/me",
+        "pwd: somewhere-else",
+        "password file: /run/secrets/db_password",
+        "token=/home/me/.config/token --secret=./keys/secret.pem",
+        "read /data/token=north/part-0.csv and s3/secret=x12345/part.csv",
+        "password = 12345678, secret: 3.14159265",
+        "token_url=https://login.example.org/oauth2/token",
     ],
 )
 def test_ordinary_text_is_left_as_it_is(text: str) -> None:
     assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token = 'abcdefghijklmnop1234'; len(token)",
+        "password: str = 'hunter22-and-more'",
+        'requests.get(url, headers={"Authorization": f"Bearer {token}"})',
+        "engine = create_engine('postgresql://me:word@host/db')",
+        "export DB_PASSWORD=swordfish",
+        "pip install sk-learn-contrib-extra-trees hf_transformers_utils_and_more",
+        "results/sk-experiments-2024-with-all-the-data/hf_cache_of_models_2024_11/x.csv",
+        "skewness-abcdefghijklmnopqrstuv, task_npm_abcdefghijklmnopqrstuvwx",
+    ],
+)
+def test_code_is_masked_by_values_and_key_shapes_alone(text: str) -> None:
+    assert redact_secrets(text) == text
+    assert redact_secrets_in({"password": [text]}) == {"password": [text]}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-proj-abcdefghijklmnopqrstuvwxyz",
+        "sk-ant-api03-aB3_dE-fG7hIjKlMnOpQrStUvWx",
+        "sk-lf-12345678-9abc-def0-1234-56789abcdef0",
+        "sk_live_abcdefghijklmnop1234",
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvw",
+        "glpat-ab_cdefghijklmnop-rs",
+        "xoxb-123456789012-123456789012-abcdefghijklmnopqrstuvwx",
+        "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+        "gsk_abcdefghijklmnopqrstuvwxyzABCDEFGH0123456789",
+        "AKIAIOSFODNN7EXAMPLE",
+        "AIzaSyA-abcdefghijklmnopqrstuvwxyz01234",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl",
+    ],
+)
+def test_the_key_of_a_known_provider_is_masked_anywhere(key: str) -> None:
+    texts = [f"key='{key}'", f"Bearer {key}", f"https://host/?key={key}&x=1", f"({key})"]
+    texts += [rf"a line\n{key}\t", f"token = /home/{key}/x", f"secret=${key}"]
+    for text in texts:
+        assert redact_secrets(text) == text.replace(key, MASK)
+        assert key not in redact(text)
 
 
 def test_a_registered_value_is_masked_wherever_it_stands() -> None:
@@ -67,7 +137,13 @@ def test_what_only_stands_for_a_key_is_not_masked_everywhere() -> None:
 
 
 def test_data_keeps_its_form_and_loses_its_secrets() -> None:
-    shared = {"api_key": "hush-hush", "max_tokens": 12, "password": 12345678, "key": "Region"}
+    shared = {
+        "api_key": "hush-hush",
+        "max_tokens": 12,
+        "password": 12345678,
+        "key": "Region",
+        "token": "/home/me/token",
+    }
     data = {"one": shared, "two": [shared, "LLM_API_KEY=abcd1234"], "three": None}
     masked = redact_data(data)
     assert masked["one"] == {**shared, "api_key": MASK}
@@ -75,9 +151,148 @@ def test_data_keeps_its_form_and_loses_its_secrets() -> None:
     assert masked["two"][1] == f"LLM_API_KEY={MASK}"
 
 
+@pytest.mark.parametrize("piece", ["1", "1.", "/", "/.", "://", "a", "sk-", "aB1-", "é", "="])
+@pytest.mark.parametrize("start", ["password = '", "token=", "", "sk-", "https://"])
+def test_a_long_value_takes_time_linear_in_its_length(start: str, piece: str) -> None:
+    """Quadratic time would be many minutes."""
+    text = f"{start}{piece * (200_000 // len(piece))}x'"
+    assert redact(text) is not None
+    assert redact_secrets(text) is not None
+
+
 @pytest.mark.parametrize(
     "piece", ["a", "api_", "password=", 'secret="', "://:", 'password="\\', "eyJ", "sk-", "a.b_"]
 )
 def test_hostile_text_comes_back(piece: str) -> None:
     text = piece * 100_000
-    assert len(redact(text)) <= len(text)
+    # A mask is longer than the shortest secret, and no secret becomes more than one.
+    assert len(redact(text)) <= len(text) * len(MASK) / 4
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("OPENAI_API_KEY", True),
+        ("HF_TOKEN", True),
+        ("SECRET", True),
+        ("PGPASSWORD", True),
+        ("apiKey", True),
+        ("x-api-key", True),
+        ("llm.api_key", True),
+        ("PWD", False),
+        ("OLDPWD", False),
+        ("KEYBOARD", False),
+        ("MONKEY", False),
+        ("TOKENIZERS_PARALLELISM", False),
+        ("SECRETARY", False),
+        ("max_tokens", False),
+        ("llm.stop_token", False),
+    ],
+)
+def test_a_name_says_by_a_whole_word_that_it_holds_a_secret(name: str, *, expected: bool) -> None:
+    assert names_a_secret(name) is expected
+
+
+ENVIRONMENT = {
+    "PWD": "/home/me/analysis-folder",
+    "OLDPWD": "relative-folder-of-before",
+    "SOME_KEY": "word-of-16-chars",
+    "OTHER_TOKEN": "only-15-chars-x",
+    "DB_PASSWORD": "8-chars!",
+    "A_SECRET": "7-chars",
+    "ACCOUNT_SECRET": "123456789012",
+    "SSH_KEY": "/home/me/.ssh/id_ed25519",
+    "TOKEN_FILE": "~/.config/service/token",
+    "KEY_STORE": "config/keys/service.json",
+    "TOKEN_URL": "https://login.example.org/token",
+    "A_KEY_THAT_IS_HERE": "a-file-in-the-folder-here",
+    "LONG_TOKEN": "x1" * 3000,
+    "HOOK_SECRET": "https://hooks.example.com/services/T1/B2/abcdefghijklmnop12345678",
+    "POSTGRES_PASSWORD": "taskweaver",
+}
+
+
+def test_of_the_environment_only_secrets_are_registered() -> None:
+    """In a process of its own: a registered value stays registered."""
+    code = (
+        "import json, sys, pathlib, tempfile, os\n"
+        "from taskweaver.utils.redact import redact_known, register_environment\n"
+        "names = json.loads(sys.argv[1])\n"
+        "os.chdir(tempfile.mkdtemp())\n"
+        "pathlib.Path(names['A_KEY_THAT_IS_HERE']).touch()\n"
+        "register_environment(names, ['/home/me/taskweaver'])\n"
+        "print(json.dumps({n: redact_known(v) for n, v in names.items()}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(ENVIRONMENT)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = json.loads(done.stdout)
+    masked = {name for name, value in shown.items() if value != ENVIRONMENT[name]}
+    assert masked == {"SOME_KEY", "DB_PASSWORD", "LONG_TOKEN", "HOOK_SECRET"}
+    assert shown["DB_PASSWORD"] == MASK
+
+
+PARTS = st.text("abcdefgXYZ0123456789_-.= äö", min_size=1, max_size=12)
+PATHS = st.builds(
+    lambda start, parts: start + "/".join(parts),
+    st.sampled_from(["/", "~/", "./", "../", "/home/me/", "C:/"]),
+    st.lists(PARTS, min_size=1, max_size=6),
+)
+NUMBERS = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False)).map(str)
+SECRETS = st.text(
+    st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=12, max_size=60
+).filter(lambda text: not text.startswith(("/", "~", ".", "\\")) and text.isalnum())
+
+
+@given(PATHS)
+def test_a_path_is_never_masked(path: str) -> None:
+    redactor = Redactor([path, path.upper()])
+    for redacted in (redactor.redact_known, redactor.redact_secrets):
+        assert redacted(f"see {path} there") == f"see {path} there"
+        assert redacted(f"token = {path!r}") == f"token = {path!r}"
+    if " " not in path:
+        assert redactor.redact(f"password={path}") == f"password={path}"
+
+
+@given(NUMBERS, st.sampled_from(["password", "api_key", "SECRET", "token"]))
+def test_a_number_is_never_masked_for_its_name(number: str, name: str) -> None:
+    text = f"{name} = {number}"
+    assert redact(text) == text
+    assert redact_secrets(text) == text
+    assert redact_data({name: number}) == {name: number}
+
+
+@given(SECRETS, st.text(max_size=40), st.text(max_size=40))
+def test_a_known_value_is_always_masked(secret: str, before: str, after: str) -> None:
+    redactor = Redactor([secret])
+    for redacted in (redactor.redact_known, redactor.redact_secrets, redactor.redact):
+        masked = redacted(f"{before} {secret} {after}")
+        assert secret not in masked
+        assert has_mask(masked)
+        assert redacted(masked) == masked
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=20))
+def test_a_known_value_is_masked_in_json_and_in_a_repr(middle: str) -> None:
+    secret = f"known{middle}value"
+    assume(not has_mask(secret) and not is_location(secret))
+    redactor = Redactor([secret])
+    for text in (json.dumps([secret]), json.dumps([secret], ensure_ascii=False), repr([secret])):
+        assert redactor.redact_known(text)[2:-2] == MASK
+    assert redactor.redact_known(f"https://me:{quote(secret, safe='')}@host") == (
+        f"https://me:{MASK}@host"
+    )
+
+
+def test_a_value_with_bytes_that_are_no_text_is_masked() -> None:
+    secret = os.fsdecode(b"a-token-\xff\xfe-of-bytes")
+    assert Redactor([secret]).redact_known(f"it is {secret}.") == f"it is {MASK}."
+
+
+def test_the_mask_is_no_code() -> None:
+    with pytest.raises(SyntaxError):
+        compile(f"key = {MASK}", "cell", "exec")
+    assert not has_mask("key = '***'")

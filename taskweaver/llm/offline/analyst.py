@@ -220,7 +220,11 @@ def _corrected(said: Sequence[Said]) -> dict[str, str]:
     """Mend a cell once: load and convert more carefully; then say that it cannot be done."""
     tasks = [index for index, item in enumerate(said) if section(item.text, "Task")]
     since = said[tasks[-1] :] if tasks else said
-    last = _reason(unfenced(section(said[-1].text, "Error")))
+    error = unfenced(section(said[-1].text, "Error"))
+    if not error:  # it was refused and did not run
+        why = section(said[-1].text, "Correction").partition("\n")[0]
+        return _words(f"I could not do this. {why}")
+    last = _reason(error)
     request = parse(section(since[0].text, "Task"))
     can_mend = request.kind not in {"code", "sql", "arithmetic", "files", "unknown", "help"}
     is_first = sum(1 for item in since if section(item.text, "Correction")) == 1

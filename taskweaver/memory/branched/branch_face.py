@@ -143,9 +143,14 @@ class BranchFace(Face):
         self._log.add("collect_garbage", details=asdict(garbage))
         return garbage
 
-    def export(self, file: str | Path, branch_id: str | None = None) -> int:
-        """Write a branch with all it sees (None: everything) as JSON Lines; return the rows."""
-        return self._parts.transfer.export(Path(file), branch_id)
+    def export(
+        self, file: str | Path, branch_id: str | None = None, *, is_private: bool = False
+    ) -> int:
+        """Write a branch with all it sees (None: everything) as JSON Lines; return the rows.
+
+        Secrets are masked unless `is_private`; then only the owner can read the file.
+        """
+        return self._parts.transfer.export(Path(file), branch_id, is_private=is_private)
 
     def import_(self, file: str | Path) -> list[str]:
         """Add the branches of an export, all or none; return their ids."""

@@ -57,7 +57,6 @@ class MemoryConfig:
     use_fts: Literal["auto", "on", "off"] = _key("use_fts")
     synchronous: Literal["FULL", "NORMAL"] = _key("synchronous")
     archival_max_chars: int = _key("archival_max_chars")
-    redact_secrets: bool = _key("redact_secrets")
     memory_budget_chars: int = _key("memory_budget_chars")
     memory_log_enabled: bool = _key("memory_log_enabled")
     memory_log_max_chars: int = _key("memory_log_max_chars")

@@ -21,6 +21,7 @@ from weakref import ref
 
 from taskweaver.memory.branched import schema
 from taskweaver.memory.branched.errors import StoreClosed, StoreUnwritable, translated
+from taskweaver.utils.files import create_private
 
 R = TypeVar("R")
 
@@ -120,6 +121,7 @@ class Database:
         with translated(path):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
+                create_private(path)
             except OSError as error:
                 raise StoreUnwritable(f"{path} cannot be made: {error}") from error
             self._writing = self._connect()
@@ -160,6 +162,7 @@ class Database:
         """Keep a file of the system this descends from, as it is, before it is migrated."""
         kept = self.path.with_name(self.path.name + ".original")
         if not kept.exists():
+            create_private(kept)
             with closing(sqlite3.connect(kept)) as copy:
                 connection.backup(copy)
 
@@ -270,6 +273,10 @@ class Database:
             StoreUnwritable: If `target` cannot be written.
         """
         partial = target.with_name(target.name + ".partial")
+        try:
+            create_private(partial)
+        except OSError as error:
+            raise StoreUnwritable(f"{target} cannot be written: {error}") from error
         with translated(target), closing(sqlite3.connect(partial)) as copy:
             self.reading.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")

@@ -26,7 +26,7 @@ class Tiers:
         compressor: Compressor,
         rerank: Reranker | None,
     ) -> None:
-        checks = Values(redact_secrets=config.redact_secrets)
+        checks = Values()
         self.database = database
         self.config = config
         self.log = log

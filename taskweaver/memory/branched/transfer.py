@@ -2,7 +2,8 @@
 
 The first line says what the file is, then come the branches, then their rows in order, and the
 last line counts them and has the SHA-256 of all lines before it, so that a file that was cut off or
-changed is refused.
+changed is refused. Secrets in it are masked, unless it stays with its owner; a cell that was masked
+would not run as it did, so a file with one is refused too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, cast
 
 from taskweaver.memory.branched.branches import Branches, check_name
 from taskweaver.memory.branched.database import Database, Writer
@@ -20,9 +21,14 @@ from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
 from taskweaver.memory.branched.schema import TIERS
 from taskweaver.memory.branched.types import FOREVER, Segment
 from taskweaver.memory.branched.upkeep import invariants
+from taskweaver.memory.branched.values import dump
+from taskweaver.utils.files import create_private
+from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 
 FORMAT = "taskweaver-memory"
 FORMAT_VERSION = 1
+_CODE = "reply_content"
+"""Type of the attachments of a post that hold its code."""
 _REFERENCES = {
     "events": "repeats",
     "exclusions": "event_seq",
@@ -48,12 +54,15 @@ class Transfer:
         self._database = database
         self._branches = branches
 
-    def export(self, target: FilePath, branch_id: str | None = None) -> int:
+    def export(
+        self, target: FilePath, branch_id: str | None = None, *, is_private: bool = False
+    ) -> int:
         """Write a branch with all it sees, or everything, to a file; return the number of rows.
 
         Args:
             target: The file; it is replaced when the whole of it is written.
             branch_id: The branch; None is the whole tree.
+            is_private: Whether secrets stay in it, and only its owner can read it.
 
         Raises:
             UnknownBranch: If there is no such branch.
@@ -62,8 +71,11 @@ class Transfer:
         partial = target.with_name(target.name + ".partial")
         digest, count = hashlib.sha256(), 0
         try:
+            if is_private:
+                create_private(partial)
             with partial.open("w", encoding="utf-8", newline="\n") as file:
                 for item in self._items(branch_id):
+                    item = item if is_private else _masked(item)
                     line = json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n"
                     digest.update(line.encode())
                     file.write(line)
@@ -102,8 +114,8 @@ class Transfer:
         Rows keep their order and stand after all that is here.
 
         Raises:
-            InvalidUpdate: If the file is no export, was cut off or changed, a branch of the same
-                id is here, or the two together would not be sound.
+            InvalidUpdate: If the file is no export, was cut off or changed, a cell in it holds a
+                mask, a branch of the same id is here, or the two together would not be sound.
         """
         items = _read(source)
 
@@ -118,6 +130,7 @@ class Transfer:
             for item in items:
                 if "table" in item:
                     _add_row(writer.connection, item["table"], item["row"], numbers, offset)
+            _refuse_masked_cells(items, source)
             writer.connection.execute("UPDATE clock SET seq = ?", (offset + items[0]["seq"],))
             _check_whole(writer.connection, source)
             return names
@@ -137,6 +150,43 @@ def _rows(
         row = dict(zip(names, values, strict=True))
         if row["seq"] <= ends.get(row["branch_id"], -1):
             yield {"table": table, "row": row}
+
+
+def _masked(item: dict[str, Any]) -> dict[str, Any]:
+    """Return a line with its secrets masked, also inside of the columns that hold JSON."""
+    columns = _JSON.get(item.get("table", ""), {})
+    if not columns:
+        return cast("dict[str, Any]", redact_secrets_in(item))
+    row = {
+        name: dump(redact_secrets_in(json.loads(value)))
+        if name in columns
+        else redact_secrets_in(value)
+        for name, value in item["row"].items()
+    }
+    return {**item, "row": row}
+
+
+def _refuse_masked_cells(items: list[Any], source: FilePath) -> None:
+    """Raise if code of a conversation holds a mask: it is not the code that ran.
+
+    The rows have been checked before.
+    """
+    number = 0
+    for item in items:
+        if not isinstance(item, dict) or item.get("table") != "posts":
+            continue
+        codes = _codes(json.loads(item["row"]["body"]))
+        number += bool(codes)
+        if any(map(has_mask, codes)):
+            problem = f"cell {number} holds {MASK} in place of a secret"
+            raise InvalidUpdate(str(source), f"{problem}; bring a copy that `backup` made instead")
+
+
+def _codes(body: dict[str, Any]) -> list[str]:
+    """Return the code in a post."""
+    parts = body.get("attachment_list")
+    found = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return [str(part.get("content")) for part in found if part.get("type") == _CODE]
 
 
 def _read(source: FilePath) -> list[dict[str, Any]]:

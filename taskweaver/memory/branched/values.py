@@ -1,4 +1,4 @@
-"""Checks what comes in, and masks its secrets. A value that is wrong is named by its path."""
+"""Checks values on their way into the store. A value that is wrong is named by its path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.utils.redact import redact, redact_data
 
 MOST_CHARS = 10_000_000
 _TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
@@ -34,13 +33,10 @@ def fields_of(path: str, value: Any, known: set[str]) -> dict[str, Any]:
 
 
 class Values:
-    """Checks and cleans values on their way into the store."""
-
-    def __init__(self, *, redact_secrets: bool = True) -> None:
-        self._redacts = redact_secrets
+    """Checks values on their way into the store, which keeps them as they are."""
 
     def text(self, path: str, value: object, *, may_be_empty: bool = False) -> str:
-        """Return a text with its secrets masked.
+        """Return a text, unchanged.
 
         Raises:
             InvalidUpdate: If it is no text, empty, longer than `MOST_CHARS`, or has characters
@@ -58,7 +54,7 @@ class Values:
             )
         if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
             raise InvalidUpdate(path, "has a character that is no text (NUL or a lone surrogate)")
-        return redact(value) if self._redacts else value
+        return value
 
     def tags(self, path: str, value: object) -> tuple[str, ...]:
         """Return tags, each once, in order; None is none, a text is one.
@@ -89,9 +85,8 @@ class Values:
             text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidUpdate(path, f"must be data that JSON can keep: {error}") from error
-        checked: dict[str, Any] = json.loads(Values(redact_secrets=False).text(path, text))
-        cleaned: dict[str, Any] = redact_data(checked) if self._redacts else checked
-        return cleaned
+        checked: dict[str, Any] = json.loads(self.text(path, text))
+        return checked
 
 
 def name(path: str, value: object) -> str:

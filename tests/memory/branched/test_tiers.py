@@ -15,6 +15,7 @@ from taskweaver.memory.branched import (
     RecordNotVisible,
     UnknownBranch,
 )
+from taskweaver.utils.redact import MASK
 
 
 def test_a_delete_hides_a_key_below_and_leaves_the_ancestor_alone(memory: MemoryManager) -> None:
@@ -190,13 +191,34 @@ def test_a_record_that_is_no_text_is_refused(memory: MemoryManager, text: Any) -
     assert memory.archival("a") == []
 
 
-def test_secrets_are_masked_on_their_way_in(memory: MemoryManager) -> None:
+def test_a_memory_keeps_texts_as_they_are_and_its_copies_are_masked(memory: MemoryManager) -> None:
     secret = "sk-" + "a1B2" * 8
     memory.mem_core_set("note", f"api_key={secret}", branch_id="a")
-    memory.write_event("a", "k", f'{{"token": "{secret}"}}', env={"key": f"Bearer {secret}"})
-    memory.mem_archival_write(f"password: {secret}", meta={"x": secret}, branch_id="a")
-    memory.close()
-    assert all(secret.encode() not in file.read_bytes() for file in memory.path.parent.glob("m.*"))
+    memory.write_event("a", "k", f'{{"token": "{secret}"}}', env={"token": f"Bearer {secret}"})
+    id_ = memory.mem_archival_write(f"password: {secret}", meta={"password": 1}, branch_id="a")
+    assert memory.get_core("a", "note") == f"api_key={secret}"
+    assert memory.mem_archival_get(id_, branch_id="a")["text"] == f"password: {secret}"
+    assert memory.path.stat().st_mode & 0o077 == 0
+    copies = [memory.path.with_name(name) for name in ("out.jsonl", "page.html")]
+    memory.export(copies[0])
+    memory.write_page(copies[1])
+    logs = [*(memory.path.parent / "logs").glob("*.jsonl")]
+    for copy in (*copies, *logs):
+        assert secret not in copy.read_text()
+    assert MASK in copies[0].read_text()
+
+
+def test_a_private_export_is_exact_and_its_owners_alone(
+    memory: MemoryManager, open_memory: Open
+) -> None:
+    text = "a key: sk-" + "a1B2" * 8
+    memory.mem_core_set("note", text, branch_id="a")
+    file = memory.path.with_name("out.jsonl")
+    memory.export(file, is_private=True)
+    assert file.stat().st_mode & 0o077 == 0
+    other = open_memory("other.sqlite")
+    other.import_(file)
+    assert other.get_core("a", "note") == text
 
 
 @given(st.text(max_size=300))
@@ -212,7 +234,7 @@ def test_any_text_is_kept_as_it_is_or_refused(
             assert not text.strip() or "\0" in text
         else:
             kept = memory.mem_archival_get(id_)["text"]
-            assert kept == text or "***" in kept
+            assert kept == text
             memory.mem_archival_search(text)
 
 

@@ -17,12 +17,12 @@ from taskweaver.plugin.library.sql.statement import (
     Statement,
     cannot_run,
 )
+from taskweaver.utils.redact import MASK
 
 _CONNECT_TIMEOUT_S = 10
 _READING = frozenset({"select", "with", "values", "table"})
 # The server reads these, too, but not in a cursor.
 _TELLING = frozenset({"explain", "show"})
-_MASK = "***"
 # Stricter than the library, which takes what follows a bare @ or / in a password for a host, and
 # then names it in its errors.
 _ADDRESS = re.compile(
@@ -145,5 +145,5 @@ def _without_password(text: str, url: str) -> str:
     login = url.partition("://")[2].partition("@")[0], url.partition("://")[2].rpartition("@")[0]
     secrets = {part.partition(":")[2] for part in login} | set(re.findall(r"password=([^&]*)", url))
     for secret in {form for found in secrets for form in (found, unquote(found)) if form}:
-        text = text.replace(secret, _MASK)
+        text = text.replace(secret, MASK)
     return text
