@@ -19,6 +19,7 @@ Direction = Literal["exact", "about", "over", "under"]
 
 _BEFORE_CHARS = 24
 _SMALL = 10
+_EXACT = 1 << 52
 _YEARS = range(1900, 2101)
 _ABOUT = "about|around|roughly|approximately|approx\\.?|circa|ca\\.?|some|nearly|almost|~|≈|between"
 _OVER = "just over|over|more than|above|at least|exceeds|exceeding|greater than|>=?|≥"
@@ -61,6 +62,8 @@ class Claim:
     def bounds(self, reading: Reading) -> tuple[float, float]:
         """Return the least and the greatest value that is shown as a reading."""
         value, step = reading.value, reading.step
+        if isinstance(value, int) and value >= _EXACT:
+            return value, value  # half a step would be lost in a binary fraction
         if self.direction == "over":
             return value, value + step
         if self.direction == "under":

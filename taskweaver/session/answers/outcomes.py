@@ -25,7 +25,7 @@ _FENCE = re.compile(r"^`{3,}.*$", re.MULTILINE)
 _IDENTIFIER = re.compile(r"[^\W\d]|_")
 _LINE_CHARS = 160
 _TIE = 1e-9
-_ROUNDING_ERROR = 1e-12
+_ROUNDING_ERROR = 4e-15
 _CODE = "Code"
 
 
@@ -106,7 +106,7 @@ def _size(value: _Value) -> float:
 def _slack(value: float, step: float) -> float:
     """Return what binary fractions may add to a difference; integers need none."""
     if isinstance(value, int) and step == 1:
-        return 0.0
+        return 0
     return abs(value) * _ROUNDING_ERROR + step * _TIE
 
 
