@@ -165,7 +165,7 @@ def has_outcome(rounds: Sequence[Round]) -> bool:
 
 def _of_post(post: Post, cell: ExecutedCell | None, leader: str) -> list[Source]:
     if cell is not None:
-        return list(_of_cell(cell))
+        return list(cell_sources(cell))
     kinds = post.get_attachment(AttachmentType.reply_type)
     is_in_words = any(str(kind.content).strip().lower() == "text" for kind in kinds)
     if post.send_from == leader or post.send_from == post.send_to or is_in_words:
@@ -173,7 +173,8 @@ def _of_post(post: Post, cell: ExecutedCell | None, leader: str) -> list[Source]
     return [Source(post.id, 0, "message", post.message)]
 
 
-def _of_cell(cell: ExecutedCell) -> Iterator[Source]:
+def cell_sources(cell: ExecutedCell) -> Iterator[Source]:
+    """Yield the texts of a cell that can support a number: its result first, its code last."""
     order = {"Result": 0, "Output": 1}
     sections = sorted(_sections(cell.report), key=lambda part: order.get(part[0], 2))
     for title, text in sections:

@@ -193,5 +193,5 @@ def test_real_answers_give_no_alarm(conversation: str) -> None:
     outcomes = "\n".join(steps[: last + 1])
     assert claims_in(answer)
     assert unsupported(answer, outcomes) == []
-    spoiled = answer.replace("7", "8").replace("4", "9")
+    spoiled = answer.replace("3", "5").replace("7", "8").replace("4", "9")
     assert unsupported(spoiled, outcomes) != []
