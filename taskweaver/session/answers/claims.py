@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 from taskweaver.session.answers.masking import without_non_figures
 from taskweaver.session.answers.numbers import Number, Reading, numbers_in
-from taskweaver.session.answers.units import scale_of_heading
+from taskweaver.session.answers.units import scale_of_heading, scales
 
 MAX_CHARS = 100_000
 MAX_CLAIMS = 2_000
@@ -78,18 +79,25 @@ def claims_in(answer: str) -> list[Claim]:
     tables = _Tables(text)
     remark = scale_of_heading(text) if " in " in text else ()
     claims: list[Claim] = []
-    before: Number | None = None
     direction: Direction = "exact"
-    for number in numbers_in(text):
-        is_second = before is not None and _RANGE.fullmatch(text[before.end : number.start])
+    is_second = False
+    for number, following in pairwise([*numbers_in(text), None]):
+        if number is None:
+            break
         direction = direction if is_second else _direction(text, number)
-        before = number
+        is_second = following is not None and _is_range(text, number, following)
         if _is_figure(text, number, tables):
             factors = tables.scale_at(number.start) or remark
+            if is_second and following is not None:
+                factors = factors or scales(following.unit)  # 10-15 %
             claims.append(_claim(text, number, direction, factors))
             if len(claims) >= MAX_CLAIMS:
                 break
     return claims
+
+
+def _is_range(text: str, first: Number, second: Number) -> bool:
+    return _RANGE.fullmatch(text, first.end, second.start) is not None
 
 
 def _claim(text: str, number: Number, direction: Direction, factors: Sequence[float]) -> Claim:
@@ -118,10 +126,11 @@ def _with_prefix(text: str, start: int) -> int:
 
 def _rounded(text: str, number: Number, reading: Reading) -> Reading:
     """Take the zeros at the end of a qualified integer for rounding: "about 9,000"."""
+    if number.plain[0].step != 1 or (reading.step < 1 and not number.unit):
+        return reading
     digits = re.sub(r"\D", "", text[number.start : number.digits_end])
     zeros = len(digits) - len(digits.rstrip("0"))
-    is_whole = reading.step >= 1 and reading.value >= 10 and 0 < zeros < len(digits)
-    return replace(reading, step=reading.step * 10.0**zeros) if is_whole else reading
+    return replace(reading, step=reading.step * 10.0**zeros) if zeros < len(digits) else reading
 
 
 def _direction(text: str, number: Number) -> Direction:

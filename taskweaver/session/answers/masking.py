@@ -9,15 +9,16 @@ import re
 
 from taskweaver.session.answers.units import SUFFIX
 
-_PROGRAMS = (
-    "python|py|sql|bash|sh|shell|r|json|yaml|yml|toml|javascript|js|ts|html|xml|diff|console"
-)
+_PROGRAMS = "python|py|sql|bash|sh|shell|r|toml|javascript|js|ts|html|xml|diff|console"
 _FENCE = re.compile(
     rf"^(?P<fence>`{{3,}}|~{{3,}})[ \t]*(?:{_PROGRAMS})\b[^\n]*\n.*?(?:^(?P=fence)|\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _SPAN = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
-_ONLY_NUMBER = re.compile(r"[\s$€£¥₹<>≤≥~≈+\-−]*\d[\d.,'_\s]*(?:[eE][+-]?\d+)?\s*(?P<rest>.*)")  # noqa: RUF001
+_ONLY_NUMBER = re.compile(
+    r"(?:[\w .]{1,40}[=:≈])?[\s$€£¥₹<>≤≥~≈+\-−]*"  # noqa: RUF001
+    r"\d[\d.,'_\s]*(?:[eE][+-]?\d+)?\s*(?P<rest>.*)"
+)
 _MONTHS = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
@@ -47,6 +48,9 @@ _PATTERNS = (
     r"\b(?!\d{1,3}(?:\.\d{3})+(?!\.?\d))\d{1,4}(?:\.\d{1,4}){2,3}\b",
     r"\b\d{6,20}-\d{4,20}(?:-\w{1,40})?\b",
     r"\b[1-4]D\b",
+    r"\b[A-Za-z]{1,40}-\d{1,6}\b(?![.,%]?\d|%)",
+    r"\^\d+\b|\b24/7\b",
+    r"(?<![\d./])\d/\d{1,2}\b(?![/\d.])",
     rf"\b(?:{_MONTHS})\.?[ \t-]{{1,2}}\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?[ \t]+\d{{4}}\b)?(?![.,]\d)",
     rf"\b\d{{1,2}}(?:st|nd|rd|th)?\.?[ \t-](?:of[ \t])?(?:{_MONTHS})\b(?:,?[ \t]+\d{{4}}\b)?",
     r"\b(?:[QHW]|CW|FY|KW)[ \t]?\d{1,4}(?:[ \t/-]+(?:FY)?\d{4})?\b",

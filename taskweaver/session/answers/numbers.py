@@ -27,7 +27,7 @@ _EXPONENT = re.compile(
 )
 _HIGH = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
 _SEPARATOR = re.compile(rf"[.,{_GROUPS} ]")
-_SIGN = re.compile(r"(?:(?<=[\s(\[{|=:,;~≈<>\"'*/])|\A)(?P<sign>[-−+])\s?[$€£¥₹]?\Z")  # noqa: RUF001
+_SIGN = re.compile(r"(?:(?<=[\s(\[{|=:,;~≈<>\"'*])|\A)(?P<sign>[-−+])[$€£¥₹]?\Z")  # noqa: RUF001
 _SIGN_INSIDE = re.compile(r"[$€£¥₹](?P<sign>[-−+])\Z")  # noqa: RUF001
 _SIGN_CHARS = 4
 _MOST_DIGITS = 40
