@@ -13,7 +13,7 @@ from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.code_interpreter.report import sections
 from taskweaver.memory.executed import ExecutedCell
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.receipts.compare import Difference, Outcome, first_difference
+from taskweaver.session.receipts.compare import Difference, Outcome, compare
 from taskweaver.session.receipts.inputs import files_for, hash_of
 from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
 from taskweaver.session.receipts.versions import changes, versions_for
@@ -26,7 +26,8 @@ class ReceiptVerdict:
     Attributes:
         difference: The first point that was not confirmed; None if all of it was.
         cells: How many cells the receipt holds that ran to their end.
-        notes: Remarks: versions that differ, inputs that had changed when it was written.
+        notes: Remarks: versions that differ, inputs that had changed when it was written, numbers
+            of the answer that no outcome of a cell proves.
     """
 
     difference: Difference | None
@@ -64,7 +65,7 @@ class Checking:
                 report = sections(result, level=3)
                 return Outcome(report, result.reason, tuple(result.variables))
 
-            difference = first_difference(receipt, hashes, run)
+            found = compare(receipt, hashes, run)
         codes = [cell.code for cell in receipt.cells]
         notes = changes(dict(receipt.versions), versions_for(codes))
         notes += [
@@ -72,5 +73,7 @@ class Checking:
             for item in receipt.inputs
             if item.change
         ]
+        if found.unproven:
+            notes.append(f"in no outcome of a cell: {', '.join(found.unproven)}")
         succeeded = sum(cell.is_success for cell in receipt.cells)
-        return ReceiptVerdict(difference, succeeded, tuple(notes))
+        return ReceiptVerdict(found.difference, succeeded, tuple(notes))

@@ -242,7 +242,7 @@ def replay(
 
 
 @commands.command()
-@click.argument("receipt", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("receipt", type=click.Path(path_type=Path))
 @click.option("--data", multiple=True, metavar="NAME=PATH", help="A file to use as an input.")
 @click.option("--trust", is_flag=True, help="Run its code also where there is no sandbox.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")

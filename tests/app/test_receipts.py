@@ -136,6 +136,21 @@ def test_the_first_difference_is_named(
     assert check(app, changed(facts, tmp_path, change)).startswith(expected)
 
 
+def test_a_number_that_no_cell_computes_is_no_proof(
+    app: TaskWeaverApp, facts: Facts, tmp_path: Path
+) -> None:
+    """A forged receipt may name a message as the origin of a number, or hide it in code."""
+
+    def forge(facts: Facts) -> None:
+        facts["cells"][2]["code"] = f"91.7  # 57.1\n{TOTAL}"
+        facts["answer"]["text"] = "The total is 8,234; the share is 57.1 or 91.7."
+        origin = {"text": "57.1", "value": 57.1, "post_id": "x", "cell": 0, "where": "message"}
+        facts["answer"]["evidence"].append({**origin, "line": 1, "original": "57.1"})
+
+    verdict = app.check_receipt(changed(facts, tmp_path, forge), is_trusted=True)
+    assert verdict.notes == ("in no outcome of a cell: 57.1, 91.7",)
+
+
 def test_a_cell_that_draws_lots_is_not_confirmed(
     app: TaskWeaverApp, facts: Facts, tmp_path: Path
 ) -> None:
@@ -187,6 +202,7 @@ def test_a_large_input_is_found_by_name_or_asked_for(
         (lambda f: f["inputs"][0].update(name=".."), "is not the name of an input"),
         (lambda f: f["inputs"].append(f["inputs"][0]), "an input twice"),
         (lambda f: f["inputs"][0].update(content="%%%"), "no base64"),
+        (lambda f: f.update(cells=f["cells"][1:2]), "no cell that ran to its end"),
         (lambda f: f["cells"][2].update(code=f"key = '{MASK}'"), "Cell 3 holds the mask"),
     ],
 )  # fmt: skip
@@ -229,7 +245,10 @@ def test_the_command_prints_and_exits(
         result = CliRunner().invoke(commands, ["-p", str(project), "check", str(file), *options])
         return result.exit_code, result.output
 
-    assert run(original, "--trust") == (0, "same (2 cells run again)\n")
+    said = "same (2 cells run again)\nnote: in no outcome of a cell: 4711\n"
+    assert run(original, "--trust") == (0, said)
+    assert run(tmp_path / "missing.json")[0] == 2
+    assert run(tmp_path)[0] == 2
     status, text = run(original)
     assert status == 2
     assert text.count("\n") == 1

@@ -21,12 +21,14 @@ MAX_CHARS = 64_000
 """Most characters of one text that are read; reports are shorter."""
 
 _SECTION = re.compile(r"^#{2,4} (?P<title>[A-Z][A-Za-z ]{2,20})$", re.MULTILINE)
+_COMMENT = re.compile(r"(?<!\S)#.*$", re.MULTILINE)
 _FENCE = re.compile(r"^`{3,}.*$", re.MULTILINE)
 _IDENTIFIER = re.compile(r"[^\W\d]|_")
 _LINE_CHARS = 160
 _TIE = 1e-9
 _ROUNDING_ERROR = 4e-15
-_CODE = "Code"
+CODE = "Code"
+"""The part of an outcome that is the code of the cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class Outcomes:
 
 
 def _rank(source: Source) -> int:
-    return 2 if source.where == _CODE else 0 if source.cell else 1
+    return 2 if source.where == CODE else 0 if source.cell else 1
 
 
 def has_outcome(rounds: Sequence[Round]) -> bool:
@@ -182,7 +184,7 @@ def cell_sources(cell: ExecutedCell) -> Iterator[Source]:
     variables = "\n".join(f"{name}: {text}" for name, text in cell.variables)
     yield Source(cell.post_id, cell.number, "Variables", variables)
     if cell.is_success:
-        yield Source(cell.post_id, cell.number, _CODE, cell.code)
+        yield Source(cell.post_id, cell.number, CODE, _COMMENT.sub("", cell.code))
 
 
 def _sections(report: str) -> Iterator[tuple[str, str]]:

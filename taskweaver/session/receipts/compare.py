@@ -9,7 +9,7 @@ from typing import Literal
 
 from taskweaver.memory.executed import ExecutedCell
 from taskweaver.session.answers.check import verify
-from taskweaver.session.answers.outcomes import Source, cell_sources
+from taskweaver.session.answers.outcomes import CODE, Source, cell_sources
 from taskweaver.session.receipts.receipt import Receipt
 from taskweaver.session.replay import LineDifference, differing_lines
 from taskweaver.utils.redact import redact
@@ -74,8 +74,22 @@ class Difference:
 Run = Callable[[ExecutedCell], Outcome]
 
 
-def first_difference(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> Difference | None:
-    """Run the cells of a receipt that succeeded, and return the first difference.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A receipt compared with its cells run again.
+
+    Attributes:
+        difference: The first difference; None if all is as recorded.
+        unproven: Numbers of the answer that no outcome of a cell holds: they stand in a message,
+            in code alone, or nowhere.
+    """
+
+    difference: Difference | None
+    unproven: tuple[str, ...] = ()
+
+
+def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> Comparison:
+    """Run the cells of a receipt that succeeded, and compare up to the first difference.
 
     Args:
         receipt: The receipt.
@@ -85,7 +99,7 @@ def first_difference(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> D
     for item in receipt.inputs:
         if hashes[item.name] != item.sha256:
             now = hashes[item.name]
-            return Difference("input", item.name, 0, "sha256", 0, item.sha256, now)
+            return Comparison(Difference("input", item.name, 0, "sha256", 0, item.sha256, now))
     sources: list[Source] = []
     for cell in receipt.cells:
         if not cell.is_success:
@@ -93,10 +107,10 @@ def first_difference(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> D
         outcome = run(cell)
         found = _cell_difference(cell, outcome)
         if found is not None:
-            return found
+            return Comparison(found)
         again = replace(cell, report=redact(outcome.report), variables=outcome.variables)
         sources = [*cell_sources(again), *sources]
-    return _answer_difference(receipt, sources)
+    return _answer_compared(receipt, sources)
 
 
 def _cell_difference(cell: ExecutedCell, outcome: Outcome) -> Difference | None:
@@ -134,14 +148,15 @@ def _plain(text: str) -> str:
     return _ADDRESS.sub("0x", text)
 
 
-def _answer_difference(receipt: Receipt, sources: list[Source]) -> Difference | None:
-    """Return a number of the answer that the outcomes do not hold, though it was recorded so."""
-    question = Source("question", 0, "message", receipt.question)
-    now = verify(receipt.answer.text, [*sources, question]).unsupported_numbers
-    # A number from an earlier message, or from a role without cells, is nothing to run again.
+def _answer_compared(receipt: Receipt, sources: list[Source]) -> Comparison:
+    """Look up the numbers of the answer in the new outcomes."""
+    outcomes = [source for source in sources if source.where != CODE]
+    unproven = verify(receipt.answer.text, outcomes).unsupported_numbers
+    missing = verify(receipt.answer.text, sources).unsupported_numbers
+    # A number of a message, or of a role without cells, is nothing that can run again.
     known = set(receipt.answer.unsupported_numbers)
     known |= {item.text for item in receipt.answer.evidence if not item.cell}
-    missing = next((text for text in now if text not in known), None)
-    if missing is None:
-        return None
-    return Difference("answer", "", 0, "text", 0, missing, "")
+    gone = next((text for text in missing if text not in known), None)
+    if gone is not None:
+        return Comparison(Difference("answer", "", 0, "text", 0, gone, ""), unproven)
+    return Comparison(None, unproven)

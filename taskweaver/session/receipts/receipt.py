@@ -98,7 +98,9 @@ def read_receipt(path: Path) -> Receipt:
     """
     try:
         data = read_json(path, MAX_BYTES)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ReceiptError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise ReceiptError(f"{path.name} is no receipt: {error}") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ReceiptError(f"{path.name} is no receipt of TaskWeaver.")
@@ -111,6 +113,8 @@ def read_receipt(path: Path) -> Receipt:
         receipt = _receipt(data)
     except (KeyError, TypeError, ValueError) as error:
         raise ReceiptError(f"{path.name} is malformed: {_reason(error)}") from error
+    if not any(cell.is_success for cell in receipt.cells):
+        raise ReceiptError(f"{path.name} holds no cell that ran to its end.")
     refuse_masked(receipt.cells)
     return receipt
 
