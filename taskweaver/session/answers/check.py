@@ -11,7 +11,7 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim, claims_in
-from taskweaver.session.answers.outcomes import USER, Outcomes, Source, has_outcome
+from taskweaver.session.answers.outcomes import USER, Library, Outcomes, Source, has_outcome
 from taskweaver.session.workdir import file_notes
 
 MAX_EVIDENCE = 500
@@ -40,9 +40,10 @@ def verify(answer: str, sources: Sequence[Source]) -> RoundAnswer:
     evidence: list[Evidence] = []
     unsupported: dict[str, None] = {}
     known: dict[Claim, list[Evidence]] = {}
+    library = Library(sources)
     for claim in claims_in(answer):
         if claim not in known:
-            known[claim] = _find(claim, sources)
+            known[claim] = _find(claim, library)
         evidence += known[claim]
         if not known[claim]:
             unsupported[claim.text] = None
@@ -50,12 +51,11 @@ def verify(answer: str, sources: Sequence[Source]) -> RoundAnswer:
     return RoundAnswer(answer, kept, tuple(unsupported), is_checked=bool(known))
 
 
-def _find(claim: Claim, sources: Sequence[Source]) -> list[Evidence]:
-    for source in sources:
-        found = source.find(claim)
-        if found is not None:
-            return [found]
-    parts = [_find(part, sources) for part in claim.parts]
+def _find(claim: Claim, library: Library) -> list[Evidence]:
+    found = library.find(claim)
+    if found is not None:
+        return [found]
+    parts = [_find(part, library) for part in claim.parts]
     return [item for part in parts for item in part] if parts and all(parts) else []
 
 

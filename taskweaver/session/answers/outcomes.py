@@ -23,8 +23,13 @@ MAX_CHARS = 64_000
 _SECTION = re.compile(r"^#{2,4} (?P<title>[A-Z][A-Za-z ]{2,20})$", re.MULTILINE)
 _COMMENT = re.compile(r"(?<!\S)#.*$", re.MULTILINE)
 _FENCE = re.compile(r"^`{3,}.*$", re.MULTILINE)
+_PLAIN = re.compile(
+    r"(?<!\S)(?P<minus>-?)(?P<digits>\d{1,30}(?:\.\d{1,30})?)(?=[ \t]*(?:\n|\Z)|[ \t]+-?\d)",
+    re.ASCII,
+)
 _IDENTIFIER = re.compile(r"[^\W\d]|_")
 _LINE_CHARS = 160
+_NEAR = 12
 _TIE = 1e-9
 _ROUNDING_ERROR = 4e-15
 CODE = "Code"
@@ -46,6 +51,14 @@ class _Value:
     at: int
 
 
+class _Index:
+    """Values in the order of their size, with the sizes alone beside them."""
+
+    def __init__(self, values: list[_Value]) -> None:
+        self.values = values
+        self.sizes = [value.size for value in values]
+
+
 @dataclass(frozen=True)
 class Source:
     """A text that can support numbers.
@@ -63,10 +76,14 @@ class Source:
     text: str
 
     @cached_property
-    def _values(self) -> dict[bool, list[_Value]]:
+    def _index(self) -> dict[bool, _Index]:
         values = sorted(_values(self.text[:MAX_CHARS]), key=_size)
         signs = (True, False)
-        return {sign: [value for value in values if value.is_negative is sign] for sign in signs}
+        return {sign: _Index([v for v in values if v.is_negative is sign]) for sign in signs}
+
+    def sizes(self) -> list[float]:
+        """Return the absolute values of all numbers of the text."""
+        return [size for index in self._index.values() for size in index.sizes]
 
     def find(self, claim: Claim) -> Evidence | None:
         """Return the place of the number nearest to a claim; None if no number is as shown."""
@@ -80,13 +97,13 @@ class Source:
 
     def _near(self, claim: Claim, reading: Reading, sign: bool) -> list[_Value]:  # noqa: FBT001
         """Return the neighbours of a reading, of one sign, that are shown as it is."""
-        values = self._values[sign]
+        index = self._index[sign]
         low, high = claim.bounds(reading)
         slack = _slack(reading.value, reading.step)
-        at = bisect_left(values, reading.value, key=_size)
+        at = bisect_left(index.sizes, reading.value)
         return [
             value
-            for value in values[max(at - 1, 0) : at + 1]
+            for value in index.values[max(at - 1, 0) : at + 1]
             if low - slack <= value.size <= high + slack
         ]
 
@@ -113,6 +130,19 @@ def _slack(value: float, step: float) -> float:
 
 
 def _values(text: str) -> Iterator[_Value]:
+    """Yield the numbers of a text; first those between blanks, which most of a table is."""
+    rest = []
+    at = 0
+    for match in _PLAIN.finditer(text):
+        digits = match["digits"]
+        size = float(digits) if "." in digits else int(digits)
+        yield _Value(size, bool(match["minus"]), match.start("digits"))
+        rest += [text[at : match.start()], " " * (match.end() - match.start())]
+        at = match.end()
+    yield from _spelled_values("".join([*rest, text[at:]]))
+
+
+def _spelled_values(text: str) -> Iterator[_Value]:
     for number in numbers_in(text, with_spaces=False):
         before = text[number.start - 1] if number.start else " "
         if _IDENTIFIER.match(before) and not _is_shape(text, number.start):
@@ -127,6 +157,38 @@ def _values(text: str) -> Iterator[_Value]:
 def _is_shape(text: str, start: int) -> bool:
     """Return whether digits are the second of a shape such as ``3000x8``."""
     return start >= 2 and text[start - 1] in "xX×T" and text[start - 2].isdigit()  # noqa: RUF001
+
+
+class Library:
+    """The sources an answer is compared with.
+
+    The newest ones are looked through one by one; the others only if one of them holds a number
+    of the size of the claim, so that an unsupported number costs one search, not one a source.
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        """Take sources, in the order of preference."""
+        self._near, self._far = sources[:_NEAR], sources[_NEAR:]
+
+    @cached_property
+    def _sizes(self) -> list[float]:
+        return sorted(size for source in self._far for size in source.sizes())
+
+    def find(self, claim: Claim) -> Evidence | None:
+        """Return the place of a number in the first source that holds it."""
+        for source in self._near:
+            found = source.find(claim)
+            if found is not None:
+                return found
+        if not self._far or not any(self._may_hold(claim, r) for r in claim.readings):
+            return None
+        return next(filter(None, (source.find(claim) for source in self._far)), None)
+
+    def _may_hold(self, claim: Claim, reading: Reading) -> bool:
+        low, high = claim.bounds(reading)
+        slack = _slack(reading.value, reading.step)
+        at = bisect_left(self._sizes, low - slack)
+        return at < len(self._sizes) and self._sizes[at] <= high + slack
 
 
 class Outcomes:
