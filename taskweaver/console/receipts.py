@@ -34,7 +34,7 @@ def export_target(session: Session, name: str) -> Path:
 
 
 def show_receipt(chat: Chat, name: str) -> None:
-    """Write the receipt of the newest answer, and name what a reader of it has to know."""
+    """Write the receipt of the newest answer, and name changed, large and missing parts."""
     session = chat.session
     name = name or session.session_id
     target = export_target(session, name if name.endswith(SUFFIX) else f"{name}{SUFFIX}")

@@ -18,6 +18,8 @@ from taskweaver.console.surface import PlainSurface
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.events import RoundEventType
+from taskweaver.planner.prompt import PROMPT_FILE
+from taskweaver.utils.files import read_yaml, write_yaml
 
 ORDER = planner_reply("CodeInterpreter", "Sum `Count` in `tiny.csv`.")
 CELL = code_reply("table = pd.read_csv('tiny.csv')\ntable.Count.sum() * 1000 + 234")
@@ -88,6 +90,16 @@ def test_a_number_worked_out_in_the_head_is_computed_on_request(project: Path) -
     )  # fmt: skip
     assert round_.answer.unsupported_numbers == ()
     assert round_.answer.evidence[0].cell == 2
+
+
+def test_a_prompt_file_of_a_project_needs_no_new_text(project: Path) -> None:
+    texts = read_yaml(PROMPT_FILE)
+    del texts["revise_answer"]
+    write_yaml(project / "own.yaml", texts)
+    wrong, right = (planner_reply("User", f"It is {n}.") for n in (4711, 8234))
+    config = {"planner.prompt_file_path": str(project / "own.yaml")}
+    _, script, _ = play(project, [ORDER, CELL, wrong, right], **config)
+    assert "stand in no result of this conversation: 4711" in script.last()
 
 
 def test_a_correction_is_asked_for_once_in_a_round(project: Path) -> None:

@@ -23,8 +23,9 @@ _SMALL = 10
 _EXACT = 1 << 52
 _YEARS = range(1900, 2101)
 _ABOUT = "about|around|roughly|approximately|approx\\.?|circa|ca\\.?|some|nearly|almost|~|≈|between"
-_OVER = "just over|over|more than|above|at least|exceeds|exceeding|greater than|>=?|≥"
-_UNDER = "just under|under|less than|below|at most|up to|fewer than|<=?|≤"
+_ABOUT += "|etwa|rund|ungefähr|zwischen"
+_OVER = "just over|over|more than|above|at least|exceeds|exceeding|greater than|>=?|≥|über|mehr als"
+_UNDER = "just under|under|less than|below|at most|up to|fewer than|<=?|≤|unter|knapp|weniger als"
 _QUALIFIED = re.compile(
     rf"(?:(?P<over>{_OVER})|(?P<under>{_UNDER})|(?P<about>{_ABOUT}|from))\s*[$€£¥₹(*]*\Z",
     re.IGNORECASE,
@@ -126,7 +127,8 @@ def _with_prefix(text: str, start: int) -> int:
 
 def _rounded(text: str, number: Number, reading: Reading) -> Reading:
     """Take the zeros at the end of a qualified integer for rounding: "about 9,000"."""
-    if number.plain[0].step != 1 or (reading.step < 1 and not number.unit):
+    is_whole = number.plain[0].step == 1 if number.unit else reading.step >= 1
+    if not is_whole:
         return reading
     digits = re.sub(r"\D", "", text[number.start : number.digits_end])
     zeros = len(digits) - len(digits.rstrip("0"))

@@ -108,7 +108,8 @@ def _number(text: str, match: re.Match[str]) -> Number | None:
     digits_end = end
     if power is not None:
         end = digits_end = power.end()
-        plain = [_scaled(reading, 10.0 ** _power(power)) for reading in plain]
+        plain = [_scaled(reading, float(f"1e{_power(power)}")) for reading in plain]
+    plain = [reading for reading in plain if math.isfinite(reading.value)]
     suffix = SUFFIX.match(text, end)
     unit = suffix["unit"] if suffix is not None else ""
     readings = _with_unit(plain, unit, digits)

@@ -52,6 +52,7 @@ SUPPORTED = [
     ("2024 orders came in", "2024 x"),
     ("the first value is .05", "0.05"),
     ("0.3 s", "0.30000000000000004"),
+    ("rund 9.000 und über 10.400", "8947.12\n10477.5"),
     ("57.1 - 63.2, 57.1 ± 2.3, 57.1 +/- 2.3\n- 57.1", "57.13\n63.2\n2.31"),
     ("10-15 % and 10 to 15%", "0.1\n0.15"),
     ("over 50% and over 50 of them", "0.57\n51"),
@@ -93,6 +94,7 @@ def test_a_number_of_an_outcome_is_found(answer: str, outcome: str) -> None:
         ('```json\n{"mean": 99.5}\n```', "12", ["99.5"]),
         ("about 50%", "0.57", ["50%"]),
         ("57.1 - 99.5", "57.1", ["99.5"]),
+        ("1.5e999 and 1.5e300 and 2e-999 and about 0e999", "1e999 0", ["1.5e300"]),
         ("2024 orders came in", "12", ["2024"]),
     ],
 )

@@ -74,6 +74,14 @@ def test_the_newest_outcome_comes_first_and_code_last() -> None:
     ]  # fmt: skip
 
 
+def test_old_outcomes_are_found_in_a_long_conversation() -> None:
+    oldest = report("### Result\n```\n-777.25 0.125\n```")
+    posts = [oldest, *(report() for _ in range(30))]
+    assert [place[0] for place in places("777.3, −777.3, 12.5 %, 777.4, +777.3", *posts)] == [  # noqa: RUF001
+        1, 1, 31,
+    ]  # fmt: skip
+
+
 def test_words_of_models_and_comments_support_nothing() -> None:
     posts = [
         Post.create("I guess 81.5", "Planner", "CodeInterpreter"),
