@@ -10,7 +10,7 @@ from typing import Literal
 
 from taskweaver.session.answers.masking import without_non_figures
 from taskweaver.session.answers.numbers import Number, Reading, numbers_in
-from taskweaver.session.answers.units import scale_of_heading, scales
+from taskweaver.session.answers.units import LETTER, scale_of_heading, scales
 
 MAX_CHARS = 100_000
 MAX_CLAIMS = 2_000
@@ -39,7 +39,7 @@ _TIME_WORD = re.compile(
     re.IGNORECASE,
 )
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}[-:|\s]*\Z")
-_ALPHA_AROUND = re.compile(r"[^\W\d]")
+_ALPHA_AROUND = re.compile(LETTER)
 _HALF = 0.5
 
 
@@ -107,7 +107,7 @@ def _claim(text: str, number: Number, direction: Direction, factors: Sequence[fl
         readings += tuple(Reading(r.value * f, r.step * f) for r in readings for f in factors)
     if direction != "exact":
         readings = tuple(_rounded(text, number, reading) for reading in readings)
-    start = _with_prefix(text, number.start)
+    start = _with_prefix(text, number)
     parts = tuple(_parts(text, number))
     shown = " ".join(text[start : number.end].split())
     return Claim(shown, number.sign, readings, direction, parts)
@@ -119,8 +119,10 @@ def _parts(text: str, number: Number) -> Iterator[Claim]:
             yield Claim(text[start:end], 0, part.readings, "exact")
 
 
-def _with_prefix(text: str, start: int) -> int:
-    while start > 0 and text[start - 1] in "$€£¥₹-−+":  # noqa: RUF001
+def _with_prefix(text: str, number: Number) -> int:
+    """Return where a number begins with its currency, and with its sign if it has one."""
+    start = number.start
+    while start > 0 and text[start - 1] in ("$€£¥₹-−+" if number.sign else "$€£¥₹"):  # noqa: RUF001
         start -= 1
     return start
 
@@ -145,7 +147,7 @@ def _direction(text: str, number: Number) -> Direction:
 def _is_figure(text: str, number: Number, tables: _Tables) -> bool:
     before = text[number.start - 1] if number.start else " "
     after = text[number.end] if number.end < len(text) else " "
-    if _ALPHA_AROUND.match(before) or before == "_" or _ALPHA_AROUND.match(after):
+    if _ALPHA_AROUND.match(before) or _ALPHA_AROUND.match(after):
         return False
     if not number.is_integer or number.sign or before in "$€£¥₹":
         return True

@@ -15,6 +15,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim
 from taskweaver.session.answers.numbers import Reading, numbers_in
+from taskweaver.session.answers.units import LETTER
 
 USER = "User"
 MAX_CHARS = 64_000
@@ -27,7 +28,7 @@ _PLAIN = re.compile(
     r"(?<!\S)(?P<minus>-?)(?P<digits>\d{1,30}(?:\.\d{1,30})?)(?=[ \t]*(?:\n|\Z)|[ \t]+-?\d)",
     re.ASCII,
 )
-_IDENTIFIER = re.compile(r"[^\W\d]|_")
+_IDENTIFIER = re.compile(LETTER)
 _LINE_CHARS = 160
 _NEAR = 12
 _TIE = 1e-9

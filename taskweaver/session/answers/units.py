@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 PERCENT = 0.01
+LETTER = r"[A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0370-\u052f]"
+"""A letter that makes a digit beside it part of a name; scripts without blanks have none."""
+
 _SCALES: dict[str, tuple[float, ...]] = {
     "%": (PERCENT,),
     "‰": (1e-3,),
@@ -39,6 +42,8 @@ _SCALES: dict[str, tuple[float, ...]] = {
     "trillions": (1e12,),
     "lakh": (1e5,),
     "crore": (1e7,),
+    "万": (1e4,),
+    "亿": (1e8,),
     "kb": (1e3, 1024.0),
     "mb": (1e6, 1024.0**2),
     "gb": (1e9, 1024.0**3),
@@ -54,7 +59,8 @@ _MEASURES = (
 )
 _WORDS = "|".join(sorted(map(re.escape, _SCALES), key=len, reverse=True))
 SUFFIX = re.compile(
-    rf"(?P<gap>[ \u00a0\u202f\u2009]?)(?P<unit>{_WORDS}|{_MEASURES}|[€£¥₹]|usd|eur|gbp)(?![\w])",
+    rf"(?P<gap>[ \u00a0\u202f\u2009]?)"
+    rf"(?P<unit>{_WORDS}|{_MEASURES}|[€£¥₹]|usd|eur|gbp)(?!{LETTER}|\d)",
     re.IGNORECASE,
 )
 """A unit after a number, with the space between."""
