@@ -301,6 +301,22 @@ def test_a_change_of_an_input_is_said(app: TaskWeaverApp, original: Path) -> Non
         copy.write_bytes(before)
 
 
+def test_a_file_that_code_names_and_did_not_make_is_an_input(tmp_path: Path) -> None:
+    code = "text = open('notes.txt').read()\nopen('made.txt', 'w').write(text)\nlen(text)"
+    project = make_project(tmp_path / "p")
+    config = {"session.roles": ["code_interpreter"]}
+    with TaskWeaverApp(project, model=Script([code_reply(code)]), config=config) as app:
+        session = app.get_session()
+        notes = session.execution_cwd / "notes.txt"
+        notes.write_text("twelve chars")
+        inputs.os.utime(notes, (1, 1))
+        (session.execution_cwd / "unused.txt").write_text("x")
+        session.send_message("how long is it?")
+        origin = Origin("s", "main", session.execution_cwd, project / "data")
+        (item,) = build_receipt(session.memory.conversation.rounds, origin).inputs
+    assert (item.name, item.bytes, item.change) == ("notes.txt", 12, "")
+
+
 def test_an_input_over_the_limit_is_not_embedded(
     app: TaskWeaverApp, original: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,19 +22,21 @@ _BEFORE_CHARS = 24
 _SMALL = 10
 _EXACT = 1 << 52
 _YEARS = range(1900, 2101)
-_ABOUT = "about|around|roughly|approximately|approx\\.?|circa|ca\\.?|some|nearly|almost|~|≈|between"
-_ABOUT += "|etwa|rund|ungefähr|zwischen"
+_ABOUT = (
+    "about|around|roughly|approximately|approx\\.?|circa|ca\\.?|some|nearly|almost|~|≈|from|between"
+    "|etwa|rund|ungefähr|von|zwischen"
+)
 _OVER = "just over|over|more than|above|at least|exceeds|exceeding|greater than|>=?|≥|über|mehr als"
 _UNDER = "just under|under|less than|below|at most|up to|fewer than|<=?|≤|unter|knapp|weniger als"
 _QUALIFIED = re.compile(
-    rf"(?:(?P<over>{_OVER})|(?P<under>{_UNDER})|(?P<about>{_ABOUT}|from))\s*[$€£¥₹(*]*\Z",
+    r"(?:(?<![A-Za-z])|(?=[~≈<>≤≥]))"
+    rf"(?:(?P<over>{_OVER})|(?P<under>{_UNDER})|(?P<about>{_ABOUT}))\s*[$€£¥₹(*]*\Z",
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"\s*(?:to|and|-|–|—|bis)\s*[$€£¥₹*]*", re.IGNORECASE)  # noqa: RUF001
 _NEXT_WORD = re.compile(r"[\s*)]{0,3}(?P<word>[^\W\d_]+)")
 _TIME_WORD = re.compile(
-    r"(?:\b(?:in|since|from|to|until|till|through|by|of|for|and|during|before|after|between|year"
-    r"|years|fy|fiscal|vs\.?|versus|than|jan\w*|feb\w*|mar\w*|apr\w*|may|june?|july?|aug\w*|sep\w*"
+    r"(?:\b(?:in|since|until|till|through|during|before|after|year|years|fy|fiscal|vs\.?|versus|jan\w*|feb\w*|mar\w*|apr\w*|may|june?|july?|aug\w*|sep\w*"
     r"|oct\w*|nov\w*|dec\w*|spring|summer|autumn|winter|im|seit|jahr)|[-–—/,(])\s*\**\Z",  # noqa: RUF001
     re.IGNORECASE,
 )

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from taskweaver.memory.executed import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.session.workdir import AddedFile, file_notes, mentioned_files
@@ -25,7 +26,10 @@ _SECOND = 1.0
 
 
 def inputs_of(rounds: Sequence[Round], cwd: Path, data_dir: Path) -> tuple[Input, ...]:
-    """Return the files that came with the requests of a conversation, as they are now.
+    """Return the files that the cells of a conversation were given, as they are now.
+
+    These are the files that came with a request, and files of the working directory that code
+    names and that were there before the request.
 
     Args:
         rounds: The conversation.
@@ -37,8 +41,13 @@ def inputs_of(rounds: Sequence[Round], cwd: Path, data_dir: Path) -> tuple[Input
     """
     added: dict[str, float] = {}
     for round_ in rounds:
+        began = _time_of(round_.id)
         for name in mentioned_files(file_notes(round_.user_query), cwd):
-            added[name] = _time_of(round_.id)
+            added[name] = began
+        code = "\n".join(cell.code for cell in executed_cells([round_]))
+        for name, path in mentioned_files(code, cwd).items():
+            if name not in added and path.lstat().st_mtime < began:
+                added[name] = began
     root = cwd.resolve()
     paths = sorted((root / name for name in added), key=_size)
     left, inputs = EMBEDDED_BYTES, []
