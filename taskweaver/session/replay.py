@@ -18,9 +18,10 @@ Verdict = Literal["same", "differs", "mended", "failed"]
 Mend = Callable[[str, str], str | None]
 """Corrects a cell, given its code and the error; None when it cannot."""
 TOLERANCE = 1e-6
-"""Numbers that differ relatively by less are the same."""
+"""Numbers that differ relatively by less are the same, unless both are integers."""
 
 _MOST_DIFFERENCES = 5
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d*)")
 _SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -191,6 +192,8 @@ def _is_same(old: str, new: str) -> bool:
 def _same_token(old: str, new: str) -> bool:
     if old == new:
         return True
+    if _INTEGER.fullmatch(old) and _INTEGER.fullmatch(new):
+        return False  # a count that differs by one is another count, however large
     try:
         numbers = float(old), float(new)
     except ValueError:
