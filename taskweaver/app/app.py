@@ -8,6 +8,7 @@ from typing import Any
 
 from injector import Injector
 
+from taskweaver.app.checking import Checking, ReceiptVerdict
 from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
 from taskweaver.app.replaying import Replaying
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
@@ -163,6 +164,30 @@ class TaskWeaverApp:
         """
         replaying = Replaying(self.app_injector)
         yield from replaying.run(Path(file), settings or {}, data or {}, is_mending=repair)
+
+    def check_receipt(
+        self,
+        file: str | Path,
+        *,
+        data: Mapping[str, Path] | None = None,
+        is_trusted: bool = False,
+    ) -> ReceiptVerdict:
+        """Run the cells of a receipt again, without a model, on a scratch copy of its inputs.
+
+        Args:
+            file: The receipt, as ``/export receipt`` writes it.
+            data: Files to use as inputs, by name.
+            is_trusted: Whether its code may run where there is no sandbox.
+
+        Returns:
+            The first difference, or none, and remarks on versions.
+
+        Raises:
+            ReceiptError: If the file is no receipt of a known format, an input is missing, or
+                there is no sandbox.
+            KernelError: If the kernel cannot be started.
+        """
+        return Checking(self.app_injector).run(Path(file), data or {}, is_trusted=is_trusted)
 
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""

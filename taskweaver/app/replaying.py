@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from injector import Injector
 
 from taskweaver.app.modules import FoldersConfig
-from taskweaver.ces.common import Manager
+from taskweaver.ces.common import ExecutionResult, Manager
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_interpreter import CodeInterpreterConfig
 from taskweaver.code_interpreter.report import sections
@@ -22,7 +24,7 @@ from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import Step, replay
-from taskweaver.session.workdir import add_files, mentioned_files
+from taskweaver.session.workdir import AddedFile, add_files, mentioned_files
 from taskweaver.utils.files import PRIVATE_FOLDER, read_yaml
 from taskweaver.utils.ids import create_id
 
@@ -47,24 +49,49 @@ class Replaying:
     ) -> Iterator[Step]:
         """Run an experience again; see `TaskWeaverApp.replay`."""
         rounds = Conversation.from_yaml(file).rounds
+        files = self._files("\n".join(round_.user_query for round_ in rounds), data)
+        with self.fresh_kernel(files) as execute:
+
+            def run(cell: RecordedCell) -> Ran:
+                result = execute(cell.post_id, cell.code)
+                return Ran(sections(result, level=3), result.reason)
+
+            yield from replay(rounds, run, settings, self._mend if is_mending else None)
+
+    @contextmanager
+    def fresh_kernel(
+        self, files: Sequence[AddedFile], *, is_kept: bool = True
+    ) -> Iterator[Callable[[str, str], ExecutionResult]]:
+        """Start a kernel with the plugins, in a working directory of its own.
+
+        Args:
+            files: Files to put there first.
+            is_kept: Whether the working directory stays when the kernel was stopped.
+
+        Yields:
+            A function that runs a cell, given the id of its post and its code.
+
+        Raises:
+            KernelError: If the kernel cannot be started.
+            FileNotAdded: If a file cannot be added.
+        """
         id_ = create_id("replay")
         folder = self._folders.workspace / "replays" / id_
         cwd = folder / "cwd"
         folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
         cwd.mkdir()
-        self._bring(cwd, "\n".join(round_.user_query for round_ in rounds), data)
-        client = self._kernels.get_session_client(id_, session_dir=folder, cwd=cwd)
-        executor = CodeExecutor(client, self._plugins, self._logger, self._prefix)
-
-        def run(cell: RecordedCell) -> Ran:
-            result = executor.execute_code(cell.post_id, cell.code)
-            return Ran(sections(result, level=3), result.reason)
-
         try:
-            executor.load_plugins()
-            yield from replay(rounds, run, settings, self._mend if is_mending else None)
+            add_files(cwd, files)
+            client = self._kernels.get_session_client(id_, session_dir=folder, cwd=cwd)
+            executor = CodeExecutor(client, self._plugins, self._logger, self._prefix)
+            try:
+                executor.load_plugins()
+                yield executor.execute_code
+            finally:
+                executor.stop()
         finally:
-            executor.stop()
+            if not is_kept:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _mend(self, code: str, error: str) -> str | None:
         """Ask the model for a correction; None when it gives none."""
@@ -73,10 +100,10 @@ class Replaying:
         match = _FENCE.search(reply)
         return match[1].strip() if match and match[1].strip() != code.strip() else None
 
-    def _bring(self, cwd: Path, said: str, data: Mapping[str, Path]) -> None:
-        """Copy the files the conversation named, or those given in their place."""
+    def _files(self, said: str, data: Mapping[str, Path]) -> list[AddedFile]:
+        """Return the files the conversation named, or those given in their place."""
         files = mentioned_files(said, self._data_dir)
         unknown = sorted(name for name in data if name not in files and name not in said)
         if unknown:
             raise SessionError(f"The conversation does not use {', '.join(unknown)}.")
-        add_files(cwd, [{"name": name, "path": path} for name, path in {**files, **data}.items()])
+        return [{"name": name, "path": path} for name, path in {**files, **data}.items()]

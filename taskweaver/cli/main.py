@@ -29,6 +29,7 @@ Examples:
   taskweaver --file my.csv -m "plot Count per month" --json
   echo "how many rows has my.csv?" | taskweaver
   taskweaver -p sales --resume            go on where you left
+  taskweaver -p sales check a.receipt.json  confirm an answer without a model
   taskweaver -p sales doctor              say what works here
   taskweaver -p sales search idea.md      search for the best experiment, overnight
   taskweaver -p sales role new price_list make a role of your own
@@ -238,6 +239,26 @@ def replay(
     files = {old: Path(new) for old, new in map(_pair, data)}
     values = dict(map(_pair, settings))
     sys.exit(replay_file(project, experience, values, files, repair=repair, as_json=as_json))
+
+
+@commands.command()
+@click.argument("receipt", type=click.Path(path_type=Path))
+@click.option("--data", multiple=True, metavar="NAME=PATH", help="A file to use as an input.")
+@click.option("--trust", is_flag=True, help="Run its code also where there is no sandbox.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+@click.pass_obj
+def check(
+    project: Path | None, *, receipt: Path, data: tuple[str, ...], trust: bool, as_json: bool
+) -> None:
+    """Run the cells of a receipt again without a model, and compare all that it records.
+
+    RECEIPT is a file that /export receipt wrote. The exit status is 1 when something differs.
+    """
+    require_folder(project)
+    from taskweaver.cli.check import check_file
+
+    files = {name: Path(path) for name, path in map(_pair, data)}
+    sys.exit(check_file(project, receipt, files, is_trusted=trust, as_json=as_json))
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -88,7 +88,8 @@ def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
         "session_id": chat.session.session_id,
         **round_.to_dict(),
         "is_answered": is_answered(round_),
-        "answer": round_.post_list[-1].message if round_.state == "finished" else "",
+        "answer": round_.answer.text if round_.state == "finished" else "",
+        "unsupported_numbers": list(round_.answer.unsupported_numbers),
         "artifacts": made,
         "usage": asdict(usage),
     }

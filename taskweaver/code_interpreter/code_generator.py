@@ -52,9 +52,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The model answers in words."""
+    """The model answers in words.
+
+    Attributes:
+        text: The words.
+        raw: The whole reply.
+    """
 
     text: str
+    raw: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +176,7 @@ def _reading(post: Post, problem: str | None, raw: str, language: str) -> Readin
     if not content.strip():
         return Unreadable("reply_content is missing or empty.", raw)
     if reply_type.strip().lower() == "text":
-        return Answer(content)
+        return Answer(content, raw)
     if reply_type.strip().lower() != language:
         wrong = f'reply_type is {reply_type!r}, and must be "{language}" or "text".'
         return Unreadable(wrong, raw)

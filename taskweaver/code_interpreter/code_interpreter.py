@@ -28,6 +28,7 @@ from taskweaver.module.confirmation import ConfirmationHandlerFailed, Confirmati
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.role.answering import as_list
 from taskweaver.role.correction import send_back, task_of, tries_so_far
 from taskweaver.role.errors import RoleError
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
@@ -67,6 +68,8 @@ class CodeInterpreter(Role, Interpreter):
 
     What it may run is its configuration's `Scope`; several in a session share the kernel.
     """
+
+    answers_from_outcomes = True
 
     @inject
     def __init__(  # noqa: PLR0913 - a role is given what it uses, by type
@@ -182,13 +185,23 @@ class CodeInterpreter(Role, Interpreter):
                         revise = self.generator.prompt.text("revise_reply", PROBLEM=problem)
                         return send_back(proxy, raw, revise)
                     return self._give_up(proxy, task, f"No usable code came back: {problem}")
-                case Answer(text):
+                case Answer(text, raw):
                     proxy.update_message(text)
                     proxy.update_send_to(task.send_from)
-                    return proxy.end()
+                    return self._answer(proxy, raw, may_retry=may_retry)
                 case Cell(written):
                     ran = successful_cells(rounds)
                     return self._check(proxy, task, written, ran, may_retry=may_retry)
+
+    def _answer(self, proxy: PostEventProxy, raw: str, *, may_retry: bool) -> Post:
+        """Send an answer in words, or have the model correct numbers that stand in no outcome."""
+        can_correct = self.generator.llm_api.takes_corrections(self.generator.config.llm_alias)
+        if self.answer_review is not None and may_retry and can_correct:
+            doubts = self.answer_review.doubts(proxy.post)
+            if doubts:
+                revise = self.generator.prompt.text("revise_answer", NUMBERS=as_list(doubts))
+                return send_back(proxy, raw, revise, doubts)
+        return proxy.end()
 
     def run(self, memory: Memory, task: Post) -> Post:
         """Run the code that is the message of a post, as a model's would be, and report.

@@ -31,7 +31,7 @@ _TEXTS = (
     "instruction", "plugins", "feedback", "request", "plan", "task", "correction", "requirements",
     "revise_reply", "revise_failure",
 )  # fmt: skip
-_TEXTS_OF_CHECKS = ("policy", "revise_refused", "revise_masked", "declined")
+_TEXTS_OF_CHECKS = ("policy", "revise_refused", "revise_masked", "declined", "revise_answer")
 _ORIGINAL = OriginalPrompt(
     PROMPT_FILE,
     {"instruction": "content", "requirements": "requirements"},

@@ -41,6 +41,7 @@ _TITLES = {
     "llm": "The model",
     "ext_llms": "Further models",
     "session": "Sessions",
+    "answers": "The check of answers",
     "limits": "What a session may consume",
     "{role}": "Every role",
     "planner": "The Planner",

@@ -168,6 +168,13 @@ KEYS: tuple[Key, ...] = (
         minimum=1,
     ),
     Key(
+        "answers.check",
+        "bool",
+        True,
+        "Whether numbers of a model's answer that stand in no outcome are sent back once, and"
+        " marked if they stay.",
+    ),
+    Key(
         "limits.round_tokens",
         "int",
         0,

@@ -14,6 +14,7 @@ from taskweaver.console.text import display_path, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
+from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.session import Session
 from taskweaver.utils.text import counted
 
@@ -73,6 +74,10 @@ class Chat:
             self.surface.show(Note(f"> {safe(round_.user_query)}"))
             if round_.state == "finished" and round_.post_list:
                 self.surface.show(Answer(safe(round_.post_list[-1].message)))
+                unsupported = round_.answer.unsupported_numbers
+                if unsupported:
+                    note = safe(unsupported_note(unsupported))
+                    self.surface.show(Note(note, is_warning=True))
             else:
                 self.surface.show(Note("this round was not finished", is_warning=True))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Callable
@@ -21,10 +20,10 @@ from taskweaver.console.branching import (
 )
 from taskweaver.console.chat import Chat
 from taskweaver.console.rebuilding import show_rebuild, show_trust
+from taskweaver.console.receipts import export_target, show_receipt
 from taskweaver.console.surface import LiveSurface
 from taskweaver.console.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
-from taskweaver.session.errors import SessionError
 from taskweaver.session.export import export
 from taskweaver.session.session import Session
 from taskweaver.utils.text import counted
@@ -146,13 +145,12 @@ def _save(chat: Chat, _: str) -> None:
 
 
 def _export(chat: Chat, arguments: str) -> None:
+    kind, _, name = arguments.partition(" ")
+    if kind == "receipt":
+        show_receipt(chat, name.strip())
+        return
     session = chat.session
-    target = Path(arguments).expanduser() if arguments else Path(f"{session.session_id}.ipynb")
-    if not target.is_absolute():
-        # Where its code finds its files, and may have laid links that lead elsewhere.
-        target = Path(os.path.normpath(session.execution_cwd.resolve() / target))
-        if target.parent.resolve() != target.parent:
-            raise SessionError(f"{arguments} leads elsewhere by a link; name another folder.")
+    target = export_target(session, arguments or f"{session.session_id}.ipynb")
     title = f"TaskWeaver session {session.session_id}"
     export(session.memory.conversation.rounds, target, title=title)
     chat.surface.show(Note(f"written to {display_path(target)}"))
@@ -227,7 +225,12 @@ COMMANDS = (
     Command(("merge",), "NAME", "bring over what a branch keeps in its memory", show_merge),
     Command(("rebuild",), "", "make lost variables again, on a scratch copy first", show_rebuild),
     Command(("trust",), "", "load stored variables written elsewhere", show_trust),
-    Command(("export",), "[NAME.ipynb|.py|.md]", "write a notebook, script or report", _export),
+    Command(
+        ("export",),
+        "[NAME.ipynb|.py|.md] or receipt [NAME]",
+        "write a notebook, script or report, or the proof of the last answer",
+        _export,
+    ),
     Command(("continue",), "", "allow the session as much again as its limits did", _continue),
     Command(("reset",), "", "start a new session", _reset),
     Command(("clear",), "", "clear the screen", _clear),

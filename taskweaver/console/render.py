@@ -69,6 +69,7 @@ class _Draft:
     is_report: bool = False
     is_sent_back: bool = False
     gave_up: bool = False
+    unsupported: str = ""
     texts: dict[str, str] = field(default_factory=dict)
 
 
@@ -181,7 +182,10 @@ class RoundView:
         self._flush_lines()
         if draft.receiver == draft.sender:
             self._pending_error = ""
-            what = "mends the code" if draft.is_report else "answers again: the reply was unusable"
+            reason = "the reply was unusable"
+            if draft.unsupported:
+                reason = f"not found in any result: {draft.unsupported}"
+            what = "mends the code" if draft.is_report else f"answers again: {reason}"
             self._surface.show(Note(f"{draft.sender} {what}"))
         elif draft.message.strip() and not draft.is_report:
             self._surface.show(self._message_block(draft.message))
@@ -212,6 +216,8 @@ class RoundView:
                 self._surface.show(Thought(text.strip()))
             case AttachmentType.stop:
                 draft.gave_up = text.strip() == "TaskFailure"
+            case AttachmentType.answer_check:
+                draft.unsupported = text.strip()
             case AttachmentType.reply_type:
                 draft.is_in_words = text.strip().lower() == "text"
             case AttachmentType.reply_content if text.strip() and not draft.is_in_words:

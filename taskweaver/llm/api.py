@@ -72,6 +72,15 @@ class LLMApi:
         """Whether calls are refused, until `resume` or for good."""
         return self._is_interrupted or self._is_closed
 
+    def takes_corrections(self, llm_alias: str = "") -> bool:
+        """Return whether a model can correct an answer; the built-in offline analyst cannot.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if there is no such model.
+        """
+        service = self._services.model(llm_alias).service
+        return bool(getattr(service, "takes_corrections", True))
+
     def interrupt(self) -> None:
         """Give up every call in flight, and refuse further ones until `resume`.
 

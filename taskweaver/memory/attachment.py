@@ -41,6 +41,7 @@ class AttachmentType(Enum):
 
     session_variables = "session_variables"
     shared_memory_entry = "shared_memory_entry"
+    answer_check = "answer_check"
 
     invalid_response = "invalid_response"
     text = "text"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NotRequired, Self, TypedDict, get_args
 
+from taskweaver.memory.answer import RoundAnswer
+from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post, PostDict
 from taskweaver.memory.type_vars import RoundState
 from taskweaver.utils.ids import create_id
@@ -44,6 +46,15 @@ class Round:
     ) -> Round:
         """Build a round, with a new id unless one is given."""
         return Round(id or create_id("round"), user_query, state, post_list or [])
+
+    @property
+    def answer(self) -> RoundAnswer:
+        """The answer to the user; its text is empty for a round without one."""
+        post = self.post_list[-1] if self.post_list else None
+        if post is None or post.send_to != "User" or self.state == "failed":
+            return RoundAnswer("")
+        checks = post.get_attachment(AttachmentType.answer_check)
+        return RoundAnswer.from_finding(post.message, checks[-1].extra if checks else None)
 
     def add_post(self, post: Post) -> None:
         """Append a post."""

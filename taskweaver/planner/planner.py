@@ -16,6 +16,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.planner.prompt import PlannerPrompt
+from taskweaver.role.answering import as_list
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
 from taskweaver.role.correction import send_back, tries_so_far
 from taskweaver.role.errors import UnusableReply
@@ -37,6 +38,8 @@ class PlannerConfig(CompactingRoleConfig):
 
 class Planner(Role):
     """Turns a request into a plan and a plan into orders."""
+
+    answers_from_outcomes = True
 
     @inject
     def __init__(
@@ -91,7 +94,11 @@ class Planner(Role):
             reply = self.translator.raw_text_to_post(chunks, proxy)
             problem = reply.problem or self._problem(proxy.post)
             if problem is None:
-                return self._finish(proxy)
+                doubts = self._doubts(proxy.post, tries)
+                if not doubts:
+                    return self._finish(proxy)
+                revise = self.prompt.revise_answer(as_list(doubts))
+                return send_back(proxy, reply.raw, revise, doubts)
             self.logger.warning(f"the Planner's reply cannot be used: {problem}")
             if tries >= self.planner_config.max_retry_count:
                 raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
@@ -111,6 +118,14 @@ class Planner(Role):
         if missing and post.send_to != "User":
             return f"{' and '.join(missing)} missing: a worker needs to see the plan."
         return None
+
+    def _doubts(self, post: Post, tries: int) -> list[str]:
+        """Return the numbers of an answer to the user that the model is asked to correct."""
+        has_room = tries < self.planner_config.max_retry_count
+        if self.answer_review is None or post.send_to != "User" or not has_room:
+            return []
+        can_correct = self.llm_api.takes_corrections(self.config.llm_alias)
+        return self.answer_review.doubts(post) if can_correct else []
 
     def _finish(self, proxy: PostEventProxy) -> Post:
         if proxy.post.send_to != "User":

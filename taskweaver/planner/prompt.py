@@ -63,7 +63,8 @@ class PlannerPrompt:
             path: The prompt file; None takes the packaged one.
         """
         names = ("instruction_template", "worker", "incoming", "shared_plan", "revise")
-        self._texts = load_prompt(path or PROMPT_FILE, names, original=_ORIGINAL)
+        packaged = load_prompt(PROMPT_FILE, ("revise_answer",))
+        self._texts = load_prompt(path or PROMPT_FILE, names, packaged, _ORIGINAL)
         self._alias = alias
         self._translator = translator
         self._workers = workers
@@ -104,6 +105,10 @@ class PlannerPrompt:
     def revise(self, problem: str) -> str:
         """Return what a Planner whose reply cannot be used is told."""
         return fill(self._texts["revise"], PROBLEM=problem)
+
+    def revise_answer(self, numbers: str) -> str:
+        """Return the request to correct numbers of an answer that stand in no result."""
+        return fill(self._texts["revise_answer"], NUMBERS=numbers)
 
     def _instructions(self) -> str:
         workers = [

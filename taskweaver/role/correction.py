@@ -24,10 +24,26 @@ def task_of(rounds: Sequence[Round], alias: str) -> Post | None:
     return next((p for p in reversed(posts) if p.send_to == alias != p.send_from), None)
 
 
-def send_back(proxy: PostEventProxy, invalid: str, revise: str) -> Post:
-    """Finish a post as a note to its own author: what was wrong and what to mend."""
+def send_back(
+    proxy: PostEventProxy, invalid: str, revise: str, unsupported: Sequence[str] = ()
+) -> Post:
+    """Finish a post as a note to its own author.
+
+    Args:
+        proxy: The post.
+        invalid: The reply that cannot be used.
+        revise: The correction that is asked for.
+        unsupported: Numbers of an answer that stand in no outcome, if these are the reason.
+
+    Returns:
+        The post.
+    """
     proxy.error(revise)
     proxy.update_attachment(invalid, AttachmentType.invalid_response)
     proxy.update_attachment(revise, AttachmentType.revise_message)
+    if unsupported:
+        finding = {"unsupported_numbers": list(unsupported)}
+        text = ", ".join(unsupported)
+        proxy.update_attachment(text, AttachmentType.answer_check, extra=finding)
     proxy.update_send_to(proxy.post.send_from)
     return proxy.end()

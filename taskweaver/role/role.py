@@ -15,6 +15,7 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.role.answering import AnswerReview
 from taskweaver.role.entry import RoleEntry
 from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.registry import RoleRegistry
@@ -48,9 +49,14 @@ class Role:
         examples: Example conversations for its prompt.
         only_acknowledges: Whether its answers tell nothing, so that the same answer again is no
             sign of being stuck; the same question again is.
+        answers_from_outcomes: Whether its answers to the user are words of a model about outcomes
+            of the session, so that their numbers are checked.
+        answer_review: Checks its answers to the user; None for no check.
     """
 
     only_acknowledges = False
+    answers_from_outcomes = False
+    answer_review: AnswerReview | None = None
 
     @inject
     def __init__(

@@ -18,8 +18,10 @@ from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 
 EarlyStop = Callable[[AttachmentType | str, str], bool]
 
-_KNOWN = {kind.value: kind for kind in AttachmentType}
-_NEVER_SHOWN = {AttachmentType.shared_memory_entry}
+_KNOWN = {kind.value: kind for kind in AttachmentType if kind is not AttachmentType.answer_check}
+"""Attachments a model may write; the result of a check is none of them."""
+
+_NEVER_SHOWN = {AttachmentType.shared_memory_entry, AttachmentType.answer_check}
 
 
 class PostTranslator:

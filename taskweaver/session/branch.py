@@ -15,6 +15,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.role import Role
+from taskweaver.session.answers.check import AnswerCheck
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.restoring import Restoring
@@ -93,14 +94,11 @@ class SessionBranch:
         parts.client.restore_from(origin)
         for role in parts.roles.values():
             role.meet(parts.roles)
+        leader, most = next(iter(parts.roles)), config.max_internal_chat_round_num
+        answers = AnswerCheck(parts.memory, leader, most) if config.checks_answers else None
+        parts.roles[leader].answer_review = answers
         self._turn = Turn(
-            parts.memory,
-            parts.roles,
-            next(iter(parts.roles)),
-            emitter,
-            config.max_internal_chat_round_num,
-            config.stuck_after,
-            check,
+            parts.memory, parts.roles, leader, emitter, most, config.stuck_after, check, answers
         )
 
     def play(self, round_: Round) -> None:

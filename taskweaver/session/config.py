@@ -17,6 +17,7 @@ class AppSessionConfig(ModuleConfig):
         data_dir: Folder whose files a message may name.
         stuck_after: Repetitions before a nudge.
         fork_limit_bytes: Most bytes a fork copies of a working directory.
+        checks_answers: Whether numbers of answers are looked up in the outcomes.
         snapshot_limit_bytes: Memory for kernel states at round ends; 0 keeps none.
         state_limit_bytes: Disk space for stored variables; 0 stores none.
     """
@@ -29,5 +30,6 @@ class AppSessionConfig(ModuleConfig):
         self.data_dir = Path(self._get_path("data_dir"))
         self.stuck_after = self._get_int("stuck_after")
         self.fork_limit_bytes = self._get_int("fork_limit_mb") << 20
+        self.checks_answers = self.src.get_bool("answers.check")
         self.snapshot_limit_bytes = self._get_int("snapshot_memory_mb") << 20
         self.state_limit_bytes = self._get_int("state_limit_mb") << 20

@@ -19,10 +19,11 @@ Verdict = Literal["same", "differs", "mended", "failed"]
 Mend = Callable[[str, str], str | None]
 """Corrects a cell, given its code and the error; None when it cannot."""
 TOLERANCE = 1e-6
-"""Numbers that differ relatively by less are the same."""
+"""Numbers that differ relatively by less are the same, unless both are integers."""
 
 _MOST_DIFFERENCES = 5
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d*)")
 _SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -129,22 +130,47 @@ def _with_settings(code: str, values: Mapping[str, ast.expr]) -> tuple[str, set[
     return (ast.unparse(tree), found) if found else (code, set())
 
 
-def differences(recorded: str, now: str) -> list[str]:
-    """Return where two reports differ in result or output: lines, numbers within tolerance.
+@dataclass(frozen=True, slots=True)
+class LineDifference:
+    """A line in which two reports differ.
+
+    Attributes:
+        part: ``Result`` or ``Output``.
+        line: Number of the line, from 1; 0 for the number of lines.
+        recorded: The line as recorded, or how many lines there were.
+        now: The line now, or how many lines there are.
+    """
+
+    part: str
+    line: int
+    recorded: str
+    now: str
+
+    def __str__(self) -> str:
+        """Describe the difference in a line."""
+        if not self.line:
+            return f"{self.part}: {self.recorded} lines were recorded, now {self.now}"
+        return f"{self.part}, line {self.line}: {self.recorded!r} was recorded, now {self.now!r}"
+
+
+def differing_lines(recorded: str, now: str) -> Iterator[LineDifference]:
+    """Yield where two reports differ in result or output: numbers within tolerance.
 
     White space does not count, so a table is compared by its content.
     """
-    found = []
     before, after = (dict(_SECTION.findall(text)) for text in (recorded, now))
     for title in ("Result", "Output"):
-        pairs = _lines(before.get(title, "")), _lines(after.get(title, ""))
-        if len(pairs[0]) != len(pairs[1]):
-            found.append(f"{title}: {len(pairs[0])} lines were recorded, now {len(pairs[1])}")
-        found += [
-            f"{title}, line {number}: {old.strip()!r} was recorded, now {new.strip()!r}"
-            for number, (old, new) in enumerate(zip(*pairs, strict=False), start=1)
-            if not _is_same(old, new)
-        ]
+        old_lines, new_lines = (_lines(found.get(title, "")) for found in (before, after))
+        if len(old_lines) != len(new_lines):
+            yield LineDifference(title, 0, str(len(old_lines)), str(len(new_lines)))
+        for number, (old, new) in enumerate(zip(old_lines, new_lines, strict=False), start=1):
+            if not _is_same(old, new):
+                yield LineDifference(title, number, old.strip(), new.strip())
+
+
+def differences(recorded: str, now: str) -> list[str]:
+    """Return where two reports differ, a sentence for each line, as `differing_lines` finds it."""
+    found = [str(difference) for difference in differing_lines(recorded, now)]
     more = len(found) - _MOST_DIFFERENCES
     return found[:_MOST_DIFFERENCES] + ([f"and {more} more"] if more > 0 else [])
 
@@ -163,6 +189,8 @@ def _is_same(old: str, new: str) -> bool:
 def _same_token(old: str, new: str) -> bool:
     if old == new:
         return True
+    if _INTEGER.fullmatch(old) and _INTEGER.fullmatch(new):
+        return False  # a count that differs by one is another count, however large
     try:
         numbers = float(old), float(new)
     except ValueError:

@@ -12,6 +12,7 @@ from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.errors import UnknownRole
 from taskweaver.role.role import Role
+from taskweaver.session.answers.check import AnswerCheck, unsupported_note
 from taskweaver.session.errors import RoundLimit
 from taskweaver.session.stuck import farewell, nudge, repetitions
 
@@ -31,6 +32,7 @@ class Turn:
         max_posts: Most messages between roles.
         stuck_after: Repetitions before a nudge; one more after it ends the round.
         check: Asked before each role's answer; raises when the round must not go on.
+        answers: Checks the leader's answer to the user; None for no check.
     """
 
     memory: Memory
@@ -40,6 +42,7 @@ class Turn:
     max_posts: int
     stuck_after: int
     check: Callable[[], None]
+    answers: AnswerCheck | None = None
 
     def play(self, round_: Round) -> Post:
         """Carry posts between roles until one is for the user; return that one.
@@ -72,9 +75,18 @@ class Turn:
         if repeated == self.stuck_after:
             answer.message += nudge(answer)
         if repeated <= self.stuck_after:
+            self._mark(role, answer)
             return answer
         self.memory.add_post(round_, answer)
         return self._give_up(posts)
+
+    def _mark(self, role: Role, answer: Post) -> None:
+        """Check an answer to the user, and name the numbers in it that stand in no outcome."""
+        if answer.send_to != USER or self.answers is None or not role.answers_from_outcomes:
+            return
+        unsupported = self.answers.mark(answer)
+        if unsupported:
+            self.emitter.warn(unsupported_note(unsupported))
 
     def _role(self, alias: str) -> Role:
         try:

@@ -13,6 +13,9 @@ from taskweaver.utils.hostile import copy_in, is_plain_name, replacing
 _WORD = re.compile(r"[^\s`'\"<>|*?]+")
 _TRAILING = ".,;:!?)]}"
 
+_ADDED, _CHANGED = "files added", "files changed, read them again"
+_KEPT = "files changed in the data folder, but not the copy here, which code changed"
+
 _Stamp = tuple[int, int]
 """When a file was last written, in ns, and its size in bytes."""
 
@@ -95,6 +98,12 @@ def mentioned_files(message: str, folder: Path) -> dict[str, Path]:
     return {name: files[name] for name in [*plain, *odd]}
 
 
+def file_notes(query: str) -> str:
+    """Return the lines of a request that name the files which came with it; empty for none."""
+    heads = (f"{_ADDED}: ", f"{_CHANGED}: ")
+    return "\n".join(line for line in query.splitlines() if line.startswith(heads))
+
+
 class WorkingFiles:
     """The user's files in a working directory: each is brought once, and again when it changed.
 
@@ -129,11 +138,7 @@ class WorkingFiles:
             added += add_files(self._cwd, [{"name": name, "path": named[name]}])
         for name in new + changed + kept:
             self._brought[name] = _stamp(named[name]), _stamp(self._cwd / name)
-        notes = {
-            "files added": added,
-            "files changed, read them again": changed,
-            "files changed in the data folder, but not the copy here, which code changed": kept,
-        }
+        notes = {_ADDED: added, _CHANGED: changed, _KEPT: kept}
         return [f"{what}: {', '.join(names)}." for what, names in notes.items() if names]
 
     def _state(self, name: str, source: Path) -> Literal["new", "same", "changed", "kept"]:

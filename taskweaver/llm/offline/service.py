@@ -26,6 +26,7 @@ class OfflineService:
     """Answers by rules, from the prompt alone."""
 
     model = "builtin/offline"
+    takes_corrections = False
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
         """Answer a request a few words at a time.

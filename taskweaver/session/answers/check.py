@@ -1,0 +1,119 @@
+"""The check of the answers of one branch of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from taskweaver.memory.answer import Evidence, RoundAnswer
+from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.session.answers.claims import Claim, claims_in
+from taskweaver.session.answers.outcomes import USER, Library, Outcomes, Source, has_outcome
+from taskweaver.session.workdir import file_notes
+
+MAX_EVIDENCE = 500
+"""Most numbers of one answer whose places are kept."""
+
+_POSTS_LEFT = 3
+"""Posts a correction takes at most: the note, an order and its report come before the answer."""
+_NO_ANSWER = frozenset({"Clarification", "AdditionalInformation", "SecurityRisks"})
+
+
+def unsupported_note(numbers: Sequence[str]) -> str:
+    """Return the warning that stands below an answer with unsupported numbers."""
+    return f"not found in any result of this session: {', '.join(numbers)}"
+
+
+def verify(answer: str, sources: Sequence[Source]) -> RoundAnswer:
+    """Find each figure of an answer in some texts.
+
+    Args:
+        answer: The answer.
+        sources: The texts, in the order of preference.
+
+    Returns:
+        The answer with the place of each figure, and the figures that stand nowhere.
+    """
+    evidence: list[Evidence] = []
+    unsupported: dict[str, None] = {}
+    known: dict[Claim, list[Evidence]] = {}
+    library = Library(sources)
+    for claim in claims_in(answer):
+        if claim not in known:
+            known[claim] = _find(claim, library)
+        evidence += known[claim]
+        if not known[claim]:
+            unsupported[claim.text] = None
+    kept = tuple(dict.fromkeys(evidence))[:MAX_EVIDENCE]
+    return RoundAnswer(answer, kept, tuple(unsupported), is_checked=bool(known))
+
+
+def _find(claim: Claim, library: Library) -> list[Evidence]:
+    found = library.find(claim)
+    if found is not None:
+        return [found]
+    parts = [_find(part, library) for part in claim.parts]
+    return [item for part in parts for item in part] if parts and all(parts) else []
+
+
+@dataclass(slots=True)
+class AnswerCheck:
+    """Checks the leader's answers against the outcomes of the conversation.
+
+    Attributes:
+        memory: The conversation.
+        leader: Alias of the role that answers the user.
+        max_posts: Most posts of a round; without room for a correction none is asked.
+    """
+
+    memory: Memory
+    leader: str
+    max_posts: int
+    _outcomes: Outcomes = field(default_factory=Outcomes)
+
+    def doubts(self, post: Post) -> list[str]:
+        """Return the numbers of an answer that its author is asked to correct; see `AnswerReview`.
+
+        The author is asked once in a round.
+        """
+        posts = self.memory.conversation.rounds[-1].post_list
+        was_asked = any(item.get_attachment(AttachmentType.answer_check) for item in posts)
+        if was_asked or len(posts) + _POSTS_LEFT >= self.max_posts:
+            return []
+        return list(self._verified(post).unsupported_numbers)
+
+    def mark(self, post: Post) -> tuple[str, ...]:
+        """Attach the result of the check to an answer.
+
+        Returns:
+            The numbers that stand in no outcome.
+        """
+        answer = self._verified(post)
+        if answer.is_checked:
+            unsupported = answer.unsupported_numbers
+            text = f"in no outcome: {', '.join(unsupported)}" if unsupported else "supported"
+            found = Attachment.create(AttachmentType.answer_check, text, extra=answer.finding())
+            post.add_attachment(found)
+        return answer.unsupported_numbers
+
+    def _verified(self, post: Post) -> RoundAnswer:
+        rounds = self.memory.conversation.rounds
+        if not _is_checkable(post) or not concerns_data(rounds):
+            return RoundAnswer(post.message)
+        return verify(post.message, self._outcomes.sources(rounds, self.leader))
+
+
+def concerns_data(rounds: Sequence[Round]) -> bool:
+    """Return whether a conversation has data: a cell ran, or a file came with a request."""
+    return has_outcome(rounds) or any(file_notes(round_.user_query) for round_ in rounds)
+
+
+def _is_checkable(post: Post) -> bool:
+    """Return whether a post answers in words of a model: no report, no question to the user."""
+    stops = post.get_attachment(AttachmentType.stop)
+    is_question = any(str(stop.content).strip() in _NO_ANSWER for stop in stops)
+    is_report = bool(post.get_attachment(AttachmentType.execution_status))
+    return post.send_to == USER and not is_question and not is_report

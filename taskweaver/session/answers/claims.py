@@ -1,0 +1,221 @@
+"""Numbers of an answer that are figures, and so have to stand in an outcome."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+from taskweaver.session.answers.masking import without_non_figures
+from taskweaver.session.answers.numbers import Number, Reading, numbers_in
+from taskweaver.session.answers.units import LETTER, scale_of_heading, scales
+
+MAX_CHARS = 100_000
+MAX_CLAIMS = 2_000
+
+Direction = Literal["exact", "about", "over", "under"]
+"""How the words before a number qualify it."""
+
+_BEFORE_CHARS = 24
+_SMALL = 10
+_EXACT = 1 << 52
+_YEARS = range(1900, 2101)
+_ABOUT = (
+    "about|around|roughly|approximately|approx\\.?|circa|ca\\.?|some|nearly|almost|~|≈|from|between"
+    "|etwa|rund|ungefähr|von|zwischen"
+)
+_OVER = "just over|over|more than|above|at least|exceeds|exceeding|greater than|>=?|≥|über|mehr als"
+_UNDER = "just under|under|less than|below|at most|up to|fewer than|<=?|≤|unter|knapp|weniger als"
+_QUALIFIED = re.compile(
+    r"(?:(?<![A-Za-z])|(?=[~≈<>≤≥]))"
+    rf"(?:(?P<over>{_OVER})|(?P<under>{_UNDER})|(?P<about>{_ABOUT}))\s*[$€£¥₹(*]*\Z",
+    re.IGNORECASE,
+)
+_RANGE = re.compile(r"\s*(?:to|and|-|–|—|bis)\s*[$€£¥₹*]*", re.IGNORECASE)  # noqa: RUF001
+_NEXT_WORD = re.compile(r"[\s*)]{0,3}(?P<word>[^\W\d_]+)")
+_TIME_WORD = re.compile(
+    r"(?:\b(?:in|since|until|till|through|during|before|after|year|years|fy|fiscal|vs\.?|versus|jan\w*|feb\w*|mar\w*|apr\w*|may|june?|july?|aug\w*|sep\w*"
+    r"|oct\w*|nov\w*|dec\w*|spring|summer|autumn|winter|im|seit|jahr)|[-–—/,(])\s*\**\Z",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_TABLE_RULE = re.compile(r"\s*\|?\s*:?-{2,}[-:|\s]*\Z")
+_ALPHA_AROUND = re.compile(LETTER)
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A figure of an answer.
+
+    Attributes:
+        text: The figure as written, with sign, currency and unit.
+        sign: -1 or 1 as written, 0 where there is no sign.
+        readings: The values it can mean, the likeliest first.
+        direction: How the words before it qualify it.
+        parts: Claims that hold in its place if it is a list of numbers.
+    """
+
+    text: str
+    sign: int
+    readings: tuple[Reading, ...]
+    direction: Direction
+    parts: tuple[Claim, ...] = ()
+
+    def bounds(self, reading: Reading) -> tuple[float, float]:
+        """Return the least and the greatest value that is shown as a reading."""
+        value, step = reading.value, reading.step
+        if isinstance(value, int) and value >= _EXACT:
+            return value, value  # half a step would be lost in a binary fraction
+        if self.direction == "over":
+            return value, value + step
+        if self.direction == "under":
+            return value - step, value
+        half = step * _HALF
+        return value - half, value + half
+
+
+def claims_in(answer: str) -> list[Claim]:
+    """Return the figures of an answer, in order; of a very long one those of its beginning."""
+    text = without_non_figures(answer[:MAX_CHARS])
+    tables = _Tables(text)
+    remark = scale_of_heading(text) if " in " in text else ()
+    claims: list[Claim] = []
+    direction: Direction = "exact"
+    is_second = False
+    for number, following in pairwise([*numbers_in(text), None]):
+        if number is None:
+            break
+        direction = direction if is_second else _direction(text, number)
+        is_second = following is not None and _is_range(text, number, following)
+        if _is_figure(text, number, tables):
+            factors = tables.scale_at(number.start) or remark
+            if is_second and following is not None:
+                factors = factors or scales(following.unit)  # 10-15 %
+            claims.append(_claim(text, number, direction, factors))
+            if len(claims) >= MAX_CLAIMS:
+                break
+    return claims
+
+
+def _is_range(text: str, first: Number, second: Number) -> bool:
+    return _RANGE.fullmatch(text, first.end, second.start) is not None
+
+
+def _claim(text: str, number: Number, direction: Direction, factors: Sequence[float]) -> Claim:
+    readings = number.readings
+    if not number.unit:
+        readings += tuple(Reading(r.value * f, r.step * f) for r in readings for f in factors)
+    if direction != "exact":
+        readings = tuple(_rounded(text, number, reading) for reading in readings)
+    start = _with_prefix(text, number)
+    parts = tuple(_parts(text, number))
+    shown = " ".join(text[start : number.end].split())
+    return Claim(shown, number.sign, readings, direction, parts)
+
+
+def _parts(text: str, number: Number) -> Iterator[Claim]:
+    for start, end in number.parts:
+        for part in numbers_in(text[start:end]):
+            yield Claim(text[start:end], 0, part.readings, "exact")
+
+
+def _with_prefix(text: str, number: Number) -> int:
+    """Return where a number begins with its currency, and with its sign if it has one."""
+    start = number.start
+    while start > 0 and text[start - 1] in ("$€£¥₹-−+" if number.sign else "$€£¥₹"):  # noqa: RUF001
+        start -= 1
+    return start
+
+
+def _rounded(text: str, number: Number, reading: Reading) -> Reading:
+    """Take the zeros at the end of a qualified integer for rounding: "about 9,000"."""
+    is_whole = number.plain[0].step == 1 if number.unit else reading.step >= 1
+    if not is_whole:
+        return reading
+    digits = re.sub(r"\D", "", text[number.start : number.digits_end])
+    zeros = len(digits) - len(digits.rstrip("0"))
+    return replace(reading, step=reading.step * 10.0**zeros) if zeros < len(digits) else reading
+
+
+def _direction(text: str, number: Number) -> Direction:
+    match = _QUALIFIED.search(text[max(number.start - _BEFORE_CHARS, 0) : number.start])
+    if match is None:
+        return "exact"
+    return "over" if match["over"] else "under" if match["under"] else "about"
+
+
+def _is_figure(text: str, number: Number, tables: _Tables) -> bool:
+    before = text[number.start - 1] if number.start else " "
+    after = text[number.end] if number.end < len(text) else " "
+    if _ALPHA_AROUND.match(before) or _ALPHA_AROUND.match(after):
+        return False
+    if not number.is_integer or number.sign or before in "$€£¥₹":
+        return True
+    value = int(number.readings[0].value)
+    word = _NEXT_WORD.match(text, number.end)
+    follows = word["word"] if word is not None else ""
+    if value <= _SMALL:
+        return not follows and not tables.is_first_cell(number.start)
+    if value in _YEARS:
+        context = text[max(number.start - _BEFORE_CHARS, 0) : number.start]
+        is_counted = follows.islower() and follows.endswith("s") and follows not in _NO_NOUNS
+        return is_counted and _TIME_WORD.search(context) is None
+    return not tables.is_numbering(number.start)
+
+
+_NO_NOUNS = frozenset(
+    {"is", "was", "has", "as", "this", "its", "sales", "results", "rises", "falls"}
+)
+
+
+class _Tables:
+    """The Markdown tables of a text: headings that scale a column, first columns that count."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._scales: dict[int, list[tuple[float, ...]]] = {}
+        if "|" not in text:
+            return
+        start, headings, header = 0, "", ""
+        for line in text.splitlines(keepends=True):
+            is_row = "|" in line
+            if is_row and _TABLE_RULE.match(line.rstrip("\n")):
+                headings = header
+            elif not is_row:
+                headings = ""
+            if headings:
+                cells = headings.strip().strip("|").split("|")
+                self._scales[start] = [scale_of_heading(cell) for cell in cells]
+            header = line
+            start += len(line)
+
+    def _cell(self, at: int) -> tuple[int, int] | None:
+        """Return where the line of an offset begins, and the number of its cell."""
+        start = self._text.rfind("\n", 0, at) + 1
+        if start not in self._scales:
+            return None
+        line = self._text[start:at].lstrip()
+        return start, line.removeprefix("|").count("|")
+
+    def scale_at(self, at: int) -> tuple[float, ...]:
+        """Return the factors the heading above an offset announces."""
+        found = self._cell(at)
+        if found is None:
+            return ()
+        start, cell = found
+        scales = self._scales[start]
+        return scales[cell] if cell < len(scales) else ()
+
+    def is_first_cell(self, at: int) -> bool:
+        """Return whether an offset lies in the first cell of a table's row."""
+        found = self._cell(at)
+        return found is not None and found[1] == 0
+
+    def is_numbering(self, at: int) -> bool:
+        """Return whether an offset lies in a first cell that holds a short integer alone."""
+        if not self.is_first_cell(at):
+            return False
+        end = self._text.find("|", at)
+        return self._text[at:end].strip().isdigit() and len(self._text[at:end].strip()) <= 3

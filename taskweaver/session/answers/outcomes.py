@@ -1,0 +1,257 @@
+"""The texts of a conversation that can support a number, and the numbers in them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from taskweaver.memory.answer import Evidence
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.executed import ExecutedCell, executed_cells
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.session.answers.claims import Claim
+from taskweaver.session.answers.numbers import Reading, numbers_in
+from taskweaver.session.answers.units import LETTER
+
+USER = "User"
+MAX_CHARS = 64_000
+"""Most characters of one text that are read; reports are shorter."""
+
+_SECTION = re.compile(r"^#{2,4} (?P<title>[A-Z][A-Za-z ]{2,20})$", re.MULTILINE)
+_COMMENT = re.compile(r"(?<!\S)#.*$", re.MULTILINE)
+_FENCE = re.compile(r"^`{3,}.*$", re.MULTILINE)
+_PLAIN = re.compile(
+    r"(?<!\S)(?P<minus>-?)(?P<digits>\d{1,30}(?:\.\d{1,30})?)(?=[ \t]*(?:\n|\Z)|[ \t]+-?\d)",
+    re.ASCII,
+)
+_IDENTIFIER = re.compile(LETTER)
+_LINE_CHARS = 160
+_NEAR = 12
+_TIE = 1e-9
+_ROUNDING_ERROR = 4e-15
+CODE = "Code"
+"""The part of an outcome that is the code of the cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A number of a text.
+
+    Attributes:
+        size: Its absolute value.
+        is_negative: Whether it is written with a minus.
+        at: Where it stands.
+    """
+
+    size: float
+    is_negative: bool
+    at: int
+
+
+class _Index:
+    """Values in the order of their size, with the sizes alone beside them."""
+
+    def __init__(self, values: list[_Value]) -> None:
+        self.values = values
+        self.sizes = [value.size for value in values]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text that can support numbers.
+
+    Attributes:
+        post_id: The post it stands on.
+        cell: Number of the cell; 0 for none.
+        where: Which part of an outcome it is.
+        text: The text.
+    """
+
+    post_id: str
+    cell: int
+    where: str
+    text: str
+
+    @cached_property
+    def _index(self) -> dict[bool, _Index]:
+        values = sorted(_values(self.text[:MAX_CHARS]), key=_size)
+        signs = (True, False)
+        return {sign: _Index([v for v in values if v.is_negative is sign]) for sign in signs}
+
+    def sizes(self) -> list[float]:
+        """Return the absolute values of all numbers of the text."""
+        return [size for index in self._index.values() for size in index.sizes]
+
+    def find(self, claim: Claim) -> Evidence | None:
+        """Return the place of the number nearest to a claim; None if no number is as shown."""
+        signs = [claim.sign < 0] if claim.sign else [False, True]
+        for reading in claim.readings:
+            near = [value for sign in signs for value in self._near(claim, reading, sign)]
+            if near:
+                best = min(near, key=lambda value: abs(value.size - reading.value))
+                return self._evidence(claim, best)
+        return None
+
+    def _near(self, claim: Claim, reading: Reading, sign: bool) -> list[_Value]:  # noqa: FBT001
+        """Return the neighbours of a reading, of one sign, that are shown as it is."""
+        index = self._index[sign]
+        low, high = claim.bounds(reading)
+        slack = _slack(reading.value, reading.step)
+        at = bisect_left(index.sizes, reading.value)
+        return [
+            value
+            for value in index.values[max(at - 1, 0) : at + 1]
+            if low - slack <= value.size <= high + slack
+        ]
+
+    def _evidence(self, claim: Claim, value: _Value) -> Evidence:
+        start = self.text.rfind("\n", 0, value.at) + 1
+        end = self.text.find("\n", value.at)
+        line = self.text[start : end if end >= 0 else None].strip()
+        number = self.text.count("\n", 0, value.at) + 1
+        signed = -value.size if value.is_negative else value.size
+        return Evidence(
+            claim.text, signed, self.post_id, self.cell, self.where, number, line[:_LINE_CHARS]
+        )
+
+
+def _size(value: _Value) -> float:
+    return value.size
+
+
+def _slack(value: float, step: float) -> float:
+    """Return what binary fractions may add to a difference; integers need none."""
+    if isinstance(value, int) and step == 1:
+        return 0
+    return abs(value) * _ROUNDING_ERROR + step * _TIE
+
+
+def _values(text: str) -> Iterator[_Value]:
+    """Yield the numbers of a text; first those between blanks, which most of a table is."""
+    rest = []
+    at = 0
+    for match in _PLAIN.finditer(text):
+        digits = match["digits"]
+        size = float(digits) if "." in digits else int(digits)
+        yield _Value(size, bool(match["minus"]), match.start("digits"))
+        rest += [text[at : match.start()], " " * (match.end() - match.start())]
+        at = match.end()
+    yield from _spelled_values("".join([*rest, text[at:]]))
+
+
+def _spelled_values(text: str) -> Iterator[_Value]:
+    for number in numbers_in(text, with_spaces=False):
+        before = text[number.start - 1] if number.start else " "
+        if _IDENTIFIER.match(before) and not _is_shape(text, number.start):
+            continue
+        sizes = {reading.value for reading in (*number.readings, *number.plain)}
+        for size in sizes:
+            yield _Value(size, number.sign < 0, number.start)
+        for start, end in number.parts:
+            yield _Value(int(text[start:end]), is_negative=False, at=start)
+
+
+def _is_shape(text: str, start: int) -> bool:
+    """Return whether digits are the second of a shape such as ``3000x8``."""
+    return start >= 2 and text[start - 1] in "xX×T" and text[start - 2].isdigit()  # noqa: RUF001
+
+
+class Library:
+    """The sources an answer is compared with.
+
+    The newest ones are looked through one by one; the others only if one of them holds a number
+    of the size of the claim, so that an unsupported number costs one search, not one a source.
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        """Take sources, in the order of preference."""
+        self._near, self._far = sources[:_NEAR], sources[_NEAR:]
+
+    @cached_property
+    def _sizes(self) -> list[float]:
+        return sorted(size for source in self._far for size in source.sizes())
+
+    def find(self, claim: Claim) -> Evidence | None:
+        """Return the place of a number in the first source that holds it."""
+        for source in self._near:
+            found = source.find(claim)
+            if found is not None:
+                return found
+        if not self._far or not any(self._may_hold(claim, r) for r in claim.readings):
+            return None
+        return next(filter(None, (source.find(claim) for source in self._far)), None)
+
+    def _may_hold(self, claim: Claim, reading: Reading) -> bool:
+        low, high = claim.bounds(reading)
+        slack = _slack(reading.value, reading.step)
+        at = bisect_left(self._sizes, low - slack)
+        return at < len(self._sizes) and self._sizes[at] <= high + slack
+
+
+class Outcomes:
+    """The sources of a conversation; each post is read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[Source]] = {}
+
+    def sources(self, rounds: Sequence[Round], leader: str) -> list[Source]:
+        """Return the texts that can support a number: newest outcomes first, code last.
+
+        Args:
+            rounds: The conversation.
+            leader: Alias of the role that answers; its own words support nothing.
+        """
+        cells = {cell.post_id: cell for cell in executed_cells(rounds)}
+        found: list[Source] = []
+        for round_ in reversed(rounds):
+            for post in reversed(round_.post_list):
+                if post.id not in self._known:
+                    self._known[post.id] = _of_post(post, cells.get(post.id), leader)
+                found += self._known[post.id]
+        return sorted(found, key=_rank)
+
+
+def _rank(source: Source) -> int:
+    return 2 if source.where == CODE else 0 if source.cell else 1
+
+
+def has_outcome(rounds: Sequence[Round]) -> bool:
+    """Return whether a cell ran in a conversation."""
+    return any(
+        post.get_attachment(AttachmentType.execution_status)
+        for round_ in rounds
+        for post in round_.post_list
+    )
+
+
+def _of_post(post: Post, cell: ExecutedCell | None, leader: str) -> list[Source]:
+    if cell is not None:
+        return list(cell_sources(cell))
+    kinds = post.get_attachment(AttachmentType.reply_type)
+    is_in_words = any(str(kind.content).strip().lower() == "text" for kind in kinds)
+    if post.send_from == leader or post.send_from == post.send_to or is_in_words:
+        return []
+    return [Source(post.id, 0, "message", post.message)]
+
+
+def cell_sources(cell: ExecutedCell) -> Iterator[Source]:
+    """Yield the texts of a cell that can support a number: its result first, its code last."""
+    order = {"Result": 0, "Output": 1}
+    sections = sorted(_sections(cell.report), key=lambda part: order.get(part[0], 2))
+    for title, text in sections:
+        yield Source(cell.post_id, cell.number, title, text)
+    variables = "\n".join(f"{name}: {text}" for name, text in cell.variables)
+    yield Source(cell.post_id, cell.number, "Variables", variables)
+    if cell.is_success:
+        yield Source(cell.post_id, cell.number, CODE, _COMMENT.sub("", cell.code))
+
+
+def _sections(report: str) -> Iterator[tuple[str, str]]:
+    heads = list(_SECTION.finditer(report))
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        text = report[head.end() : following.start() if following is not None else None]
+        yield head["title"], _FENCE.sub("", text).strip("\n")

@@ -1,0 +1,91 @@
+"""Units that follow or precede a number, and the factors between the forms of one quantity."""
+
+from __future__ import annotations
+
+import re
+
+PERCENT = 0.01
+LETTER = r"[A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0370-\u052f]"
+"""A letter that makes a digit beside it part of a name; scripts without blanks have none."""
+
+_SCALES: dict[str, tuple[float, ...]] = {
+    "%": (PERCENT,),
+    "‰": (1e-3,),
+    "percent": (PERCENT,),
+    "per cent": (PERCENT,),
+    "pct": (PERCENT,),
+    "prozent": (PERCENT,),
+    "percentage point": (PERCENT,),
+    "percentage points": (PERCENT,),
+    "pp": (PERCENT,),
+    "pps": (PERCENT,),
+    "bps": (1e-4,),
+    "basis points": (1e-4,),
+    "k": (1e3,),
+    "thousand": (1e3,),
+    "thousands": (1e3,),
+    "tsd": (1e3,),
+    "m": (1e6,),
+    "mn": (1e6,),
+    "mio": (1e6,),
+    "mm": (1e6,),
+    "million": (1e6,),
+    "millions": (1e6,),
+    "b": (1e9,),
+    "bn": (1e9,),
+    "mrd": (1e9,),
+    "billion": (1e9,),
+    "billions": (1e9,),
+    "t": (1e12,),
+    "tn": (1e12,),
+    "trillion": (1e12,),
+    "trillions": (1e12,),
+    "lakh": (1e5,),
+    "crore": (1e7,),
+    "万": (1e4,),
+    "亿": (1e8,),
+    "kb": (1e3, 1024.0),
+    "mb": (1e6, 1024.0**2),
+    "gb": (1e9, 1024.0**3),
+    "tb": (1e12, 1024.0**4),
+    "kib": (1024.0,),
+    "mib": (1024.0**2,),
+    "gib": (1024.0**3,),
+    "tib": (1024.0**4,),
+}
+_MEASURES = (
+    "s|sec|secs|ms|µs|μs|us|ns|min|mins|h|hr|hrs|d|kg|g|mg|t|km|cm|m|mm|nm|l|ml|hz|khz|mhz|ghz"  # noqa: RUF001
+    "|w|kw|mw|gw|kwh|mwh|v|mph|°|°c|°f|c|f|x|×|pt|pts|px|σ"  # noqa: RUF001
+)
+_WORDS = "|".join(sorted(map(re.escape, _SCALES), key=len, reverse=True))
+SUFFIX = re.compile(
+    rf"(?P<gap>[ \u00a0\u202f\u2009]?)"
+    rf"(?P<unit>{_WORDS}|{_MEASURES}|[€£¥₹]|usd|eur|gbp)(?!{LETTER}|\d)",
+    re.IGNORECASE,
+)
+"""A unit after a number, with the space between."""
+_AMBIGUOUS = frozenset({"m", "mm", "t", "b", "k", "tb"})
+_IN_SCALE = re.compile(
+    r"\(?\b(?:in|in units of) (?P<word>thousand|million|billion)s?\b"
+    r"|\(\s*[$€£]?\s*(?P<short>%|k|m|mn|bn|thousands?|millions?|billions?|percent)\s*[$€£]?\s*\)",
+    re.IGNORECASE,
+)
+_SHARE = re.compile(r"%|\bpercent|\bpct\b", re.IGNORECASE)
+
+
+def scales(unit: str) -> tuple[float, ...]:
+    """Return the factors a unit stands for; empty for a unit that scales nothing."""
+    return _SCALES.get(unit.lower().strip(), ())
+
+
+def is_ambiguous(unit: str) -> bool:
+    """Return whether a unit may as well be a measure that scales nothing (metres, tonnes)."""
+    return unit.lower() in _AMBIGUOUS
+
+
+def scale_of_heading(text: str) -> tuple[float, ...]:
+    """Return the factors a table's heading, or a remark, announces for the numbers below it."""
+    match = _IN_SCALE.search(text)
+    if match is not None:
+        return scales(match["word"] or match["short"])
+    return (PERCENT,) if _SHARE.search(text) else ()

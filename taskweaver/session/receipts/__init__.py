@@ -1,0 +1,1 @@
+"""Receipts: an answer in one file, with the cells, outcomes and input hashes that prove it."""

@@ -1,0 +1,197 @@
+"""The form of a receipt on disk: JSON, versioned, validated when it is read.
+
+A receipt may come from anybody, so nothing in it is trusted: names are plain file names, texts are
+texts, and what does not fit is refused in one line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from taskweaver.memory.answer import RoundAnswer
+from taskweaver.memory.executed import ExecutedCell
+from taskweaver.session.errors import SessionError
+from taskweaver.utils.files import read_json, write_text
+from taskweaver.utils.hostile import is_plain_name
+from taskweaver.utils.redact import MASK
+
+FORMAT, VERSION = "taskweaver-receipt", 1
+MAX_BYTES = 48 << 20
+MAX_CELLS = 5_000
+
+T = TypeVar("T")
+
+
+class ReceiptError(SessionError):
+    """A receipt cannot be written, read or checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file the cells read.
+
+    Attributes:
+        name: Its name in the working directory.
+        bytes: Its size.
+        sha256: Hash of its content, in hexadecimal digits.
+        change: Where it was changed after it was added; empty if it was not.
+        content: Its content in base64; None for a file over the limit.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+    change: str = ""
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """An answer with everything that is needed to compute it again.
+
+    Attributes:
+        session_id: The session it was given in.
+        branch: The branch.
+        written_at: When the receipt was written, in ISO 8601.
+        question: The request, with the notes on files that came with it.
+        reading: How the request was understood: plan and orders.
+        answer: The answer with the evidence for its numbers.
+        cells: The cells that ran up to the answer, with their outcomes.
+        inputs: The files the user added.
+        versions: Versions of Python, TaskWeaver and the libraries the cells import.
+    """
+
+    session_id: str
+    branch: str
+    written_at: str
+    question: str
+    reading: Mapping[str, Any]
+    answer: RoundAnswer
+    cells: tuple[ExecutedCell, ...]
+    inputs: tuple[Input, ...]
+    versions: Mapping[str, str]
+
+
+def write_receipt(path: Path, receipt: Receipt) -> None:
+    """Write a receipt, all of it or nothing.
+
+    Raises:
+        ReceiptError: If it cannot be written.
+    """
+    answer = {"text": receipt.answer.text, **receipt.answer.finding()}
+    data = {"format": FORMAT, "version": VERSION, **asdict(receipt), "answer": answer}
+    try:
+        write_text(path, json.dumps(data, ensure_ascii=False, indent=1) + "\n")
+    except OSError as error:
+        raise ReceiptError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def read_receipt(path: Path) -> Receipt:
+    """Read a receipt.
+
+    Raises:
+        ReceiptError: If the file is no receipt, of a newer format, or holds a masked cell.
+    """
+    try:
+        data = read_json(path, MAX_BYTES)
+    except OSError as error:
+        raise ReceiptError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ReceiptError(f"{path.name} is no receipt: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ReceiptError(f"{path.name} is no receipt of TaskWeaver.")
+    version = data.get("version")
+    if not isinstance(version, int) or not 1 <= version <= VERSION:
+        raise ReceiptError(
+            f"{path.name} has format version {version!r}; this program reads up to {VERSION}."
+        )
+    try:
+        receipt = _receipt(data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ReceiptError(f"{path.name} is malformed: {_reason(error)}") from error
+    if not any(cell.is_success for cell in receipt.cells):
+        raise ReceiptError(f"{path.name} holds no cell that ran to its end.")
+    refuse_masked(receipt.cells)
+    return receipt
+
+
+def refuse_masked(cells: tuple[ExecutedCell, ...]) -> None:
+    """Raise if code holds the mask of a secret: a masked text is a copy and never runs.
+
+    Raises:
+        ReceiptError: If a cell holds it; the text names the cell.
+    """
+    masked = next((cell.number for cell in cells if MASK in cell.code), None)
+    if masked is not None:
+        raise ReceiptError(
+            f"Cell {masked} holds the mask of a secret ({MASK}), so it is not the code that ran."
+            " Let the code read the secret from its source, and ask again."
+        )
+
+
+def _reason(error: Exception) -> str:
+    return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _receipt(data: Mapping[str, Any]) -> Receipt:
+    answer = _of(data, "answer", dict)
+    cells = tuple(map(_cell, _of(data, "cells", list)))
+    inputs = tuple(map(_input, _of(data, "inputs", list)))
+    names = [item.name for item in inputs]
+    if len(cells) > MAX_CELLS or len(set(names)) < len(names):
+        raise ValueError("it has too many cells, or an input twice")
+    found = RoundAnswer.from_finding(_of(answer, "text", str), answer)
+    return Receipt(
+        session_id=_of(data, "session_id", str),
+        branch=_of(data, "branch", str),
+        written_at=_of(data, "written_at", str),
+        question=_of(data, "question", str),
+        reading=_of(data, "reading", dict),
+        answer=found,
+        cells=cells,
+        inputs=inputs,
+        versions={str(k): str(v) for k, v in _of(data, "versions", dict).items()},
+    )
+
+
+def _cell(data: object) -> ExecutedCell:
+    fields = _mapping(data)
+    pairs = [(str(name), str(text)) for name, text in _of(fields, "variables", list)]
+    return ExecutedCell(
+        number=_of(fields, "number", int),
+        post_id=_of(fields, "post_id", str),
+        role=_of(fields, "role", str),
+        code=_of(fields, "code", str),
+        is_success=_of(fields, "is_success", bool),
+        report=_of(fields, "report", str),
+        variables=tuple(pairs),
+        artifacts=tuple(map(str, _of(fields, "artifacts", list))),
+    )
+
+
+def _input(data: object) -> Input:
+    fields = _mapping(data)
+    name, content = _of(fields, "name", str), fields["content"]
+    if not is_plain_name(name):
+        raise ValueError(f"{name!r} is not the name of an input")
+    if content is not None and not isinstance(content, str):
+        raise TypeError(f"the content of {name!r} is no text")
+    size, digest = _of(fields, "bytes", int), _of(fields, "sha256", str)
+    return Input(name, size, digest, _of(fields, "change", str), content)
+
+
+def _mapping(data: object) -> Mapping[str, Any]:
+    if not isinstance(data, dict):
+        raise TypeError(f"{type(data).__name__} stands where an object belongs")
+    return data
+
+
+def _of(data: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    value = data[name]
+    if type(value) is not kind:
+        raise TypeError(f"{name!r} is {type(value).__name__}, not {kind.__name__}")
+    return value

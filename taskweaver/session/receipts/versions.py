@@ -1,0 +1,55 @@
+"""Versions of the programs that computed an answer."""
+
+from __future__ import annotations
+
+import ast
+import platform
+import re
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+
+from taskweaver import __version__
+from taskweaver.ces.inkernel.namespace import USUAL_NAMES
+
+_ALWAYS = ("pandas", "numpy")
+
+
+def versions_for(codes: Iterable[str]) -> dict[str, str]:
+    """Return the versions of Python, TaskWeaver and the libraries some cells import."""
+    modules = set(_ALWAYS)
+    for code in codes:
+        modules |= _imported(code)
+    distributions = packages_distributions()
+    found = {"python": platform.python_version(), "taskweaver": __version__}
+    for module in sorted(modules):
+        for name in distributions.get(module, ())[:1]:
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:  # removed while this runs
+                continue
+    return found
+
+
+def _imported(code: str) -> set[str]:
+    """Return the top-level modules a cell imports, or uses by their usual short names."""
+    usual = {
+        module.partition(".")[0]
+        for alias, module in USUAL_NAMES.items()
+        if re.search(rf"\b{alias}\.", code)
+    }
+    try:
+        nodes = list(ast.walk(ast.parse(code)))
+    except (SyntaxError, ValueError, RecursionError):  # a cell of the shell, or magics
+        return usual
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return usual | {name.partition(".")[0] for name in names}
+
+
+def changes(recorded: dict[str, str], now: dict[str, str]) -> list[str]:
+    """Return the programs that have another version now, a phrase each."""
+    return [
+        f"{name} {old} then, {now[name]} now"
+        for name, old in recorded.items()
+        if now.get(name, old) != old
+    ]
