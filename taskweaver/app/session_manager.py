@@ -10,8 +10,11 @@ from injector import Injector
 
 from taskweaver.app.modules import BranchedMemoryConfig, BranchModule, FoldersConfig, SessionModule
 from taskweaver.ces.common import Client, Manager, Snapshot
+from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import SessionEventType
 from taskweaver.role.errors import RoleError
@@ -22,6 +25,7 @@ from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.limits import LimitsConfig
 from taskweaver.session.parts import SessionMetadata, SessionParts
+from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
 from taskweaver.session.store import SessionFiles, stored_session, stored_sessions
 from taskweaver.utils.ids import create_id
@@ -199,6 +203,9 @@ class SessionManager:
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
         session = Session(place, config, parts, child.get(TelemetryLogger))
         self.session_store.set_session(session_id, session)
+        if child.get(AppConfigSource).get_bool("llm.log_prompts"):
+            session.prompts.write_to(workspace / PROMPTS_FILE)
+        parts.emitter.register(RoundMarks(session, child.get(Tracing)))
         parts.emitter.emit_session(SessionEventType.session_start, session_id)
         return session
 

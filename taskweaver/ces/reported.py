@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from taskweaver.ces.common import PluginCall
 from taskweaver.utils.text import shorten
 
 MAX_REPORT_CHARS = 16 << 20
@@ -18,6 +19,7 @@ _MAX_DEPTH = 64
 _MAX_ROWS = 2_000
 _MAX_TEXT_CHARS = 10_000
 _MAX_TRACE_CHARS = 1 << 20
+_MAX_SECONDS = 1e7
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Report:
         log: Plugin log lines: level, tag, message.
         artifacts: What it lists as artifacts.
         is_truncated: Whether the kernel left output out.
+        calls: Calls of plugins.
     """
 
     output: Any = ""
@@ -37,6 +40,7 @@ class Report:
     log: list[tuple[str, str, str]] = field(default_factory=list)
     artifacts: list[Mapping[str, Any]] = field(default_factory=list)
     is_truncated: bool = False
+    calls: list[PluginCall] = field(default_factory=list)
 
 
 def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,7 +69,16 @@ def read_report(reply: Mapping[str, Any]) -> Report:
         [(row[0], row[1], row[2]) for row in rows(found.get("log"), 3)],
         [item for item in _items(found.get("artifacts")) if isinstance(item, dict)],
         isinstance(dropped, int) and dropped > 0,
+        [call for row in _items(found.get("calls")) if (call := _call(row))],
     )
+
+
+def _call(row: object) -> PluginCall | None:
+    match row:
+        case [str(name), int() | float() as began_s, int() | float() as took_s, str(error)]:
+            if 0 <= began_s < _MAX_SECONDS and 0 <= took_s < _MAX_SECONDS:
+                return PluginCall(text(name, 200), began_s, took_s, text(error, 200))
+    return None
 
 
 def texts(value: Any) -> list[str]:
