@@ -36,7 +36,8 @@ def note_result(span: Span, result: ExecutionResult, plugins: Container[str]) ->
         if call.name in plugins:
             span.child(tool(call.name, "function"), call.began_s, call.duration_s, call.error)
     if not result.is_success:
-        span.fail(result.status if result.status != "error" else _error_name(result), result.reason)
+        # Not with its text, which may quote data: that is a content.
+        span.fail(result.status if result.status != "error" else _error_name(result))
 
 
 def _error_name(result: ExecutionResult) -> str:

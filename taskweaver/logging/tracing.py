@@ -97,7 +97,7 @@ class Tracing:
             with attached(span):
                 yield span
         except BaseException as error:
-            span.fail(error_type(error), str(error))
+            span.fail(error_type(error), f"{type(error).__name__}: {error}")
             raise
         finally:
             span.end()

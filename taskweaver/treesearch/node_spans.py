@@ -54,5 +54,5 @@ class NodeSpans:
             if done.metric is not None and done.metric.value is not None:
                 span.set("taskweaver.search.metric", done.metric.value)
             if done.error is not None:
-                span.fail(done.error.kind, done.error.message)
+                span.fail(done.error.kind)
             return done
