@@ -16,6 +16,7 @@ from taskweaver.logging.spans import (
     INPUT,
     OUTPUT,
     RESPONSE_MODEL,
+    TOKEN_TYPE,
     TOKENS,
     Operation,
     Value,
@@ -114,8 +115,8 @@ class ObservedCall:
         if usage.is_estimated:
             span.set("taskweaver.usage.estimated", True)
             return
-        span.measure(TOKENS, usage.prompt_tokens, {"gen_ai.token.type": "input"})
-        span.measure(TOKENS, usage.completion_tokens, {"gen_ai.token.type": "output"})
+        span.measure(TOKENS, usage.prompt_tokens, {TOKEN_TYPE: "input"})
+        span.measure(TOKENS, usage.completion_tokens, {TOKEN_TYPE: "output"})
 
     def _output(self, reply: str) -> list[dict[str, Any]]:
         parts = [{"type": "text", "content": reply}]

@@ -20,6 +20,7 @@ PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"
 RESPONSE_MODEL = "gen_ai.response.model"
 TOOL = "gen_ai.tool.name"
+TOKEN_TYPE = "gen_ai.token.type"
 WORKFLOW = "gen_ai.workflow.name"
 ERROR = "error.type"
 
@@ -67,7 +68,7 @@ HISTOGRAMS: dict[str, Histogram] = {
         "{token}",
         "Tokens read and written by a model.",
         tuple(4.0**n for n in range(14)),
-        _CLIENT_KEYS,
+        _CLIENT_KEYS | {TOKEN_TYPE},
     ),
     TOOL_DURATION: Histogram(
         "s", "Duration of a cell, a plugin or a tool.", _DOUBLING_S, frozenset({TOOL, AGENT, ERROR})

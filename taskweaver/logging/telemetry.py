@@ -147,9 +147,7 @@ class _RecordedSpan(Span):
             self.span.set_attribute(key, redact(make()))
 
     def measure(self, histogram: str, value: float, extra: Mapping[str, Value]) -> None:
-        keys = HISTOGRAMS[histogram].keys | extra.keys()
-        known = {k: v for k, v in (self._attributes | dict(extra)).items() if k in keys}
-        self._telemetry.record(histogram, value, known)
+        self._telemetry.record(histogram, value, self._attributes | dict(extra))
 
     def child(self, operation: Operation, began_s: float, duration_s: float, error: str) -> None:
         now = time.time_ns()
