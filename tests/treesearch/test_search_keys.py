@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,3 +115,38 @@ def test_the_policy_is_the_configured_one(tmp_path: Path) -> None:
         config = SearchConfig(AppConfigSource(None, {"search.policy": name}, tmp_path))
         kinds.add(type(policy_named(config.policy, config.rules)))
     assert len(kinds) == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_as_many_attempts_at_a_time_as_configured(tmp_path: Path, workers: int) -> None:
+    """Two first attempts meet, where they may, each waiting for the other for a while."""
+    met = threading.Barrier(2)
+    meetings: list[bool] = []
+
+    def meet(prompt: Mapping[str, str]) -> None:
+        if prompt.get("Kind of attempt", "").startswith("draft"):
+            try:
+                met.wait(0.3 if workers == 1 else 60.0)
+                meetings.append(True)
+            except threading.BrokenBarrierError:
+                meetings.append(False)
+
+    settings = SMALL | {"stage1_nodes": 2, "num_drafts": 2, "workers": workers}
+    search(lab(tmp_path), Climber(fault=meet), **settings)
+    assert meetings == [workers == 2] * 2
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_run_has_a_memory_where_it_is_enabled(tmp_path: Path, is_on: bool) -> None:
+    project = lab(tmp_path, **{"memory.enabled": is_on})
+    settings = {name: value for name, value in SMALL.items() if name != "memory"}
+    made = search(project, Climber(), **settings)
+    assert made.places.memory.exists() is is_on
+
+
+@pytest.mark.parametrize("name", ["phase0", "review", "summaries", "plots"])
+def test_a_model_is_asked_for_what_is_configured(tmp_path: Path, name: str) -> None:
+    few, more = Climber(), Climber()
+    search(lab(tmp_path / "off"), few, **SMALL, **{name: False})
+    search(lab(tmp_path / "on"), more, **SMALL, **{name: True})
+    assert len(more.prompts) > len(few.prompts)

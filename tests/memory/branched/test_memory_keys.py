@@ -12,6 +12,7 @@ import pytest
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
+from taskweaver.memory.branched.rounds import Question, ask_with_memory
 from taskweaver.utils.redact import MASK
 
 Make = Callable[..., MemoryManager]
@@ -223,3 +224,20 @@ def test_a_run_ends_with_its_final_memory_under_its_names(
     memory.generate_final_memory_for_paper(tmp_path / "run", "root", "root")
     made = {path.name for path in (tmp_path / "run").rglob("end.*")}
     assert made == ({"end.md", "end.json"} if is_on else set())
+
+
+def test_results_of_reads_are_bounded(make: Make) -> None:
+    memory = recorded(make(section_budgets__results=120), 3, "solver " * 60)
+    replies = [
+        '<memory_update>{"archival_search": {"query": "solver"}}</memory_update>',
+        "<memory_update>{}</memory_update>x",
+    ]
+    prompts: list[str] = []
+
+    def ask(prompt: str) -> str:
+        prompts.append(prompt)
+        return replies.pop(0)
+
+    ask_with_memory(memory, ask, Question("Go.", "root"))
+    results = prompts[1].partition("<memory_results>")[2].partition("</memory_results>")[0]
+    assert 0 < len(results) < 300
