@@ -20,6 +20,7 @@ from taskweaver.console.branching import (
     show_undo,
 )
 from taskweaver.console.chat import Chat
+from taskweaver.console.prompts import show_prompts
 from taskweaver.console.surface import LiveSurface
 from taskweaver.console.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
@@ -217,6 +218,7 @@ COMMANDS = (
     Command(("load", "file", "img", "image"), "PATH...", "add files to the next message", _load),
     Command(("info",), "", "session, model, files, tokens", _info),
     Command(("plugins",), "", "functions the code may use", _plugins),
+    Command(("prompts",), "[N [PAGE]]", "what models were asked, and replied", show_prompts),
     Command(("save",), "", "keep this conversation as an experience", _save),
     Command(("fork",), "[NAME] [at N]", "try another way from here, or from round N", show_fork),
     Command(("branches",), "", "the branches of this session", show_branches),
