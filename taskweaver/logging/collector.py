@@ -7,7 +7,7 @@ from typing import Any
 
 from taskweaver.logging.log import TelemetryLogger
 
-_LAST_REQUEST_S = 2.0
+_LAST_REQUEST_S = 1.0
 _MOST_KINDS = 50
 
 

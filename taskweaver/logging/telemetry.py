@@ -118,9 +118,9 @@ class Telemetry:
 
     def close(self) -> None:
         """Deliver what is recorded and end the providers that were made here."""
-        if self._delivery.hurry():
-            self._warnings.mute()
         for provider in (self._provider, self._meters):
+            if self._delivery.hurry():
+                self._warnings.mute()
             if provider is not None:
                 provider.shutdown()
         self._warnings.end()
@@ -202,16 +202,16 @@ class _Delivery:
     def hurry(self) -> bool:
         """Make deliveries brief from now on; return whether a collector was given up.
 
-        A collector that did not answer the newest request is not asked again: the exporter may be
-        in the middle of waiting for its next try.
+        A collector that did not answer the newest request is not asked again, whatever for: an
+        exporter may be in the middle of waiting for its next try.
         """
-        is_given_up = False
-        for session, shut_down in self._sent:
+        for session, _ in self._sent:
             session.hurry()
-            if session.is_failing:
+        is_failing = any(session.is_failing for session, _ in self._sent)
+        if is_failing:
+            for _, shut_down in self._sent:
                 shut_down()
-                is_given_up = True
-        return is_given_up
+        return is_failing
 
     def tracer_provider(self) -> Any:
         from opentelemetry.sdk.trace import TracerProvider
