@@ -21,7 +21,8 @@ SECTIONS = {name.partition(".")[0] for name in BY_NAME if "{" not in name} | {*R
 PROVIDERS = BY_NAME["llm.api_type"].choices
 NO_KEYS = {
     "session.metadata", "session.planner", "session.update_session_var",
-    "session.worker_instances", "session.workspace",  # of a session in a program
+    "session.worker_instances", "session.workspace", "session.prompts",  # in a program
+    "mcp.method.name",  # of a span
     "memory.db_path",  # of AI-Scientist-v2, read as an option
     "search.formats",  # of SearXNG
 }  # fmt: skip
