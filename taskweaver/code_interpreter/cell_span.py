@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,8 @@ from taskweaver.ces.common import ExecutionResult
 from taskweaver.code_interpreter.scope import SCRIPT
 from taskweaver.logging.spans import ARGUMENTS, RESULT, Span, tool
 from taskweaver.logging.tracing import Tracing
+
+_EXCEPTION = re.compile(r"(?:\w+\.)*([A-Z]\w{2,60})(?::|$)")
 
 
 @contextmanager
@@ -42,8 +45,8 @@ def note_result(span: Span, result: ExecutionResult, plugins: Container[str]) ->
 
 def _error_name(result: ExecutionResult) -> str:
     """Return the name of the exception in the last line of a traceback."""
-    name = result.reason.partition(":")[0].rpartition(".")[2]
-    return name if name.isidentifier() else "error"
+    found = _EXCEPTION.match(result.reason)
+    return found[1] if found else "error"
 
 
 def _outcome(result: ExecutionResult) -> str:

@@ -218,7 +218,7 @@ COMMANDS = (
     Command(("load", "file", "img", "image"), "PATH...", "add files to the next message", _load),
     Command(("info",), "", "session, model, files, tokens", _info),
     Command(("plugins",), "", "functions the code may use", _plugins),
-    Command(("prompts",), "[N [PAGE]]", "what models were asked, and replied", show_prompts),
+    Command(("prompts",), "[N [PAGE]]", "prompts and replies of the last round", show_prompts),
     Command(("save",), "", "keep this conversation as an experience", _save),
     Command(("fork",), "[NAME] [at N]", "try another way from here, or from round N", show_fork),
     Command(("branches",), "", "the branches of this session", show_branches),

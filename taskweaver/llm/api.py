@@ -194,7 +194,9 @@ class LLMApi:
             raise ModelError("configuration", "no embedding model is configured.", hint=hint)
         with self._call() as token:
             backoff = Backoff(self._services.model().retry, token)
-            with self._services.tracing.running(model_call("embeddings", service.model, {})):
+            origin = self._services.embedding_origin.attributes()
+            operation = model_call("embeddings", service.model, origin)
+            with self._services.tracing.running(operation):
                 while True:
                     try:
                         return service.get_embeddings(texts)

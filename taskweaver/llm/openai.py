@@ -65,7 +65,7 @@ class OpenAIService:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it is."""
+        """Address of the model."""
         return self._endpoint
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:

@@ -1,4 +1,4 @@
-"""Where a model is, in the words of OpenTelemetry's conventions."""
+"""Provider and address of a model, in the words of OpenTelemetry's conventions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from taskweaver.llm.base import CompletionService
+from taskweaver.llm.endpoint import Endpoint
 from taskweaver.llm.function import FunctionService
 from taskweaver.llm.openai import OpenAIService
 from taskweaver.llm.presets import PRESETS
@@ -22,7 +23,7 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a model is.
+    """Provider and address of a model.
 
     Attributes:
         provider: Value of ``gen_ai.provider.name``.
@@ -43,7 +44,7 @@ class Origin:
 
 
 def origin_of(service: CompletionService, api_type: str) -> Origin:
-    """Return where a model is.
+    """Return the origin of a model.
 
     Args:
         service: The model.
@@ -55,9 +56,14 @@ def origin_of(service: CompletionService, api_type: str) -> Origin:
         return Origin("function")
     if not isinstance(service, OpenAIService):
         return Origin("offline")
-    parts = urlsplit(service.endpoint.api_base)
+    return origin_at(service.endpoint, api_type)
+
+
+def origin_at(endpoint: Endpoint, api_type: str = "") -> Origin:
+    """Return the origin of a model at an endpoint; see `origin_of`."""
+    parts = urlsplit(endpoint.api_base)
     port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
-    if service.endpoint.api_version:
+    if endpoint.api_version:
         api_type = "azure"
     by_address = {urlsplit(preset.api_base).netloc: name for name, preset in PRESETS.items()}
     name = by_address.get(parts.netloc, api_type)

@@ -19,7 +19,7 @@ from taskweaver.llm.endpoint import Endpoint
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.function import FunctionService
 from taskweaver.llm.openai import OpenAIService
-from taskweaver.llm.origin import Origin, origin_of
+from taskweaver.llm.origin import Origin, origin_at, origin_of
 from taskweaver.llm.recorded import RecordedMode, RecordedService
 from taskweaver.llm.retry import RetryPolicy
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
@@ -136,6 +136,12 @@ class ModelServices:
             if self._embedding is None:
                 self._embedding = self._make_embedding(config)
             return self._embedding
+
+    @property
+    def embedding_origin(self) -> Origin:
+        """Provider and address of the embedding model that was asked for last."""
+        embedding = self._embedding
+        return origin_at(embedding.endpoint) if embedding is not None else Origin("openai")
 
     def close(self) -> None:
         """Close all models; they may be asked for again."""

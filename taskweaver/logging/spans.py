@@ -1,4 +1,4 @@
-"""What a span is called and carries: names of OpenTelemetry's conventions for generative AI.
+"""Names and attributes of spans, from OpenTelemetry's conventions for generative AI.
 
 The conventions are those of the repository ``open-telemetry/semantic-conventions-genai`` in
 autumn 2026; attributes that they do not have begin with ``taskweaver.``.

@@ -33,13 +33,27 @@ _NS = 1_000_000_000
 
 
 def is_installed(exporter: str) -> bool:
-    """Return whether the packages that an exporter needs are installed."""
+    """Return whether the packages that an exporter needs are installed.
+
+    A global provider of the embedding program needs none of them.
+    """
+    if _has_global_provider():
+        return True
     needed = ["opentelemetry.sdk"]
     needed += ["opentelemetry.exporter.otlp.proto.http"] if exporter == "otlp" else []
     try:
         return all(find_spec(name) is not None for name in needed)
     except (ImportError, ValueError):  # the package above it is missing
         return False
+
+
+def _has_global_provider() -> bool:
+    """Return whether the embedding program has set a tracer provider."""
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return False
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 class Telemetry:
@@ -59,8 +73,7 @@ class Telemetry:
         self._delivery = _Delivery(settings)
         self._warnings = WarningsToLog(logger)
         self._warnings.begin()
-        found = trace.get_tracer_provider()
-        is_own = isinstance(found, trace.ProxyTracerProvider)
+        is_own = not _has_global_provider()
         self._provider = self._delivery.tracer_provider() if is_own else None
         self._meters = self._delivery.meter_provider() if is_own else None
         self.tracer = trace.get_tracer(_SCOPE, tracer_provider=self._provider)
@@ -202,8 +215,8 @@ class _Delivery:
     def hurry(self) -> bool:
         """Make deliveries brief from now on; return whether a collector was given up.
 
-        A collector that did not answer the newest request is not asked again, whatever for: an
-        exporter may be in the middle of waiting for its next try.
+        A collector that did not answer the newest request is not asked again by either exporter: one
+        may be waiting for its next try.
         """
         for session, _ in self._sent:
             session.hurry()

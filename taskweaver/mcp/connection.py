@@ -62,7 +62,7 @@ class Connection:
 
     @property
     def attributes(self) -> Mapping[str, str | int]:
-        """What a span of a call says of the way to the server."""
+        """Attributes of a call's span that describe the transport."""
         if not self._config.url:
             return {"network.transport": "pipe"}
         parts = urlsplit(self._config.url)

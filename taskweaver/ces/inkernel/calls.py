@@ -36,9 +36,10 @@ class PluginCalls:
     def watch(self, plugin: Plugin) -> None:
         """Note each call of a plugin. Its class, which its file defines anew, is changed."""
         kind = type(plugin)
-        if not hasattr(kind, _MARK):
-            kind.__call__ = self._timed(kind.__call__)  # type: ignore[method-assign]
-            setattr(kind, _MARK, True)
+        if not hasattr(kind.__call__, _MARK):
+            timed = self._timed(kind.__call__)
+            setattr(timed, _MARK, True)
+            kind.__call__ = timed  # type: ignore[method-assign]
 
     def _timed(self, call: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(call)
