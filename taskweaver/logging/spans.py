@@ -147,7 +147,7 @@ class Span:
 
         Args:
             error: Type of the error, one of few.
-            message: Description for a person.
+            message: Description for a person; recorded where contents are.
         """
 
     def end(self) -> None:

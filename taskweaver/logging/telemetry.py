@@ -178,7 +178,9 @@ class _RecordedSpan(Span):
 
     def fail(self, error: str, message: str = "") -> None:
         self.set(ERROR, error)
-        self.span.set_status(self._telemetry.status(message))
+        # A message may quote a prompt, a reply or data.
+        shown = message if self._telemetry.has_contents else ""
+        self.span.set_status(self._telemetry.status(shown))
 
     def end(self) -> None:
         self.span.end()
@@ -215,8 +217,8 @@ class _Delivery:
     def hurry(self) -> bool:
         """Make deliveries brief from now on; return whether a collector was given up.
 
-        A collector that did not answer the newest request is not asked again by either exporter: one
-        may be waiting for its next try.
+        A collector that did not answer the newest request is not asked again, for spans or metrics:
+        an exporter may be waiting for its next try.
         """
         for session, _ in self._sent:
             session.hurry()

@@ -153,14 +153,15 @@ def test_a_provider_of_the_embedding_program_is_used_and_left_open(recorded: Rec
     assert recorded.spans[0].attributes == {"key": f"api_key={MASK}"}
 
 
-def test_an_exception_marks_its_span_without_secrets(recorded: Recorded) -> None:
-    tracing = Tracing(AppConfigSource(None, ON))
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_an_exception_marks_its_span_without_secrets(recorded: Recorded, is_asked: bool) -> None:
+    tracing = Tracing(AppConfigSource(None, ON | {"tracing.contents": is_asked}))
     with pytest.raises(ValueError, match="hush"), tracing.running(agent("Planner")):
         raise ValueError("password=hush-hush")
     tracing.close()
     (span,) = recorded.spans
     assert dict(span.attributes or {})["error.type"] == "ValueError"
-    assert span.status.description == f"ValueError: password={MASK}"
+    assert span.status.description == (f"ValueError: password={MASK}" if is_asked else None)
     ((attributes, count, _),) = recorded.metrics()["gen_ai.invoke_agent.duration"]
     assert (attributes, count) == ({AGENT: "Planner", "error.type": "ValueError"}, 1)
 
