@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from example_running import http_server, stdio
+from opentelemetry import trace
 from traces import collecting
 
 from taskweaver.config.config_mgt import AppConfigSource
@@ -32,8 +33,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_request_carries_the_context_of_its_span(
-    tmp_path: Path, server: dict[str, Any], is_on: bool
+    tmp_path: Path, server: dict[str, Any], is_on: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The package keeps the tracer of the first global provider, which another test may have set.
+    monkeypatch.setattr("mcp.shared._otel._tracer", trace.get_tracer("mcp"))
     with collecting() as collector:
         keys = {"tracing.enabled": is_on, "tracing.endpoint": collector.url}
         source = AppConfigSource(None, keys | {"mcp.servers": {"ex": server}}, tmp_path)
