@@ -77,7 +77,8 @@ def _call(row: object) -> PluginCall | None:
     match row:
         case [str(name), int() | float() as began_s, int() | float() as took_s, str(error)]:
             if 0 <= began_s < _MAX_SECONDS and 0 <= took_s < _MAX_SECONDS:
-                return PluginCall(text(name, 200), began_s, took_s, text(error, 200))
+                kind = error if error.isidentifier() or not error else "error"
+                return PluginCall(text(name, 200), began_s, took_s, text(kind, 200))
     return None
 
 
