@@ -42,7 +42,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_configuration_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide keys and endpoints of the machine the tests run on; never probe its ports."""
     for name in list(os.environ):
-        if name.startswith(("LLM_", "OPENAI_", "AZURE_")):
+        if name.startswith(("LLM_", "OPENAI_", "AZURE_", "OTEL_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LLM_AUTO_DETECT", "false")
 

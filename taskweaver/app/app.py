@@ -66,19 +66,20 @@ class TaskWeaverApp:
         self.warnings = [] if is_valid else [f"{path} is not a project: no {CONFIG_FILE} there."]
         self._logger = TelemetryLogger.from_config(self.config)
         try:
-            tracing = Tracing(self.config)
-            modules = [AppModule(self.config, model), LoggingModule(self._logger, tracing)]
+            self._tracing = Tracing(self.config, self._logger)
+            modules = [AppModule(self.config, model), LoggingModule(self._logger, self._tracing)]
             self.app_injector = Injector(modules)
             self.session_manager = SessionManager(InMemorySessionStore(), self.app_injector)
             self._inspect()
         except BaseException:
-            self._logger.close()
+            self._end_logs()
             raise
 
     def _inspect(self) -> None:
         _ = self.mcp_servers  # a mistake in their configuration is told now
         self.warnings += check(self.config, extra_prefixes=self.roles.get_role_name_list())
         self.warnings += filter(None, [self.app_injector.get(SandboxChoice).warning])
+        self.warnings += filter(None, [self._tracing.problem])
         self.warnings += [str(error) for error in self.roles.broken]
         self.warnings += [str(error) for error in self.plugins.broken.values()]
 
@@ -195,6 +196,10 @@ class TaskWeaverApp:
         self.mcp_servers.close()
         self.app_injector.get(Manager).clean_up()  # type: ignore[type-abstract]  # the key of a binding
         self.app_injector.get(ModelServices).close()
+        self._end_logs()
+
+    def _end_logs(self) -> None:
+        self._tracing.close()
         self._logger.close()
 
     @staticmethod

@@ -92,9 +92,9 @@ class AppModule(Module):
 
     @singleton
     @provider
-    def models(self, src: AppConfigSource) -> ModelServices:
+    def models(self, src: AppConfigSource, tracing: Tracing) -> ModelServices:
         """The models."""
-        return ModelServices(src, function=self._function)
+        return ModelServices(src, function=self._function, tracing=tracing)
 
     @singleton
     @provider
@@ -127,9 +127,12 @@ class AppModule(Module):
 
     @singleton
     @provider
-    def mcp_servers(self, config: MCPConfig, logger: TelemetryLogger) -> MCPServers:
+    def mcp_servers(
+        self, config: MCPConfig, logger: TelemetryLogger, tracing: Tracing
+    ) -> MCPServers:
         """The MCP servers of the project."""
-        return MCPServers(config.servers, logger.path.parent if logger.path else None)
+        folder = logger.path.parent if logger.path else None
+        return MCPServers(config.servers, folder, tracing)
 
     @singleton
     @provider

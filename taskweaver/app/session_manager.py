@@ -12,9 +12,12 @@ from injector import Injector
 
 from taskweaver.app.modules import BranchedMemoryConfig, BranchModule, FoldersConfig, SessionModule
 from taskweaver.ces.common import Client, Manager, Snapshot
+from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import SessionEventType
 from taskweaver.role.errors import RoleError
@@ -25,6 +28,7 @@ from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
 from taskweaver.session.limits import LimitsConfig
 from taskweaver.session.parts import SessionMetadata, SessionParts
+from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
 from taskweaver.session.store import (
     SessionFiles,
@@ -235,6 +239,9 @@ class SessionManager:
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
         session = Session(place, config, parts, child.get(TelemetryLogger))
         self.session_store.set_session(session_id, session)
+        if child.get(AppConfigSource).get_bool("llm.log_prompts"):
+            session.prompts.write_to(workspace / PROMPTS_FILE)
+        parts.emitter.register(RoundMarks(session, child.get(Tracing)))
         parts.emitter.emit_session(SessionEventType.session_start, session_id)
         return session
 

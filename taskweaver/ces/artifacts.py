@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from taskweaver.ces.claims import text
 from taskweaver.ces.common import ExecutionArtifact
-from taskweaver.ces.reported import text
 
 _TYPES = ("chart", "df", "file", "txt", "svg", "html", "image")
 _MAX_ARTIFACTS = 200

@@ -45,6 +45,23 @@ class ExecutionArtifact:
     download_url: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PluginCall:
+    """A call of a plugin in a cell.
+
+    Attributes:
+        name: The plugin.
+        began_s: When it began, in seconds since the cell did.
+        duration_s: How long it took in seconds.
+        error: Type of the error it ended with; empty for none.
+    """
+
+    name: str
+    began_s: float
+    duration_s: float
+    error: str
+
+
 @dataclass(slots=True)
 class ExecutionResult:
     """What running one cell gave.
@@ -64,6 +81,7 @@ class ExecutionResult:
         is_state_lost: Whether the kernel was restarted, so that all variables are gone.
         is_truncated: Whether any output was left out.
         duration_s: Wall time in seconds.
+        calls: Calls of plugins, as the kernel reports them.
     """
 
     execution_id: str
@@ -80,6 +98,7 @@ class ExecutionResult:
     is_state_lost: bool = False
     is_truncated: bool = False
     duration_s: float = 0.0
+    calls: list[PluginCall] = field(default_factory=list)
 
     @property
     def reason(self) -> str:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -90,6 +91,7 @@ class HostCalls:
         self._questions: SimpleQueue[_Question] = SimpleQueue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_answered = False
+        self._context = copy_context()
         self.path = folder / create_id("call")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -107,6 +109,7 @@ class HostCalls:
     @contextmanager
     def answered(self) -> Iterator[None]:
         """Answer calls inside the block; what is still under way at its end is broken off."""
+        self._context = copy_context()
         self._is_answered = True
         try:
             yield
@@ -249,4 +252,6 @@ class HostCalls:
         refusal = await asyncio.wrap_future(question.answer)
         if refusal:
             raise _Refused(refusal)
-        return await asyncio.wrap_future(self.functions.call(name, arguments))
+        # In the context of the cell, so that what a call records is a part of it.
+        call = self._context.run(self.functions.call, name, arguments)
+        return await asyncio.wrap_future(call)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.channel import Exchange
+from taskweaver.ces.claims import texts
 from taskweaver.ces.common import (
     CellStatus,
     ExecutionResult,
@@ -34,7 +35,7 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.outcome import Ended, result_of, status_of
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.process import KernelProcess, temporary_folder
-from taskweaver.ces.reported import fields, rows, texts
+from taskweaver.ces.reported import fields, rows
 from taskweaver.ces.running import RunningKernel
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from taskweaver.ces.claims import text
 from taskweaver.ces.common import PluginCode
-from taskweaver.ces.reported import text
 
 Request = Callable[[dict[str, Any], float], Mapping[str, Any] | None]
 """Send an operation to the running kernel; None when the kernel ended over it."""

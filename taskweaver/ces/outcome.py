@@ -80,6 +80,7 @@ def result_of(
         status=status,
         is_state_lost=ended is not None,
         is_truncated=report.is_truncated or exchange.is_cut,
+        calls=report.calls,
     )
 
 

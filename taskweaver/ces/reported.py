@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.utils.text import shorten
+from taskweaver.ces.claims import items, text
+from taskweaver.ces.common import PluginCall
 
 MAX_REPORT_CHARS = 16 << 20
 _MAX_DEPTH = 64
-_MAX_ROWS = 2_000
-_MAX_TEXT_CHARS = 10_000
 _MAX_TRACE_CHARS = 1 << 20
+_MAX_SECONDS = 1e7
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Report:
         log: Plugin log lines: level, tag, message.
         artifacts: What it lists as artifacts.
         is_truncated: Whether the kernel left output out.
+        calls: Calls of plugins.
     """
 
     output: Any = ""
@@ -37,6 +38,7 @@ class Report:
     log: list[tuple[str, str, str]] = field(default_factory=list)
     artifacts: list[Mapping[str, Any]] = field(default_factory=list)
     is_truncated: bool = False
+    calls: list[PluginCall] = field(default_factory=list)
 
 
 def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,27 +65,25 @@ def read_report(reply: Mapping[str, Any]) -> Report:
         output if _is_shallow(output) else "<a value that is nested too deeply>",
         [(row[0], row[1]) for row in rows(found.get("variables"), 2)],
         [(row[0], row[1], row[2]) for row in rows(found.get("log"), 3)],
-        [item for item in _items(found.get("artifacts")) if isinstance(item, dict)],
+        [item for item in items(found.get("artifacts")) if isinstance(item, dict)],
         isinstance(dropped, int) and dropped > 0,
+        [call for row in items(found.get("calls")) if (call := _call(row))],
     )
 
 
-def texts(value: Any) -> list[str]:
-    """Return the texts of a list; none when it is no list."""
-    return [text(item) for item in _items(value)]
+def _call(row: object) -> PluginCall | None:
+    match row:
+        case [str(name), int() | float() as began_s, int() | float() as took_s, str(error)]:
+            if 0 <= began_s < _MAX_SECONDS and 0 <= took_s < _MAX_SECONDS:
+                kind = error if error.isidentifier() or not error else "error"
+                return PluginCall(text(name, 200), began_s, took_s, text(kind, 200))
+    return None
 
 
 def rows(value: Any, width: int) -> list[list[str]]:
     """Return the rows of a table, as text, that have the right width."""
-    found = (row for row in _items(value) if isinstance(row, list) and len(row) == width)
+    found = (row for row in items(value) if isinstance(row, list) and len(row) == width)
     return [[text(cell) for cell in row] for row in found]
-
-
-def text(value: Any, limit_chars: int = _MAX_TEXT_CHARS) -> str:
-    """Return a text or a number as text that UTF-8 can hold; empty for anything else."""
-    if not isinstance(value, str | int | float):
-        return ""
-    return shorten(str(value).encode("utf-8", "replace").decode(), limit_chars)
 
 
 def trace(reply: Mapping[str, Any]) -> str:
@@ -91,10 +91,6 @@ def trace(reply: Mapping[str, Any]) -> str:
     lines = reply.get("traceback")
     parts = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
     return text("".join(parts), _MAX_TRACE_CHARS).strip()
-
-
-def _items(value: Any) -> list[Any]:
-    return value[:_MAX_ROWS] if isinstance(value, list) else []
 
 
 def _is_shallow(value: Any) -> bool:

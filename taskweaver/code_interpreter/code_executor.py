@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from taskweaver.ces.common import Client, ExecutionResult, OutputHandler, PluginCode
+from taskweaver.code_interpreter.cell_span import cell_span, note_result
 from taskweaver.code_interpreter.code_verification import kinds_of
 from taskweaver.code_interpreter.report import sections
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.session_tools import SessionTools
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
@@ -30,6 +32,7 @@ class CodeExecutor:
         logger: TelemetryLogger,
         code_prefix: str = "",
         tools: SessionTools | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         """Take a kernel.
 
@@ -39,7 +42,9 @@ class CodeExecutor:
             logger: Where broken plugins are noted.
             code_prefix: Code that runs at the start of every cell.
             tools: What cells may call outside the kernel; None for nothing.
+            tracing: Records cells and the plugins they call; None for no traces.
         """
+        self._tracing = tracing or Tracing()
         self._client = client
         self._code_prefix = code_prefix
         self._registry = plugin_registry
@@ -184,7 +189,9 @@ class CodeExecutor:
             self._client.offer(self._tools)
         has_prefix = self._code_prefix and not code.lstrip().startswith("%%")  # those come first
         whole = f"{self._code_prefix}\n{code}" if has_prefix else code
-        result = self._client.execute_code(exec_id, whole, on_output)
+        with cell_span(self._tracing, exec_id, code) as span:
+            result = self._client.execute_code(exec_id, whole, on_output)
+            note_result(span, result, self._entries)
         if not result.is_success:
             result.error = "\n".join(filter(None, [self._plugins_in(code), result.error]))
         return result

@@ -97,7 +97,9 @@ class CodeInterpreter(Role, Interpreter):
             if self.scope.language == "python"
             else None
         )
-        self.executor = CodeExecutor(client, self._registry, logger, config.code_prefix, tools)
+        self.executor = CodeExecutor(
+            client, self._registry, logger, config.code_prefix, tools, tracing
+        )
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )

@@ -29,6 +29,6 @@ class Key:
     minimum: float | None = 0
 
 
-def enum(name: str, default: str, choices: str, doc: str) -> Key:
+def enum(name: str, default: str | None, choices: str, doc: str) -> Key:
     """Return a key with choices, given as words."""
     return Key(name, "enum", default, doc, tuple(choices.split()))

@@ -15,6 +15,7 @@ from taskweaver.config.memory_keys import MEMORY_KEYS
 from taskweaver.config.model_keys import AZURE_AD_KEYS, MOCK_KEYS
 from taskweaver.config.role_keys import MCP_KEYS, ROLE_KEYS
 from taskweaver.config.search_keys import SEARCH_KEYS
+from taskweaver.config.tracing_keys import TRACING_KEYS
 
 __all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
 
@@ -94,6 +95,12 @@ KEYS: tuple[Key, ...] = (
         minimum=0.1,
     ),
     Key("llm.call_timeout_s", "float", 600.0, "Longest time in seconds for one call.", minimum=0.1),
+    Key(
+        "llm.log_prompts",
+        "bool",
+        False,
+        "Whether each model call is written to `prompts.jsonl` in the session's folder, unmasked.",
+    ),
     Key("llm.prompt_price", "float", None, "Price of a million prompt tokens, in any currency."),
     Key("llm.completion_price", "float", None, "Price of a million completion tokens."),
     enum(
@@ -368,9 +375,7 @@ KEYS: tuple[Key, ...] = (
     Key("logging.log_folder", "str", "logs", "Folder of the log, in the project."),
     Key("logging.log_file", "str", "task_weaver.log", "Name of the log file."),
     Key("logging.level", "str", "INFO", "Least level that is logged."),
-    Key(
-        "tracing.enabled", "bool", False, "Whether OpenTelemetry spans are recorded (extra `otel`)."
-    ),
+    *TRACING_KEYS,
 )
 
 COMPACTING_ROLES = ("planner", "code_generator")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from taskweaver.config.key import Key, enum
 
 _BUDGETS = {
-    "datasets_tested": "the datasets that were tested",
     "metrics_extraction": "reading metrics from results",
     "plotting_code": "writing plotting code",
     "plot_selection": "choosing plots",
     "vlm_analysis": "looking at plots",
     "node_summary": "summing a node up",
-    "parse_metrics": "writing code that reads metrics",
 }
 _SECTIONS = {
     "idea_summary": (9600, "the summary of idea.md"),

@@ -25,7 +25,6 @@ _SENT = "it is not sent; set it at the endpoint."
 _AD = "it is used with llm.api_type azure_ad."
 _TOKENS = "tokens are kept in memory."
 _RECORDED = "the mock asks no endpoint; to record replies set llm.api_type recorded."
-_OTEL = "set it for the OpenTelemetry SDK, by its OTEL_ environment variables."
 _KERNELS = "kernels belong to the process that opens the project, and no server is needed."
 
 _SELECTION = "set the key of this name under code_interpreter."
@@ -69,13 +68,10 @@ REMOVED: dict[str, str] = {
     "execution_service.server.*": _KERNELS,
     "execution_service.kernel_mode": "set execution.sandbox, see docs/security.md.",
     "execution_service.custom_image": "set execution.sandbox, see docs/security.md.",
-    "logging.log_format_prompt": "/info and the session's folder show what was said.",
+    "logging.log_format_prompt": "/prompts shows prompts and replies; llm.log_prompts keeps them.",
     "logging.injector": "set logging.level to DEBUG to see more.",
     "logging.remote": "the log is a file; collect it from there.",
     "logging.appinsights_connection_string": "the log is a file; collect it from there.",
-    "tracing.endpoint": _OTEL,
-    "tracing.service_name": _OTEL,
-    "tracing.exporter": _OTEL,
     "tracing.tokenizer_target_model": "tokens are counted from what the model reports.",
     "web_explorer.config_file_path": "the role uses the session's model and prompt files.",
     "web_explorer.gpt4v_*": "the role uses the session's model.",

@@ -19,6 +19,7 @@ from taskweaver.console.branching import (
     show_undo,
 )
 from taskweaver.console.chat import Chat
+from taskweaver.console.prompts import show_prompts
 from taskweaver.console.rebuilding import show_rebuild, show_trust
 from taskweaver.console.receipts import export_target, show_receipt
 from taskweaver.console.surface import LiveSurface
@@ -216,6 +217,7 @@ COMMANDS = (
     Command(("load", "file", "img", "image"), "PATH...", "add files to the next message", _load),
     Command(("info",), "", "session, model, files, tokens", _info),
     Command(("plugins",), "", "functions the code may use", _plugins),
+    Command(("prompts",), "[N [PAGE]]", "prompts and replies of the last round", show_prompts),
     Command(("save",), "", "keep this conversation as an experience", _save),
     Command(("fork",), "[NAME] [at N]", "try another way from here, or from round N", show_fork),
     Command(("branches",), "", "the branches of this session", show_branches),

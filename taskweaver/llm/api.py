@@ -8,7 +8,9 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
+from taskweaver.llm.calls import ObservedCall
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.prompts import PromptLog
 from taskweaver.llm.retry import Backoff, StatusListener, stream_with_retries
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.types import (
@@ -19,15 +21,21 @@ from taskweaver.llm.types import (
     format_chat_message,
 )
 from taskweaver.llm.usage import Ledger
+from taskweaver.logging.spans import model_call
 from taskweaver.utils.cancel import CancelToken
 
 _NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
 
 class LLMApi:
-    """A session's way to the models: adds up what its calls consume, and can give them up."""
+    """A session's way to the models: adds up what its calls consume, and can give them up.
+
+    Attributes:
+        prompts: The newest prompts and replies.
+    """
 
     def __init__(self, services: ModelServices) -> None:
+        self.prompts = PromptLog()
         self._services = services
         self._ledger = Ledger()
         self._lock = threading.Lock()
@@ -223,11 +231,14 @@ class LLMApi:
             raise ModelError("configuration", "no embedding model is configured.", hint=hint)
         with self._call() as token:
             backoff = Backoff(self._services.model().retry, token)
-            while True:
-                try:
-                    return service.get_embeddings(texts)
-                except ModelError as error:
-                    backoff.wait(error)
+            origin = self._services.embedding_origin.attributes()
+            operation = model_call("embeddings", service.model, origin)
+            with self._services.tracing.running(operation):
+                while True:
+                    try:
+                        return service.get_embeddings(texts)
+                    except ModelError as error:
+                        backoff.wait(error)
 
     @contextmanager
     def _call(self) -> Iterator[CancelToken]:
@@ -247,21 +258,32 @@ class LLMApi:
     ) -> Generator[str]:
         texts: list[str] = []
         last: Chunk | None = None
-        chunks = stream_with_retries(model.service, request, model.retry, on_status)
+        usage: Usage | None = None
+        call = ObservedCall(self._services.tracing, self.prompts, model, request)
+        chunks = stream_with_retries(model.service, call.request, model.retry, on_status)
         try:
-            for chunk in chunks:
-                last = chunk
-                if chunk.text:
-                    texts.append(chunk.text)
-                    yield chunk.text
-        finally:
-            if last is not None:
-                self._account(model, request, texts, last.usage)
-        self._check(model, request, texts, last)
+            try:
+                for chunk in chunks:
+                    last = chunk
+                    call.take(chunk)
+                    if chunk.text:
+                        texts.append(chunk.text)
+                        yield chunk.text
+            finally:
+                if last is not None:
+                    usage = self._account(model, request, texts, last.usage)
+            self._check(model, request, texts, last)
+        except GeneratorExit:  # its caller has read as much as it needs
+            call.end(usage)
+            raise
+        except BaseException as error:
+            call.fail(usage, error)
+            raise
+        call.end(usage)
 
     def _account(
         self, model: Model, request: ModelRequest, texts: Sequence[str], reported: Usage | None
-    ) -> None:
+    ) -> Usage:
         estimator, name = self._services.estimator, model.service.model
         if reported is not None:
             estimator.learn(name, request.messages, reported)
@@ -269,6 +291,7 @@ class LLMApi:
         usage = model.prices.apply(usage)
         self._ledger.add(usage)
         self._services.meter.add(usage)
+        return usage
 
     def _check(
         self, model: Model, request: ModelRequest, texts: Sequence[str], last: Chunk | None

@@ -26,6 +26,11 @@ class OpenAIEmbedding:
         """Name of the embedding model."""
         return self._endpoint.model
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Address of the model."""
+        return self._endpoint
+
     def get_embeddings(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, in order.
 

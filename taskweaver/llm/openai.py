@@ -63,6 +63,11 @@ class OpenAIService:
         """Name of the model."""
         return self._endpoint.model
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Address of the model."""
+        return self._endpoint
+
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
         """Answer a request; asks again at once without what the model rejects.
 
@@ -116,6 +121,7 @@ class OpenAIService:
 
     def _ask(self, body: dict[str, Any], request: ModelRequest) -> Iterator[Chunk]:
         reader = ReplyReader(self.model)
+        request.on_sent(body)
         with Exchange(self._lines, body, self._deadlines, request.cancel) as exchange:
             try:
                 for text in self._texts(exchange, reader):

@@ -26,6 +26,7 @@ class ReplyReader:
         finish: Why the reply ended; None while it goes on.
         usage: What the call consumed, once the server said so.
         is_done: Whether the server said that nothing follows.
+        answered_by: Name of the model that answers, once the server said so.
     """
 
     def __init__(self, model: str) -> None:
@@ -34,6 +35,7 @@ class ReplyReader:
         self.finish: FinishReason | None = None
         self.usage: Usage | None = None
         self.is_done = False
+        self.answered_by = ""
         self._model = model
         self._refusal = ""
         self._reader = EventReader()
@@ -66,7 +68,7 @@ class ReplyReader:
         if self.finish is None:
             detail = "the reply ended without saying that it was complete."
             raise failure("truncated", detail, self._model, hint="Try again.")
-        return Chunk(self._joiner.finish(), self.finish, self.usage)
+        return Chunk(self._joiner.finish(), self.finish, self.usage, self.answered_by)
 
     def _take(self, events: Iterator[bytes]) -> str:
         try:
@@ -85,6 +87,7 @@ class ReplyReader:
             raise stream_failure(event.error, self._model)
         self.finish = self.finish or event.finish
         self.usage = event.usage or self.usage
+        self.answered_by = event.model or self.answered_by
         self._refusal += event.refusal
         self.length += len(event.text) + len(event.refusal)
         if self.length > MAX_TEXT_CHARS:

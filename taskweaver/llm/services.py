@@ -20,9 +20,11 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.llm.function import FunctionService
 from taskweaver.llm.mock import MockEmbedding, MockService
 from taskweaver.llm.openai import OpenAIService
+from taskweaver.llm.origin import Origin, origin_at, origin_of
 from taskweaver.llm.recorded import RecordedMode, RecordedService
 from taskweaver.llm.retry import RetryPolicy
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
+from taskweaver.logging.tracing import Tracing
 from taskweaver.utils.redact import register_secret
 
 ModelFunction = Callable[..., Any]
@@ -38,12 +40,14 @@ class Model:
         retry: How often and long a failed call is tried again.
         prices: What tokens cost.
         reason: Why it is this one, in a few words.
+        origin: Provider and address, as spans carry them.
     """
 
     service: CompletionService
     retry: RetryPolicy
     prices: Prices
     reason: str
+    origin: Origin
 
 
 class ModelServices:
@@ -52,15 +56,24 @@ class ModelServices:
     Attributes:
         estimator: Estimates tokens for all of them.
         meter: Lets calls begin, and is told what they consumed.
+        tracing: Records calls.
     """
 
-    def __init__(self, src: AppConfigSource, *, function: ModelFunction | None = None) -> None:
+    def __init__(
+        self,
+        src: AppConfigSource,
+        *,
+        function: ModelFunction | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
         """Read nothing yet: configuration is read when a model is first asked for.
 
         Args:
             src: The configuration.
             function: Answers for ``llm.api_type`` ``function``, and for ``auto``.
+            tracing: Records calls; None for no traces.
         """
+        self.tracing = tracing or Tracing()
         self.estimator = TokenEstimator()
         self.meter = Meter()
         self._src = src
@@ -130,6 +143,14 @@ class ModelServices:
                 self._embedding = self._make_embedding(config)
             return self._embedding
 
+    @property
+    def embedding_origin(self) -> Origin:
+        """Provider and address of the embedding model that was asked for last."""
+        embedding = self._embedding
+        if isinstance(embedding, OpenAIEmbedding):
+            return origin_at(embedding.endpoint)
+        return Origin("openai" if embedding is None else "mock")
+
     def close(self) -> None:
         """Close all models; they may be asked for again."""
         with self._lock:
@@ -163,7 +184,8 @@ class ModelServices:
 
     def _make(self, config: LLMServiceConfig) -> Model:
         service, reason = self._service(config, config.api_type)
-        return Model(service, config.retry, config.prices, reason)
+        origin = origin_of(service, config.api_type)
+        return Model(service, config.retry, config.prices, reason, origin)
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -46,6 +46,8 @@ class Usage:
         cost: Money in the configured currency; None when no price is configured.
         calls: Number of calls.
         is_estimated: Whether any of the token counts is our estimate, not the server's figure.
+        cached_tokens: Tokens among those read that the server had in a cache.
+        reasoning_tokens: Tokens among those written that are no part of the reply.
     """
 
     prompt_tokens: int = 0
@@ -53,6 +55,8 @@ class Usage:
     cost: float | None = None
     calls: int = 0
     is_estimated: bool = False
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -67,6 +71,8 @@ class Usage:
             sum(known) if known else None,
             self.calls + other.calls,
             self.is_estimated or other.is_estimated,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
         )
 
     def __sub__(self, other: Usage) -> Usage:
@@ -77,7 +83,13 @@ class Usage:
             cost,
             self.calls - other.calls,
             self.is_estimated,
+            self.cached_tokens - other.cached_tokens,
+            self.reasoning_tokens - other.reasoning_tokens,
         )
+
+
+def _ignore(_body: Mapping[str, Any]) -> None:
+    """Take no notice of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +105,7 @@ class ModelRequest:
         stop: Texts that end the reply; None leaves it to the configuration.
         extra: Provider-specific options passed through as they are.
         cancel: Raised to give the call up.
+        on_sent: Called with the body of each request that is sent to an endpoint.
     """
 
     messages: Sequence[ChatMessage]
@@ -103,6 +116,7 @@ class ModelRequest:
     stop: Sequence[str] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     cancel: CancelToken = field(default_factory=CancelToken)
+    on_sent: Callable[[Mapping[str, Any]], None] = _ignore
 
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
@@ -119,8 +133,10 @@ class Chunk:
         text: New text; may be empty.
         finish: Why the reply ended; None while it goes on.
         usage: What the call consumed, when the server said so.
+        model: Name of the model that answered, when the server said so.
     """
 
     text: str = ""
     finish: FinishReason | None = None
     usage: Usage | None = None
+    model: str = ""

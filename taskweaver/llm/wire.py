@@ -32,6 +32,7 @@ class Event:
         finish: Why the reply ended.
         usage: What the call consumed.
         error: An error object, when the server gave up.
+        model: Name of the model that answers.
     """
 
     text: str = ""
@@ -39,6 +40,7 @@ class Event:
     finish: FinishReason | None = None
     usage: Usage | None = None
     error: Any = None
+    model: str = ""
 
 
 def read_event(data: bytes) -> Event:
@@ -70,15 +72,16 @@ def _event(value: dict[str, Any]) -> Event:
     choices = value.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     usage = _usage(value.get("usage"))
+    model = _text(value.get("model"))
     if not isinstance(choice, dict):
-        return Event(usage=usage)
+        return Event(usage=usage, model=model)
     delta = choice.get("delta") or choice.get("message")
     content = refusal = None
     if isinstance(delta, dict):
         content, refusal = delta.get("content"), delta.get("refusal")
     reason = choice.get("finish_reason")
     finish = _FINISH.get(str(reason), "stop") if reason else None
-    return Event(_text(content), _text(refusal), finish, usage)
+    return Event(_text(content), _text(refusal), finish, usage, model=model)
 
 
 def _text(content: Any) -> str:
@@ -96,7 +99,21 @@ def _usage(value: Any) -> Usage | None:
     prompt, completion = value.get("prompt_tokens"), value.get("completion_tokens")
     if not isinstance(prompt, int) or not isinstance(completion, int):
         return None
-    return Usage(prompt, completion, calls=1) if prompt > 0 and completion >= 0 else None
+    if prompt <= 0 or completion < 0:
+        return None
+    return Usage(
+        prompt,
+        completion,
+        calls=1,
+        cached_tokens=_detail(value, "prompt_tokens_details", "cached_tokens"),
+        reasoning_tokens=_detail(value, "completion_tokens_details", "reasoning_tokens"),
+    )
+
+
+def _detail(usage: dict[str, Any], group: str, name: str) -> int:
+    details = usage.get(group)
+    count = details.get(name) if isinstance(details, dict) else None
+    return count if isinstance(count, int) and count > 0 else 0
 
 
 def encodable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:

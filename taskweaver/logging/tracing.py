@@ -1,7 +1,7 @@
-"""Spans for OpenTelemetry: real when switched on, free when not.
+"""Spans and metrics for OpenTelemetry: recorded where configured, free where not.
 
-The package only makes spans; where they go is set up outside, by an OpenTelemetry SDK and its
-own environment variables (``OTEL_...``), or by the program that embeds this one.
+`Tracing` is the whole interface. While tracing is off nothing of OpenTelemetry is imported, and
+every operation gets the same empty span. See docs/tracing.md and decision 0015.
 """
 
 from __future__ import annotations
@@ -9,95 +9,165 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, Literal
 
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.errors import ConfigError
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.spans import AGENT, CONVERSATION, Operation, Span, Value, agent
+from taskweaver.logging.telemetry import MISSING, Telemetry, attached, is_installed
+from taskweaver.logging.tracing_settings import TracingSettings
 from taskweaver.utils.redact import redact
 from taskweaver.utils.text import estimate_tokens
 
 SpanStatus = Literal["OK", "ERROR"]
 Attribute = str | float | bool
 
+_AGENT: ContextVar[str] = ContextVar("taskweaver_agent", default="")
+_CONVERSATION: ContextVar[str] = ContextVar("taskweaver_conversation", default="")
 
-def _api() -> Any:
-    try:
-        import opentelemetry.trace as trace  # optional, and slow to import
-    except ImportError as error:
-        raise ConfigError(
-            "tracing.enabled",
-            "is on, but OpenTelemetry is not installed.",
-            "Install it with `pip install taskweaver[otel]`, or switch tracing off.",
-        ) from error
-    return trace
+
+def current_agent() -> str:
+    """Return the alias of the role that is replying; empty outside a reply."""
+    return _AGENT.get()
+
+
+_NO_SPAN = Span()
+
+
+class _NoTracer:
+    """A tracer that records nothing, for code that asks `get_tracer` while tracing is off."""
+
+    @contextmanager
+    def start_as_current_span(self, name: str, **_: object) -> Iterator[Span]:  # noqa: ARG002 - kept
+        """Run the block; nothing is recorded."""
+        yield _NO_SPAN
 
 
 class Tracing:
-    """The traces of an application.
+    """The traces of an application. Whoever made it closes it.
 
     Attributes:
         enabled: Whether spans are recorded.
+        problem: Why nothing is recorded although tracing is switched on; empty if there is none.
     """
 
-    # The setters below are static, as callers know them, so they need to know whether anybody
-    # traces. It is raised by the first who does and never lowered.
-    _in_use = False
+    _open: list[Tracing] = []  # noqa: RUF012 - one list for a process: its setters are static
 
-    def __init__(self, src: AppConfigSource | None = None) -> None:
-        """Read whether spans are wanted; None means they are not.
+    def __init__(
+        self, src: AppConfigSource | None = None, logger: TelemetryLogger | None = None
+    ) -> None:
+        """Read the configuration, and connect to OpenTelemetry if tracing is switched on.
+
+        Args:
+            src: The configuration; None switches tracing off.
+            logger: Receives what OpenTelemetry warns of, a collector that is down for one.
 
         Raises:
-            ConfigError: If they are and OpenTelemetry is not installed.
+            ConfigError: If a key of ``tracing.`` cannot be read.
         """
-        self.enabled = src is not None and src.get_bool("tracing.enabled")
-        self._tracer: Any = None
-        if self.enabled:
-            self._tracer = _api().get_tracer("taskweaver")
-            Tracing._in_use = True
+        self.enabled = False
+        self.problem = ""
+        self._telemetry: Telemetry | None = None
+        settings = TracingSettings(src) if src is not None else None
+        if settings is None or not settings.enabled:
+            return
+        if not is_installed(settings.exporter):
+            self.problem = MISSING
+            return
+        self._telemetry = Telemetry(settings, logger)
+        self.enabled = True
+        Tracing._open.append(self)
+
+    def begin(self, operation: Operation) -> Span:
+        """Begin an operation, as a part of the current one, without making it the current one."""
+        if self._telemetry is None:
+            return _NO_SPAN
+        return self._telemetry.begin(_with_ids(operation))
+
+    @contextmanager
+    def running(self, operation: Operation) -> Iterator[Span]:
+        """Record the block as an operation; an exception marks it as failed."""
+        span = self.begin(operation)
+        if span is _NO_SPAN:
+            yield span
+            return
+        try:
+            with attached(span):
+                yield span
+        except BaseException as error:
+            span.fail(error_type(error), f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            span.end()
+
+    @contextmanager
+    def agent(self, alias: str) -> Iterator[Span]:
+        """Record the block as a role's reply; `current_agent` names the role meanwhile."""
+        token = _AGENT.set(alias)
+        try:
+            with self.running(agent(alias)) as span:
+                yield span
+        finally:
+            _AGENT.reset(token)
+
+    @contextmanager
+    def conversation(self, session_id: str) -> Iterator[None]:
+        """Have the spans of the block carry the id of a session."""
+        token = _CONVERSATION.set(session_id)
+        try:
+            yield
+        finally:
+            _CONVERSATION.reset(token)
 
     @contextmanager
     def span(self, name: str, **attributes: Attribute) -> Iterator[None]:
-        """Record the time the block takes as a span; an exception marks it as failed.
-
-        Args:
-            name: What is done, e.g. ``Planner.reply``.
-            **attributes: Facts about it.
-        """
-        if self._tracer is None:
+        """Record the block under a name of one's own; an exception marks it as failed."""
+        with self.running(Operation(name, attributes)):
             yield
-            return
-        shown = {key: redact(v) if isinstance(v, str) else v for key, v in attributes.items()}
-        # Left to itself, a span records exceptions as they are, with what they say of keys.
-        with self._tracer.start_as_current_span(
-            name, attributes=shown, record_exception=False, set_status_on_exception=False
-        ):
-            try:
-                yield
-            except Exception as error:
-                self.set_span_exception(error)
-                self.set_span_status("ERROR", f"{type(error).__name__}: {error}")
-                raise
+
+    def inject(self, carrier: Any) -> None:
+        """Write the context of the current span into headers (W3C ``traceparent``)."""
+        if self._telemetry is not None:
+            self._telemetry.inject(carrier)
+
+    def tracer(self) -> Any:
+        """Return the OpenTelemetry tracer; one that records nothing while tracing is off."""
+        return self._telemetry.tracer if self._telemetry is not None else _NoTracer()
+
+    def close(self) -> None:
+        """Deliver what is recorded and end; bounded, and safe to call again."""
+        if self._telemetry is not None:
+            self._telemetry.close()
+            self._telemetry = None
+            self.enabled = False
+            Tracing._open.remove(self)
+
+    @staticmethod
+    def newest() -> Tracing:
+        """Return the traces of the application opened last that records; empty ones for none."""
+        return Tracing._open[-1] if Tracing._open else Tracing()
 
     @staticmethod
     def set_span_status(status_code: SpanStatus, status_message: str | None = None) -> None:
-        """Say how the current span ended."""
-        if Tracing._in_use:
+        """Set the status of the current span; only an error has a message."""
+        if Tracing._open:
             trace = _api()
-            # A description is only allowed with an error.
             message = status_message if status_code == "ERROR" else None
             status = trace.Status(trace.StatusCode[status_code], message and redact(message))
             trace.get_current_span().set_status(status)
 
     @staticmethod
     def set_span_attribute(key: str, value: Attribute) -> None:
-        """Note a fact on the current span, without secrets."""
-        if Tracing._in_use:
+        """Set an attribute of the current span, without secrets."""
+        if Tracing._open:
             shown = redact(value) if isinstance(value, str) else value
             _api().get_current_span().set_attribute(key, shown)
 
     @staticmethod
     def add_prompt_size(size: int = 0, labels: Mapping[str, str] | None = None) -> None:
-        """Note the size of a prompt or a reply in tokens, and facts about it, on the span."""
+        """Set the size of a prompt or a reply in tokens on the current span, with labels."""
         Tracing.set_span_attribute("prompt_size", size)
         for name, value in (labels or {}).items():
             Tracing.set_span_attribute(f"prompt_size.{name}", value)
@@ -110,10 +180,34 @@ class Tracing:
     @staticmethod
     def set_span_exception(exception: BaseException) -> None:
         """Record an exception on the current span, without secrets."""
-        if Tracing._in_use:
+        if Tracing._open:
             facts = {
                 "exception.type": type(exception).__name__,
                 "exception.message": redact(str(exception)),
                 "exception.stacktrace": redact("".join(traceback.format_exception(exception))),
             }
             _api().get_current_span().add_event("exception", facts)
+
+
+def get_tracer() -> Any:
+    """Return the tracer of the application opened last; an empty one while none traces."""
+    return Tracing.newest().tracer()
+
+
+def error_type(error: BaseException) -> str:
+    """Return the type of an error as spans carry it: its ``kind``, else the name of its class."""
+    kind = getattr(error, "kind", None)
+    return kind if isinstance(kind, str) and kind else type(error).__name__
+
+
+def _with_ids(operation: Operation) -> Operation:
+    """Return an operation with the session and the role it belongs to."""
+    known = {CONVERSATION: _CONVERSATION.get(), AGENT: _AGENT.get()}
+    ids: dict[str, Value] = {key: value for key, value in known.items() if value}
+    return replace(operation, attributes=ids | dict(operation.attributes))
+
+
+def _api() -> Any:
+    import opentelemetry.trace as trace  # optional, and slow to import
+
+    return trace

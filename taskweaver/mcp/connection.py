@@ -13,8 +13,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from taskweaver.ces.process import kill_marked, mark
+from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ServerFailed
 from taskweaver.mcp.tools import RawTool
@@ -37,14 +39,18 @@ class _Started:
 class Connection:
     """A server that is started once more when it dies. Close it."""
 
-    def __init__(self, config: ServerConfig, log_path: Path | None) -> None:
+    def __init__(
+        self, config: ServerConfig, log_path: Path | None, tracing: Tracing | None = None
+    ) -> None:
         """Prepare it; nothing runs yet.
 
         Args:
             config: The server.
             log_path: Where its error output goes; None for nowhere.
+            tracing: Gives its requests their trace context; None for none.
         """
         self._config = config
+        self._tracing = tracing or Tracing()
         self._log_path = log_path or Path(os.devnull)
         self._id = create_id("mcp")
         self._lock = asyncio.Lock()
@@ -53,6 +59,16 @@ class Connection:
         self._stopping = asyncio.Event()
         self._garbage = ""
         self._restarts_left = 1
+
+    @property
+    def attributes(self) -> Mapping[str, str | int]:
+        """Attributes of a call's span that describe the transport."""
+        if not self._config.url:
+            return {"network.transport": "pipe"}
+        parts = urlsplit(self._config.url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        host = parts.hostname or ""
+        return {"network.transport": "tcp", "server.address": host, "server.port": port}
 
     async def start(self) -> list[RawTool]:
         """Start it; return its tools.
@@ -125,7 +141,9 @@ class Connection:
 
             limits = httpx2.Timeout(config.timeout_s, read=max(_READ_S, config.timeout_s))
             async with httpx2.AsyncClient(
-                headers=dict(config.headers or {}), timeout=limits
+                headers=dict(config.headers or {}),
+                timeout=limits,
+                event_hooks={"request": [self._add_context]},
             ) as http:
                 yield streamable_http_client(config.url, http_client=http)
             return
@@ -145,6 +163,10 @@ class Connection:
         )
         with self._log_path.open("a", encoding="utf-8") as log:
             yield stdio_client(server, errlog=log)
+
+    async def _add_context(self, request: Any) -> None:
+        """Add the trace context to the headers of a request."""
+        self._tracing.inject(request.headers)
 
     async def _take(self, message: object) -> None:
         """Note what a server prints that is no message."""

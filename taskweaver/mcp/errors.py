@@ -24,4 +24,10 @@ class ServerFailed(TaskWeaverError):
 
 
 class ToolFailed(TaskWeaverError):
-    """A tool says that it failed, or cannot be called like this."""
+    """A tool says that it failed, or cannot be called like this.
+
+    Attributes:
+        kind: Type of the error in a span.
+    """
+
+    kind = "tool_error"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from taskweaver.logging.spans import ARGUMENTS, RESULT, mcp_call
+from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.connection import Connection
 from taskweaver.mcp.errors import ServerFailed, ToolFailed
@@ -40,14 +43,21 @@ class Offer:
 class MCPServers:
     """The servers an application has. They start when `begin` is called first. Close it."""
 
-    def __init__(self, configs: Sequence[ServerConfig], log_folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        configs: Sequence[ServerConfig],
+        log_folder: Path | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
         """Prepare them; nothing runs yet.
 
         Args:
             configs: The servers.
             log_folder: Where their error output goes; None for nowhere.
+            tracing: Records calls; None for no traces.
         """
         self._configs = tuple(configs)
+        self._tracing = tracing or Tracing()
         self._log_folder = log_folder
         self._lock = threading.Lock()
         self._offer: Future[Offer] | None = None
@@ -95,7 +105,9 @@ class MCPServers:
 
     async def _start_all(self) -> Offer:
         for config in self._configs:
-            self._connections[config.name] = Connection(config, self._log_path(config))
+            self._connections[config.name] = Connection(
+                config, self._log_path(config), self._tracing
+            )
         starts = (connection.start() for connection in self._connections.values())
         answers = await asyncio.gather(*starts, return_exceptions=True)
         offer, taken = Offer(), set[str]()
@@ -130,9 +142,13 @@ class MCPServers:
         return asyncio.run_coroutine_threadsafe(self._call(tool, arguments), self._loop)
 
     async def _call(self, tool: Tool, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
-        check_arguments(tool, arguments)
-        result = await self._connections[tool.server].call(tool.name, arguments)
-        return parts_of(result, tool)
+        connection = self._connections[tool.server]
+        with self._tracing.running(mcp_call(tool.name, connection.attributes)) as span:
+            span.content(ARGUMENTS, lambda: json.dumps(dict(arguments), default=str))
+            check_arguments(tool, arguments)
+            parts = parts_of(await connection.call(tool.name, arguments), tool)
+            span.content(RESULT, lambda: json.dumps(parts, default=str))
+            return parts
 
     def close(self) -> None:
         """End all servers, with all they started; safe to call again."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,7 +130,11 @@ class ContextCompactor:
         with self._lock:
             if self._is_busy_or_off():
                 return
-            self._worker = threading.Thread(target=self._work, name="compaction", daemon=True)
+            # In the caller's context: the calls belong to the round that made them necessary.
+            work = copy_context().run
+            self._worker = threading.Thread(
+                target=work, args=(self._work,), name="compaction", daemon=True
+            )
             self._worker.start()
 
     def _is_busy_or_off(self) -> bool:

@@ -1,4 +1,4 @@
-"""Spans around the methods of roles; `Tracing` under the import path roles have used for long."""
+"""Spans under the import path that roles and plugins of the original use."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from taskweaver.logging.tracing import Tracing
+from taskweaver.logging.spans import Operation
+from taskweaver.logging.tracing import Tracing, get_tracer
 
-__all__ = ["Tracing", "tracing_decorator"]
+__all__ = ["Tracing", "get_tracer", "tracing_decorator", "tracing_decorator_non_class"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,7 +21,19 @@ def tracing_decorator(method: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(method)
     def traced(*args: P.args, **kwargs: P.kwargs) -> R:
         owner: Any = args[0]
-        with owner.tracing.span(f"{type(owner).__name__}.{method.__name__}"):
+        tracing: Tracing = getattr(owner, "tracing", None) or Tracing.newest()
+        with tracing.running(Operation(f"{type(owner).__name__}.{method.__name__}")):
             return method(*args, **kwargs)
+
+    return traced
+
+
+def tracing_decorator_non_class(function: Callable[P, R]) -> Callable[P, R]:
+    """Record each call of a function as a span, by the application opened last."""
+
+    @functools.wraps(function)
+    def traced(*args: P.args, **kwargs: P.kwargs) -> R:
+        with Tracing.newest().running(Operation(function.__name__)):
+            return function(*args, **kwargs)
 
     return traced

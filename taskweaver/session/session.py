@@ -20,12 +20,7 @@ from taskweaver.session.branch import SessionBranch
 from taskweaver.session.branches import SessionBranches
 from taskweaver.session.compare import BranchDifference
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.errors import (
-    RoundInterrupted,
-    SessionBusy,
-    SessionClosed,
-    SessionError,
-)
+from taskweaver.session.errors import RoundInterrupted, SessionBusy, SessionClosed, SessionError
 from taskweaver.session.limits import Spending
 from taskweaver.session.parts import SessionMetadata, SessionParts
 from taskweaver.session.rebuild import Rebuilt, rebuild
@@ -47,6 +42,7 @@ class Session:
         config: Its configuration.
         session_var: Variables plugins read.
         round_usage: What the models consumed in the newest round.
+        prompts: The newest prompts and replies.
         is_closed: Whether it was stopped.
     """
 
@@ -65,6 +61,7 @@ class Session:
         self.round_usage = Usage()
         self._parts = parts
         self._llm_api = parts.llm_api
+        self.prompts = parts.llm_api.prompts
         self._logger = logger
         self._stored = parts.files
         self._answering = threading.Lock()

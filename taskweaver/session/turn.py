@@ -66,7 +66,8 @@ class Turn:
 
     def _answer(self, round_: Round, post: Post) -> Post:
         role = self._role(post.send_to)
-        answer = role.reply(self.memory)
+        with role.tracing.agent(role.alias):
+            answer = role.reply(self.memory)
         if answer.send_to == PLANNER and PLANNER not in self.roles:
             answer.send_to = USER  # a role may take it that a Planner is always there
         posts = [*round_.post_list, answer]

@@ -19,6 +19,7 @@ from taskweaver.treesearch.carrying import WorkCancelled
 from taskweaver.treesearch.errors import SearchError, WorkerLost
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeError, NodeKind, NodeStatus
+from taskweaver.treesearch.node_spans import NodeSpans
 from taskweaver.treesearch.passage import Passage
 from taskweaver.treesearch.policy import Action, Policy, StageView, policy_named
 from taskweaver.treesearch.runlog import RunLog
@@ -55,6 +56,7 @@ class Engine:
         self._log = log
         self._budget = budget
         self._changed = changed
+        self._spans = NodeSpans(tools.services.tracing, tools.places.folder.name)
         self._policy: Policy = policy_named(self._config.policy, self._config.rules)
         self._passage = Passage(tools, state, log)
         self._working: dict[Future[Node], tuple[Node, NodeWork]] = {}
@@ -183,7 +185,7 @@ class Engine:
         self.journal.put(node)
         self._log.add("node", node=node.to_dict())
         work = NodeWork(self._tools, self.journal, stage, node)
-        self._working[threads.submit(work.run)] = (node, work)
+        self._working[threads.submit(self._spans.run, node, work.run)] = (node, work)
         if self._is_stopping:  # it came too late for `stop` to see it
             work.cancel()
         self._changed(self._state)

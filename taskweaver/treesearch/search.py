@@ -254,7 +254,7 @@ class Search:
             )
         src = machine.src.clone()
         src.set_config_value("llm.api_type", "str", "function", source="override")
-        services = ModelServices(src, function=model)
+        services = ModelServices(src, function=model, tracing=machine.services.tracing)
         self._stack.callback(services.close)
         return services, True
 

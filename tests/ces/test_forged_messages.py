@@ -13,6 +13,7 @@ import pytest
 from kernels import LIMITS, answers, limited, run, warmed
 
 from taskweaver.ces.common import CellStatus, Client, ExecutionResult, Manager, PluginCode
+from taskweaver.ces.reported import read_report
 from taskweaver.code_interpreter.report import sections, variables_text
 
 pytestmark = pytest.mark.measured
@@ -258,3 +259,17 @@ def test_what_is_told_of_plugins_may_have_any_form(forging: Client) -> None:
                 assert isinstance(result.name, str)
                 assert isinstance(result.failure, str)
     assert answers(forging)
+
+
+def test_calls_of_plugins_in_a_report_are_claims() -> None:
+    rows = [
+        ["fair", 0.1, 0.2, ""], ["failed", 1, 2, "Value Error"], ["early", -1.0, 2.0, ""],
+        ["endless", 0.0, 1e300, ""], ["none", float("nan"), 1.0, ""], ["text", "0", 1.0, ""],
+        ["short", 0.0], "no row", {"name": "x"}, [3, 0.0, 1.0, ""], ["long" * 999, 0.0, 1.0, ""],
+    ]  # fmt: skip
+    reply = {"user_expressions": {"taskweaver": json.dumps({"calls": rows})}}
+    calls = read_report(reply).calls
+    assert [(call.name, call.error) for call in calls[:2]] == [("fair", ""), ("failed", "error")]
+    assert len(calls) == 3
+    assert len(calls[2].name) < 300
+    assert read_report({"user_expressions": {"taskweaver": '{"calls": 7}'}}).calls == []

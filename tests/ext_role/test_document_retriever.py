@@ -319,3 +319,17 @@ def test_an_embedding_model_puts_passages_in_order(
     assert passages(round_.post_list[-1].message)[0]["path"] == first
     warnings = listener.messages(RoundEventType.round_warning)
     assert ["by words alone" in warning for warning in warnings] == [True] * (path == "/no")
+
+
+@pytest.mark.parametrize(("size", "length", "count"), [(1, 256, 1), (2, 256, 2), (5, 16, 5)])
+def test_an_answer_has_passages_as_configured(
+    project: Path, size: int, length: int, count: int
+) -> None:
+    paragraphs = [f"## Part {n}\n\nSoup is made of leek. {'Then it rests. ' * 8}" for n in range(6)]
+    (project / "knowledge_base" / "soup.md").write_text("\n\n".join(paragraphs))
+    keys = ROLES | {"document_retriever.size": size, "document_retriever.target_length": length}
+    with TaskWeaverApp(project, model=Script([]), config=keys) as app:
+        found = passages(ask(app.get_session(), "leek soup"))
+    assert len(found) == count
+    if length == 16:
+        assert max(len(passage["text"]) for passage in found) < 300

@@ -245,3 +245,15 @@ def test_a_session_that_opens_no_page_starts_no_browser(tmp_path: Path) -> None:
         before = traces()
         talk.send_message("hello")
         assert traces() == before
+
+
+def test_a_page_has_the_configured_time_and_hosts(
+    tmp_path: Path, shop: Site, chromium: Path
+) -> None:
+    elsewhere = shop.url.replace("127.0.0.1", "localhost")
+    script = Script([ORDER, act("open", f"{shop.url}/never"), act("open", elsewhere),
+                     act("done", answer="x"), END])  # fmt: skip
+    with session(tmp_path, script, page_timeout_s=2, allowed_hosts=["127.0.0.1"]) as talk:
+        talk.send_message("go")
+    assert "within 2 s" in script.last(2)
+    assert "localhost is not allowed" in script.last(3)

@@ -373,3 +373,11 @@ def test_parts_of_a_page_overlap_and_cover_it() -> None:
     assert parts[1].split()[1] in parts[0]
     assert len(chunks("x" * 1000, 100, 99)) < 120
     assert chunks("  ", 100, 10) == []
+
+
+def test_quotes_have_the_configured_length(project: Path, web: Web) -> None:
+    page = web.page("/oak", " ".join(f"oak{n}" for n in range(400)), "text/plain")
+    short = quotes(ask(project, "oak7", **searx(web, page), chunk_size=120, chunk_overlap=10))
+    assert max(len(quote["text"]) for quote in short) <= 120
+    parts = quotes(ask(project, "oak7", **searx(web, page), chunk_size=120, chunk_overlap=90))
+    assert short[0]["text"] != parts[0]["text"]

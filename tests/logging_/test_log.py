@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from taskweaver.config import AppConfigSource, ConfigError
-from taskweaver.logging import TelemetryLogger, Tracing
+from taskweaver.logging import TelemetryLogger
 from taskweaver.utils.redact import MASK
 
 
@@ -119,91 +115,3 @@ def test_without_a_file_nothing_is_written(capsys: pytest.CaptureFixture[str]) -
 def test_an_unknown_level_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"logging\.level.*'CHATTY'"):
         TelemetryLogger(None, "CHATTY")
-
-
-class Span:
-    """A span that keeps what it is told, with the methods of OpenTelemetry's."""
-
-    def __init__(self, name: str, attributes: dict[str, Any]) -> None:
-        self.name = name
-        self.attributes = dict(attributes)
-        self.status: Any = None
-        self.exceptions: list[dict[str, str]] = []
-
-    def set_attribute(self, key: str, value: Any) -> None:
-        self.attributes[key] = value
-
-    def set_status(self, status: Any) -> None:
-        self.status = status
-
-    def add_event(self, name: str, attributes: dict[str, str]) -> None:
-        assert name == "exception"
-        self.exceptions.append(attributes)
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> list[Span]:
-    """Put the part of OpenTelemetry's interface that is used where it is imported from."""
-    made: list[Span] = []
-
-    @contextmanager
-    def start(name: str, attributes: dict[str, Any], **options: bool) -> Iterator[None]:
-        assert options == {"record_exception": False, "set_status_on_exception": False}
-        made.append(Span(name, attributes))
-        yield
-
-    trace = ModuleType("opentelemetry.trace")
-    facts = {
-        "get_tracer": lambda _: SimpleNamespace(start_as_current_span=start),
-        "get_current_span": lambda: made[-1],
-        "Status": lambda code, text=None: (code, text),
-        "StatusCode": {"OK": "OK", "ERROR": "ERROR"},
-    }
-    vars(trace).update(facts)
-    package = ModuleType("opentelemetry")
-    vars(package).update(trace=trace)
-    monkeypatch.setitem(sys.modules, "opentelemetry", package)
-    monkeypatch.setitem(sys.modules, "opentelemetry.trace", trace)
-    monkeypatch.setattr(Tracing, "_in_use", Tracing._in_use)
-    return made
-
-
-def test_traces_go_to_opentelemetry_when_switched_on(tmp_path: Path, spans: list[Span]) -> None:
-    tracing = Tracing(source(tmp_path, tracing__enabled=True))
-    problem = ValueError("x")
-    with tracing.span("Planner.reply", round="r1"):
-        Tracing.set_span_attribute("prompt", "api_key=abcdefgh1234")
-        Tracing.set_span_attribute("tokens", 7)
-        Tracing.set_span_status("ERROR", "password=hunter22")
-        Tracing.set_span_exception(problem)
-    (span,) = spans
-    with (
-        pytest.raises(ValueError, match="hush"),
-        tracing.span("broken", key="api_key=abcdefgh1234"),
-    ):
-        raise ValueError("password=hush-hush")
-    assert spans.pop().exceptions[0]["exception.message"] == f"password={MASK}"
-    assert span.name == "Planner.reply"
-    assert span.attributes == {"round": "r1", "prompt": f"api_key={MASK}", "tokens": 7}
-    assert span.status == ("ERROR", f"password={MASK}")
-    assert span.exceptions[0]["exception.type"] == type(problem).__name__
-    Tracing.set_span_status("OK", "no words with this")
-    assert span.status == ("OK", None)
-
-
-def test_traces_cost_nothing_when_switched_off(spans: list[Span], tmp_path: Path) -> None:
-    for tracing in (Tracing(), Tracing(source(tmp_path))):
-        with tracing.span("x"):
-            Tracing.set_span_status("OK")
-            Tracing.set_span_attribute("a", 1)
-            Tracing.set_span_exception(ValueError())
-        assert not tracing.enabled
-    assert not spans
-
-
-def test_traces_without_opentelemetry_are_an_error_with_a_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with pytest.raises(ConfigError, match=r"tracing\.enabled.*pip install"):
-        Tracing(source(tmp_path, tracing__enabled=True))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver import Image
+from mcp.server.mcpserver import Context, Image
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
@@ -73,6 +73,14 @@ def fail(text: str) -> str:
 def environment() -> dict[str, str]:
     """Tell the environment."""
     return dict(os.environ)
+
+
+@server.tool()
+def trace_context(context: Context) -> dict[str, str]:
+    """Give the trace context of the request."""
+    meta = dict(context.request_context.meta or {})
+    headers = dict(context.headers or {})
+    return {"meta": meta.get("traceparent", ""), "header": headers.get("traceparent", "")}
 
 
 @server.tool()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from example_running import http_server, stdio
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
@@ -23,12 +22,7 @@ from taskweaver.mcp.config import MCPConfig
 from taskweaver.mcp.servers import MCPServers
 
 pytest.importorskip("mcp")
-SERVER = str(Path(__file__).with_name("example_server.py"))
 BAD_SERVER = str(Path(__file__).with_name("bad_server.py"))
-
-
-def stdio(*how: str, **fields: Any) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [SERVER, *how], **fields}
 
 
 def bad(how: str, **fields: Any) -> dict[str, Any]:
@@ -54,24 +48,6 @@ def failure(servers: MCPServers, function: str, **arguments: Any) -> str:
     with pytest.raises(TaskWeaverError) as caught:
         call(servers, function, **arguments)
     return str(caught.value)
-
-
-@contextmanager
-def http_server(headers: dict[str, str] | None = None) -> Iterator[dict[str, Any]]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, SERVER, "http", str(port)]
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "running on" in line:
-                break
-        try:
-            yield {"url": f"http://127.0.0.1:{port}/mcp", "headers": headers or {}, "pid": process}
-        finally:
-            process.kill()
 
 
 @pytest.fixture(scope="module", params=["stdio", "http"])

@@ -35,7 +35,7 @@ taskweaver.module.event_emitter EventScope SessionEventType RoundEventType PostE
 taskweaver.module.event_emitter TaskWeaverEvent SessionEventHandler SessionEventHandlerBase
 taskweaver.module.event_emitter ConfirmationHandler PostEventProxy SessionEventEmitter
 taskweaver.module.prompt_util PromptUtil
-taskweaver.module.tracing Tracing tracing_decorator
+taskweaver.module.tracing Tracing get_tracer tracing_decorator tracing_decorator_non_class
 taskweaver.llm LLMApi CompletionService EmbeddingService format_chat_message
 taskweaver.llm.base CompletionService EmbeddingService
 taskweaver.llm.util ChatMessageType format_chat_message

@@ -141,6 +141,12 @@ def test_one_that_never_says_anything_usable(tmp_path: Path) -> None:
     assert "No decision could be read" in node.error.message
 
 
+def test_an_installer_has_as_many_steps_as_configured(tmp_path: Path) -> None:
+    model = Installer([do(f"echo {n}") for n in range(9)])
+    search(lab(tmp_path), model, **SMALL | {"phase1_max_steps": 3})
+    assert len(model.steps) == 3
+
+
 def test_children_and_seeds_take_over_what_was_installed(tmp_path: Path) -> None:
     def wanted(prompt: Prompt) -> list[Any]:
         is_other = prompt["Kind of attempt"].startswith("improve")

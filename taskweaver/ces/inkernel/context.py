@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.calls import PluginCalls
 from taskweaver.ces.inkernel.hostcall import call
 from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext
 from taskweaver.plugin.errors import PluginError
@@ -22,12 +23,14 @@ class PluginSession:
         session_vars: Variables the application set.
         lines: Log lines of the current cell: level, tag, message.
         host: Socket where functions of the application answer; empty for none.
+        calls: Calls of plugins in the current cell.
     """
 
     ids: tuple[str, str] = ("", "")
     session_vars: dict[str, str] = field(default_factory=dict)
     lines: list[tuple[str, str, str]] = field(default_factory=list)
     host: str = ""
+    calls: PluginCalls = field(default_factory=PluginCalls)
 
 
 class KernelPluginContext(PluginContext):

@@ -145,6 +145,7 @@ class CellKernel(IPythonKernel):
         configure_libraries()
         ARTIFACTS.begin(exec_id)
         self._plugin_session.lines = []
+        self._plugin_session.calls.begin()
         self._value = None
 
     def settle(self, folder: str) -> None:
@@ -158,8 +159,9 @@ class CellKernel(IPythonKernel):
         """Report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            hidden = self._plugins.names
-            return make_report(self.shell, self._value, hidden, self._plugin_session.lines)
+            session = self._plugin_session
+            report = make_report(self.shell, self._value, self._plugins.names, session.lines)
+            return report | {"calls": session.calls.rows}
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
             return {"output": f"<no report of this cell: {type(error).__name__}: {error}>"}
         finally:

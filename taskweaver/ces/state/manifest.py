@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from taskweaver.ces.claims import text
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.reported import text
 
 CHUNK_NAME = re.compile(r"[0-9a-f]{32}")
 """Name of a chunk: the XXH3-128 hash of its bytes."""

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taskweaver.ces.claims import text, texts
 from taskweaver.ces.inkernel.wire import Wire, WireError
-from taskweaver.ces.reported import text, texts
 from taskweaver.ces.state.folder import CHUNK_BYTES, StateFolder
 from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, StateManifest
 

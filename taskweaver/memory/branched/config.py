@@ -11,13 +11,11 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.known_keys import BY_NAME
 
 _TASKS = (
-    "datasets_tested",
     "metrics_extraction",
     "plotting_code",
     "plot_selection",
     "vlm_analysis",
     "node_summary",
-    "parse_metrics",
 )
 
 

@@ -1,0 +1,30 @@
+"""Plain values in messages from a kernel, as the host takes them: of their type, and bounded.
+
+Code can forge everything that its kernel sends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taskweaver.utils.text import shorten
+
+_MAX_ROWS = 2_000
+_MAX_TEXT_CHARS = 10_000
+
+
+def texts(value: Any) -> list[str]:
+    """Return the texts of a list; none when it is no list."""
+    return [text(item) for item in items(value)]
+
+
+def text(value: Any, limit_chars: int = _MAX_TEXT_CHARS) -> str:
+    """Return a text or a number as text that UTF-8 can hold; empty for anything else."""
+    if not isinstance(value, str | int | float):
+        return ""
+    return shorten(str(value).encode("utf-8", "replace").decode(), limit_chars)
+
+
+def items(value: Any) -> list[Any]:
+    """Return the items of a list; none when it is no list."""
+    return value[:_MAX_ROWS] if isinstance(value, list) else []

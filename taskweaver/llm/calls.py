@@ -1,0 +1,151 @@
+"""One model call as it is observed: its span, its metrics and its place in the prompt log."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from taskweaver.llm.prompts import PromptLog, now
+from taskweaver.llm.services import Model
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
+from taskweaver.logging.spans import (
+    FIRST_CHUNK,
+    INPUT,
+    OUTPUT,
+    RESPONSE_MODEL,
+    TOKEN_TYPE,
+    TOKENS,
+    Operation,
+    Value,
+    model_call,
+)
+from taskweaver.logging.tracing import Tracing, current_agent, error_type
+
+_BACKGROUND = "summary"
+
+
+class ObservedCall:
+    """A call under way. Every call ends with exactly one of `end` and `fail`.
+
+    Attributes:
+        request: The request as it is to be made.
+    """
+
+    def __init__(
+        self, tracing: Tracing, prompts: PromptLog, model: Model, request: ModelRequest
+    ) -> None:
+        """Begin the call's span.
+
+        Args:
+            tracing: Records the span.
+            prompts: Keeps the prompt and the reply.
+            model: The model that is asked.
+            request: The request; its `on_sent` is observed too.
+        """
+        self._prompts = prompts
+        self._model = model
+        self._role = current_agent() or _BACKGROUND
+        self._began_at = now()
+        self._began = time.perf_counter()
+        self._sent: Mapping[str, Any] | None = None
+        self._texts: list[str] = []
+        self._finish = ""
+        self._span = tracing.begin(chat(model, request))
+        self.request = replace(request, on_sent=self._note_sent)
+
+    def _note_sent(self, body: Mapping[str, Any]) -> None:
+        """Keep the body of a request to an endpoint; the last try replaces those before."""
+        self._sent = body
+
+    def take(self, chunk: Chunk) -> None:
+        """Take a piece of the reply."""
+        if chunk.text:
+            if not self._texts:
+                waited_s = time.perf_counter() - self._began
+                self._span.set("gen_ai.response.time_to_first_chunk", waited_s)
+                self._span.measure(FIRST_CHUNK, waited_s, {})
+            self._texts.append(chunk.text)
+        if chunk.finish is not None:
+            self._finish = chunk.finish
+            self._span.set("gen_ai.response.finish_reasons", [chunk.finish])
+        if chunk.model:
+            self._span.set(RESPONSE_MODEL, chunk.model)
+
+    def end(self, usage: Usage | None) -> None:
+        """End a call that succeeded, or that its caller gave up."""
+        self._close(usage, "")
+
+    def fail(self, usage: Usage | None, error: BaseException) -> None:
+        """End a call that failed."""
+        self._span.fail(error_type(error), str(error))
+        self._close(usage, str(error) or type(error).__name__)
+
+    def _close(self, usage: Usage | None, error: str) -> None:
+        reply = "".join(self._texts)
+        if usage is not None:
+            self._count(usage)
+        messages = self.request.messages
+        self._span.content(INPUT, lambda: json.dumps(_parts(messages), ensure_ascii=False))
+        self._span.content(OUTPUT, lambda: json.dumps(self._output(reply), ensure_ascii=False))
+        self._span.end()
+        self._prompts.add(
+            role=self._role,
+            model=self._model.service.model,
+            messages=messages,
+            sent=self._sent,
+            reply=reply,
+            finish=self._finish,
+            error=error,
+            usage=usage,
+            began_at=self._began_at,
+            duration_s=time.perf_counter() - self._began,
+        )
+
+    def _count(self, usage: Usage) -> None:
+        span = self._span
+        span.set("gen_ai.usage.input_tokens", usage.prompt_tokens)
+        span.set("gen_ai.usage.output_tokens", usage.completion_tokens)
+        if usage.cached_tokens:
+            span.set("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens)
+        if usage.reasoning_tokens:
+            span.set("gen_ai.usage.reasoning.output_tokens", usage.reasoning_tokens)
+        if usage.is_estimated:
+            span.set("taskweaver.usage.estimated", True)
+            return
+        span.measure(TOKENS, usage.prompt_tokens, {TOKEN_TYPE: "input"})
+        span.measure(TOKENS, usage.completion_tokens, {TOKEN_TYPE: "output"})
+
+    def _output(self, reply: str) -> list[dict[str, Any]]:
+        parts = [{"type": "text", "content": reply}]
+        return [{"role": "assistant", "parts": parts, "finish_reason": self._finish}]
+
+
+def chat(model: Model, request: ModelRequest) -> Operation:
+    """Return the operation of a chat request."""
+    given: dict[str, Value | None] = {
+        "gen_ai.request.temperature": request.temperature,
+        "gen_ai.request.max_tokens": request.max_tokens,
+        "gen_ai.request.top_p": request.top_p,
+        "gen_ai.request.stop_sequences": list(request.stop) if request.stop else None,
+    }
+    known: dict[str, Value] = {key: value for key, value in given.items() if value is not None}
+    known["gen_ai.request.stream"] = True
+    known["gen_ai.output.type"] = "text" if request.schema is None else "json"
+    return model_call("chat", model.service.model, {**model.origin.attributes(), **known})
+
+
+def _parts(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    return [{"role": item["role"], "parts": _content(item["content"])} for item in messages]
+
+
+def _content(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the parts of a message; of an image only that it is one."""
+    if isinstance(content, str):
+        return [{"type": "text", "content": content}]
+    return [
+        {"type": "text", "content": part["text"]} if "text" in part else {"type": "uri", "uri": ""}
+        for part in content
+    ]

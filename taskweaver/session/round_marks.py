@@ -1,0 +1,65 @@
+"""Marks the rounds of a session: a span for each, and the place of its calls in the prompt log."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+
+from taskweaver.logging.spans import INPUT, OUTPUT, Span, Value, workflow
+from taskweaver.logging.tracing import Tracing
+from taskweaver.module.events import RoundEventType, TaskWeaverEvent
+from taskweaver.session.session import Session
+
+ROUND = "round"
+"""Name of the workflow that a round is."""
+
+
+class RoundMarks:
+    """Listens to a session. Events of a round come in the thread that plays it."""
+
+    def __init__(self, session: Session, tracing: Tracing) -> None:
+        """Prepare to listen.
+
+        Args:
+            session: The session.
+            tracing: Records its rounds.
+        """
+        self._session = session
+        self._tracing = tracing
+        self._open = ExitStack()
+        self._span = Span()
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Handle an event."""
+        match event.t:
+            case RoundEventType.round_start:
+                self._begin(event)
+            case RoundEventType.round_error:
+                self._span.fail("round_failed", event.msg)
+            case RoundEventType.round_end:
+                self._end()
+
+    def _begin(self, event: TaskWeaverEvent) -> None:
+        session = self._session
+        round_id = event.round_id or ""
+        session.prompts.round_id = round_id
+        ids: dict[str, Value] = {"taskweaver.round": round_id, "taskweaver.branch": session.branch}
+        self._open.enter_context(self._tracing.conversation(session.session_id))
+        self._span = self._open.enter_context(self._tracing.running(workflow(ROUND, ids)))
+        self._span.content(INPUT, lambda: _message("user", event.msg))
+
+    def _end(self) -> None:
+        session = self._session
+        rounds = session.memory.conversation.rounds[-1:]
+        texts = [post.message for round_ in rounds for post in round_.post_list[-1:]]
+        self._span.content(OUTPUT, lambda: _message("assistant", "".join(texts)))
+        self._span = Span()
+        self._open.close()
+        problem, session.prompts.problem = session.prompts.problem, ""
+        if problem:
+            session.event_emitter.warn(problem)
+
+
+def _message(role: str, text: str) -> str:
+    parts = [{"type": "text", "content": text}]
+    return json.dumps([{"role": role, "parts": parts}], ensure_ascii=False)

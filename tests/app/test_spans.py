@@ -1,0 +1,300 @@
+"""Spans of whole conversations and searches, counted against what happened in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_endpoint import DONE, Call, event, serving
+from search_lab import Climber, lab, search
+from support import Script, code_reply, make_project, planner_reply
+from traces import Recorded, collecting
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.services import ModelServices
+from taskweaver.logging import Tracing
+from taskweaver.utils.redact import MASK
+
+ON: dict[str, Any] = {"tracing.enabled": True}
+SERVER = str(Path(__file__).parents[1] / "mcp_" / "example_server.py")
+PLUGIN = '''from taskweaver.plugin import register_plugin
+
+
+@register_plugin
+def double(x: int) -> int:
+    """Double a number.
+
+    Args:
+        x: The number.
+    """
+    if x < 0:
+        raise ValueError("never below zero")
+    return 2 * x
+'''
+USAGE = {
+    "prompt_tokens": 11,
+    "completion_tokens": 3,
+    "prompt_tokens_details": {"cached_tokens": 8},
+    "completion_tokens_details": {"reasoning_tokens": 2},
+}
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    return Recorded(monkeypatch)
+
+
+def project(folder: Path, **config: Any) -> Path:
+    made = make_project(folder / "p", ON | config)
+    (made / "plugins").mkdir()
+    (made / "plugins" / "double.py").write_text(PLUGIN)
+    return made
+
+
+def converse(made: Path, replies: list[str], **config: Any) -> None:
+    with TaskWeaverApp(made, model=Script(replies), config=config) as app:
+        assert app.warnings == []
+        app.get_session().send_message("what is twice four?")
+
+
+def attributes(recorded: Recorded, name: str) -> dict[str, Any]:
+    return dict(recorded.named(name).attributes or {})
+
+
+def test_a_round_is_a_tree_of_roles_calls_cells_plugins_and_tools(
+    tmp_path: Path, recorded: Recorded
+) -> None:
+    pytest.importorskip("mcp")
+    replies = [
+        planner_reply("CodeInterpreter", "do it"),
+        code_reply("double(-1)"),
+        code_reply("double(double(1)) + ex_add(2, 3)"),
+        planner_reply("User", "9"),
+    ]
+    servers = {
+        "ex": {"command": sys.executable, "args": [SERVER], "confirm": "never", "tools": ["add"]}
+    }
+    converse(project(tmp_path), replies, **{"mcp.servers": servers})
+    chat, planner, coder = "chat function/Script", "invoke_agent Planner", ""
+    coder = "invoke_agent CodeInterpreter"
+    round_, cell, plugin = "invoke_workflow round", "execute_tool python", "execute_tool double"
+    mine = [pair for pair in recorded.tree() if not pair[0].startswith("MCP send")]
+    assert sorted(mine) == sorted(
+        [
+            (round_, ""),
+            (planner, round_), (chat, planner),
+            (coder, round_), (chat, coder), (cell, coder), (plugin, cell),
+            (coder, round_), (chat, coder), (cell, coder), (plugin, cell), (plugin, cell),
+            ("tools/call add", cell),
+            (planner, round_), (chat, planner),
+        ]
+    )  # fmt: skip
+    workflow = attributes(recorded, round_)
+    assert workflow["gen_ai.operation.name"] == "invoke_workflow"
+    assert workflow["taskweaver.branch"] == "main"
+    mine_spans = [span for span in recorded.spans if not span.name.startswith("MCP send")]
+    conversations = {
+        span.attributes["gen_ai.conversation.id"] for span in mine_spans if span.name != plugin
+    }
+    assert conversations == {workflow["gen_ai.conversation.id"]}
+    failed, worked = [span for span in recorded.spans if span.name == cell]
+    assert (failed.attributes["error.type"], failed.status.status_code.name) == (
+        "ValueError",
+        "ERROR",
+    )
+    assert "error.type" not in worked.attributes
+    assert worked.attributes["gen_ai.tool.type"] == "extension"
+    plugins = [span for span in recorded.spans if span.name == plugin]
+    assert [span.attributes.get("error.type") for span in plugins] == ["ValueError", None, None]
+    for span in plugins[1:]:
+        assert worked.start_time <= span.start_time <= span.end_time <= worked.end_time
+    tool = attributes(recorded, "tools/call add")
+    assert tool["mcp.method.name"] == "tools/call"
+    assert tool["gen_ai.operation.name"] == "execute_tool"
+    assert (tool["gen_ai.tool.name"], tool["network.transport"]) == ("add", "pipe")
+    assert {name: sum(count for _, count, _ in points) for name, points in
+            recorded.metrics().items()} == {
+        "gen_ai.client.operation.duration": 4,
+        "gen_ai.client.operation.time_to_first_chunk": 4,
+        "gen_ai.invoke_agent.duration": 4,
+        "gen_ai.execute_tool.duration": 6,
+        "gen_ai.workflow.duration": 1,
+    }  # a model in this process reports no tokens  # fmt: skip
+
+
+def test_a_model_call_says_who_answered_and_what_it_took(
+    tmp_path: Path, recorded: Recorded
+) -> None:
+    def play(call: Call) -> None:
+        text = planner_reply("User", "eight")
+        usage = b"data: " + json.dumps({"choices": [], "usage": USAGE}).encode() + b"\n\n"
+        call.stream([event(text, model="m-2026"), event(finish="stop"), usage, DONE])
+
+    with serving(play) as endpoint:
+        keys = {"llm.api_base": endpoint.url, "llm.model": "m", "llm.api_key": "k"}
+        with TaskWeaverApp(project(tmp_path, **keys)) as app:
+            assert app.get_session().send_message("hi").state == "finished"
+    found = attributes(recorded, "chat m")
+    assert recorded.named("chat m").kind.name == "CLIENT"
+    wanted = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.agent.name": "Planner",
+        "gen_ai.request.model": "m",
+        "gen_ai.request.stream": True,
+        "gen_ai.output.type": "json",
+        "gen_ai.response.model": "m-2026",
+        "gen_ai.response.finish_reasons": ("stop",),
+        "gen_ai.usage.input_tokens": 11,
+        "gen_ai.usage.output_tokens": 3,
+        "gen_ai.usage.cache_read.input_tokens": 8,
+        "gen_ai.usage.reasoning.output_tokens": 2,
+        "server.address": "127.0.0.1",
+    }
+    assert {name: found.get(name) for name in wanted} == wanted
+    assert found["server.port"] == int(endpoint.url.rpartition(":")[2].partition("/")[0])
+    tokens = recorded.metrics()["gen_ai.client.token.usage"]
+    assert {a["gen_ai.token.type"]: total for a, _, total in tokens} == {"input": 11, "output": 3}
+
+
+def test_a_call_that_fails_marks_its_span_its_role_and_its_round(
+    tmp_path: Path, recorded: Recorded
+) -> None:
+    with serving(lambda call: call.answer(401, {"error": {"message": "no"}})) as endpoint:
+        keys = {"llm.api_base": endpoint.url, "llm.model": "m", "llm.api_key": "k"}
+        with TaskWeaverApp(project(tmp_path, **keys)) as app:
+            session = app.get_session()
+            assert session.send_message("hi").state == "failed"
+            (record,) = session.prompts.records()
+    kinds = {span.name: span.attributes["error.type"] for span in recorded.spans}
+    assert kinds == {
+        "chat m": "auth",
+        "invoke_agent Planner": "auth",
+        "invoke_workflow round": "round_failed",
+    }
+    assert record.error
+    assert record.finish == ""
+
+
+def test_texts_that_become_vectors_are_calls_too(recorded: Recorded) -> None:
+    row = {"object": "embedding", "index": 0, "embedding": [1.0, 2.0]}
+    body = {"object": "list", "model": "e", "data": [row], "usage": {}}
+    with serving(lambda call: call.answer(200, body)) as endpoint:
+        keys = ON | {
+            "llm.embedding_api_type": "openai",
+            "llm.embedding_model": "e",
+            "llm.embedding_api_base": endpoint.url,
+            "llm.api_key": "k",
+        }
+        src = AppConfigSource(None, keys)
+        tracing = Tracing(src)
+        with ModelServices(src, tracing=tracing) as services:
+            LLMApi(services).get_embedding("a text")
+        tracing.close()
+    found = attributes(recorded, "embeddings e")
+    assert found["gen_ai.operation.name"] == "embeddings"
+    assert found["server.address"] == "127.0.0.1"
+    assert found["gen_ai.provider.name"] == "openai"
+
+
+REPLIES = [
+    planner_reply("CodeInterpreter", "confidential plan"),
+    code_reply("print('confidential result api_key=abcdefgh1234')\nx = {}\nx['confidential']"),
+    code_reply("1"),
+    planner_reply("User", "confidential answer"),
+]
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_contents_are_recorded_when_asked_for_and_masked(
+    tmp_path: Path, recorded: Recorded, is_asked: bool
+) -> None:
+    converse(project(tmp_path), REPLIES, **{"tracing.contents": is_asked})
+    text = recorded.all_text()
+    assert ("twice four" in text) is is_asked
+    assert ("confidential" in text) is is_asked
+    assert "abcdefgh1234" not in text
+    if not is_asked:
+        return
+    assert MASK in text
+    call = next(span for span in recorded.spans if span.name.startswith("chat"))
+    (first, *_) = json.loads(call.attributes["gen_ai.input.messages"])
+    assert first["role"] == "system"
+    (reply,) = json.loads(call.attributes["gen_ai.output.messages"])
+    assert reply["finish_reason"] == "stop"
+    assert "confidential plan" in reply["parts"][0]["content"]
+    cell = next(span for span in recorded.spans if span.name == "execute_tool python")
+    assert "x['confidential']" in json.loads(cell.attributes["gen_ai.tool.call.arguments"])["code"]
+    assert "confidential result" in cell.attributes["gen_ai.tool.call.result"]
+    round_ = attributes(recorded, "invoke_workflow round")
+    assert "confidential answer" in round_["gen_ai.output.messages"]
+
+
+def test_the_work_on_each_node_is_a_trace_linked_to_its_parents(
+    tmp_path: Path, recorded: Recorded
+) -> None:
+    made = search(
+        lab(tmp_path, **ON), Climber(), stage1_nodes=3, stage2_nodes=2, stage3_nodes=1,
+        stage4_nodes=1, workers=2,
+    )  # fmt: skip
+    nodes = [span for span in recorded.spans if span.name == "invoke_workflow search_node"]
+    by_id = {span.attributes["taskweaver.search.node"]: span for span in nodes}
+    journal = made.state.journal.nodes
+    assert sorted(by_id) == sorted(node.id for node in journal)
+    assert len({span.context.trace_id for span in nodes}) == len(journal)
+    for node in journal:
+        span = by_id[node.id]
+        assert span.parent is None
+        assert span.attributes["taskweaver.search.status"] == node.status.value
+        linked = [link.context.span_id for link in span.links]
+        assert linked == ([by_id[node.parent].context.span_id] if node.parent else [])
+    calls = [span for span in recorded.spans if span.name.startswith("chat")]
+    of_nodes = [span for span in calls if span.parent is not None]
+    assert len(of_nodes) >= len(journal) - 2  # a seed's work asks no model
+    traces = {span.context.trace_id for span in nodes}
+    assert {span.context.trace_id for span in of_nodes} <= traces
+
+
+def test_a_collector_gets_a_whole_conversation(tmp_path: Path) -> None:
+    with collecting() as collector:
+        replies = [code_reply("double(4)")]
+        keys = {"tracing.endpoint": collector.url, "session.roles": ["code_interpreter"]}
+        converse(project(tmp_path), replies, **keys)
+        assert sorted(span.name for span in collector.spans) == [
+            "chat function/Script",
+            "execute_tool double",
+            "execute_tool python",
+            "invoke_agent CodeInterpreter",
+            "invoke_workflow round",
+        ]
+        assert collector.services == {"taskweaver"}
+
+
+def test_the_program_prints_spans_where_the_environment_asks_for_them(tmp_path: Path) -> None:
+    made = make_project(tmp_path / "p", {"llm.api_type": "offline"})
+    environment = os.environ | {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "taskweaver", "-p", str(made), "-m", "how many rows in tiny.csv?"],
+        env=environment, capture_output=True, text=True, check=True, timeout=100,
+    )  # fmt: skip
+    assert "2" in ran.stdout
+    assert "invoke_workflow" not in ran.stdout
+    for name in ("invoke_workflow round", "invoke_agent Planner", "execute_tool python"):
+        assert f'"name": "{name}"' in ran.stderr
+
+
+def test_a_project_without_the_packages_says_so_once_and_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taskweaver.logging.telemetry.find_spec", lambda _: None)
+    with TaskWeaverApp(project(tmp_path), model=Script([planner_reply("User", "x")])) as app:
+        (line,) = app.warnings
+        assert line.startswith("Tracing is switched on, and OpenTelemetry is not installed")
+        assert app.get_session().send_message("hi").state == "finished"

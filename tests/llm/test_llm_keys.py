@@ -1,0 +1,178 @@
+"""Keys under ``llm.``, set as a user sets them: the requests and the waits they lead to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_endpoint import DONE, USAGE_EVENT, Call, event, good, serving
+from support import Script, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.prompts import PROMPTS_FILE
+from taskweaver.llm.services import ModelServices
+from taskweaver.llm.types import ChatMessage
+
+HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
+USUAL = {"llm.model": "m1", "llm.api_key": "k1", "llm.max_retries": 0}
+
+
+def asked(play: Callable[[Call], None], keys: dict[str, Any], **how: Any) -> list[Call]:
+    """Ask an endpoint as configured; return the requests it had."""
+    with serving(play) as endpoint:
+        values = USUAL | {"llm.api_base": endpoint.url} | keys
+        with ModelServices(AppConfigSource(None, values)) as services:
+            LLMApi(services).chat_completion(HELLO, **how)
+        return endpoint.calls
+
+
+def answer(call: Call) -> None:
+    call.stream(good("yes"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "field"),
+    [
+        ("llm.model", "m2", "model"),
+        ("llm.temperature", 0.25, "temperature"),
+        ("llm.top_p", 0.5, "top_p"),
+        ("llm.max_tokens", 77, "max_tokens"),
+        ("llm.stop_token", ["<end>"], "stop"),
+        ("llm.seed", 5, "seed"),
+    ],
+)
+def test_a_key_of_a_request_is_sent(key: str, value: Any, field: str) -> None:
+    (call,) = asked(answer, {key: value})
+    assert call.body[field] == value
+
+
+def test_the_key_goes_into_the_header() -> None:
+    (call,) = asked(answer, {"llm.api_key": "k2"})
+    assert call.headers["authorization"] == "Bearer k2"
+
+
+def test_an_azure_endpoint_is_asked_in_its_version() -> None:
+    keys = {"llm.api_type": "azure", "llm.api_version": "2099-01-01"}
+    (call,) = asked(answer, keys)
+    assert call.path.endswith("api-version=2099-01-01")
+    assert call.headers["api-key"] == "k1"
+
+
+@pytest.mark.parametrize(
+    ("form", "sent"), [("json_object", {"type": "json_object"}), ("text", None)]
+)
+def test_structured_replies_are_asked_for_as_configured(form: str, sent: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    (call,) = asked(answer, {"llm.response_format": form}, json_schema=schema)
+    assert call.body.get("response_format") == sent
+
+
+def pause(call: Call) -> None:
+    call.start()
+    call.send(event("ye"))
+    call.stall()
+
+
+@pytest.mark.parametrize(
+    ("key", "play", "words"),
+    [
+        ("llm.first_token_timeout_s", Call.stall, "no reply began for 0.2 s"),
+        ("llm.gap_timeout_s", pause, "the reply paused for 0.2 s"),
+        ("llm.call_timeout_s", Call.stall, "longer than 0.2 s"),
+    ],
+)
+def test_a_wait_that_is_too_long_is_given_up(
+    key: str, play: Callable[[Call], None], words: str
+) -> None:
+    with pytest.raises(ModelError, match=words):
+        asked(play, {key: 0.2})
+
+
+def test_the_wait_for_a_connection_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from taskweaver.llm.endpoint import Line
+
+    waits: list[float] = []
+    opened = Line.open
+
+    def note(self: Line, body: Any, *, connect_s: float, read_s: float) -> Any:
+        waits.append(connect_s)
+        return opened(self, body, connect_s=connect_s, read_s=read_s)
+
+    monkeypatch.setattr(Line, "open", note)
+    asked(answer, {"llm.connect_timeout_s": 1.25})
+    assert waits == [1.25]
+
+
+def test_waits_between_tries_are_bounded_together() -> None:
+    def play(call: Call) -> None:
+        call.answer(429, {"error": {"message": "slow down"}}, Retry_After="30")
+
+    with serving(play) as endpoint:
+        keys = {"llm.api_base": endpoint.url, "llm.max_retries": 5, "llm.max_retry_time_s": 1.0}
+        with (
+            ModelServices(AppConfigSource(None, USUAL | keys)) as services,
+            pytest.raises(ModelError, match="slow down"),
+        ):
+            LLMApi(services).chat_completion(HELLO)
+        assert len(endpoint.calls) == 1
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_prompts_and_replies_are_written_as_they_were(tmp_path: Path, is_wanted: bool) -> None:
+    secret = "api_key=abcdefgh1234"
+
+    def play(call: Call) -> None:
+        call.stream([event(planner_reply("User", secret)), event(finish="stop"), USAGE_EVENT, DONE])
+
+    with serving(play) as endpoint:
+        keys = USUAL | {"llm.api_base": endpoint.url, "llm.log_prompts": is_wanted}
+        with TaskWeaverApp(make_project(tmp_path / "p", keys)) as app:
+            session = app.get_session()
+            round_ = session.send_message(f"say {secret}")
+            (record,) = session.prompts.records(round_.id)
+            file = session.workspace / PROMPTS_FILE
+    assert record.role == "Planner"
+    assert secret in record.reply
+    assert file.exists() is is_wanted
+    if is_wanted:
+        assert file.stat().st_mode & 0o777 == 0o600
+        (line,) = map(json.loads, file.read_text().splitlines())
+        assert line["sent"] == endpoint.calls[0].body
+        assert line["received"] == record.reply
+        assert (line["round"], line["role"], line["model"]) == (round_.id, "Planner", "m1")
+        assert (line["finish"], line["error"], line["prompt_tokens"]) == ("stop", "", 11)
+
+
+def test_the_newest_calls_are_kept_in_memory() -> None:
+    with ModelServices(AppConfigSource(), function=lambda _: "yes") as services:
+        api = LLMApi(services)
+        for number in range(70):
+            api.prompts.round_id = f"r{number}"
+            api.chat_completion([{"role": "user", "content": f"question {number}"}])
+    records = api.prompts.records()
+    assert [record.number for record in records] == list(range(7, 71))
+    assert [record.number for record in api.prompts.records("r69")] == [70]
+    assert records[-1].messages[-1]["content"] == "question 69"
+
+
+def test_a_file_that_cannot_be_written_is_noted_once_and_ends_no_round(tmp_path: Path) -> None:
+    from support import Listener
+
+    from taskweaver.module.events import RoundEventType
+
+    script = Script([planner_reply("User", "x")] * 2)
+    project = make_project(tmp_path / "p", {"llm.log_prompts": True})
+    with TaskWeaverApp(project, model=script) as app:
+        session = app.get_session()
+        (session.workspace / PROMPTS_FILE).mkdir()
+        listener = Listener()
+        rounds = [session.send_message("go", listener) for _ in range(2)]
+    assert [round_.state for round_ in rounds] == ["finished"] * 2
+    (warning,) = listener.messages(RoundEventType.round_warning)
+    assert f"{PROMPTS_FILE} cannot be written" in warning
