@@ -115,6 +115,8 @@ class _Loading:
         remarks: list[str] = []
         try:
             found = read_entry(entry, self._source, self._namespace, remarks)
+        except KeyboardInterrupt:
+            raise
         except BaseException as error:  # noqa: BLE001 - objects are the user's code
             return error
         self._enter(found, entry["names"], remarks)

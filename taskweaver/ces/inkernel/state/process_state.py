@@ -15,7 +15,7 @@ from typing import Any
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS, configure_libraries
 from taskweaver.utils.redact import names_a_secret, redact_known
 
-_NOT_OURS_TO_SET = frozenset({"backend", "backend_fallback", "interactive"})
+_NOT_RESTORED = frozenset({"backend", "backend_fallback", "interactive"})
 
 
 @dataclass(slots=True)
@@ -158,7 +158,7 @@ def _pandas_options() -> Any:
         return None
     found = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecated options say so when they are asked for
+        warnings.simplefilter("ignore")  # a look at a deprecated option warns
         for key, option in registered.items():
             value = pandas.get_option(key)
             if value != PANDAS_OPTIONS.get(key, option.defval):
@@ -181,7 +181,7 @@ def _figure_options() -> Any:
     if not hasattr(matplotlib, "rcParamsDefault"):
         return None
     default = matplotlib.rcParamsDefault
-    names = [name for name in matplotlib.rcParams if name not in _NOT_OURS_TO_SET]
+    names = [name for name in matplotlib.rcParams if name not in _NOT_RESTORED]
     return {
         name: matplotlib.rcParams[name]
         for name in names

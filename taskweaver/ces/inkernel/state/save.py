@@ -138,7 +138,7 @@ class _Save:
     def _variables(self) -> Iterable[tuple[str, Any]]:
         for name, value in list(self._subject.namespace.items()):
             is_own = name in _KERNEL_NAMES or name in self._subject.hidden
-            is_unused = isinstance(value, LazyModule) and name in USUAL_NAMES
+            is_unused = issubclass(type(value), LazyModule) and name in USUAL_NAMES
             if not is_own and not is_unused:
                 yield str(name), value
 
@@ -205,9 +205,11 @@ class _Save:
         self._sink.at(island.names[0])
         values = {name: variables[name] for name in island.names}
         try:
-            island.joint = with_deep_stack(lambda: pickle_variables(self._scope, values))
+            joint = with_deep_stack(lambda: pickle_variables(self._scope, values))
         except BaseException:  # noqa: BLE001 - each variable has its own stream, and the load says so
-            island.joint = None
+            return
+        if _loses_no_more(joint, list(island.own.values())):
+            island.joint = joint
 
     def _prove(self, island: Island, entry: Entry, variables: Mapping[str, Any]) -> Entry | None:
         """Read an island back; list variables that cannot be read.
@@ -226,8 +228,10 @@ class _Save:
                 del island.own[name]
         if not island.own:
             return None
-        self._join(island, variables)
-        if island.joint is not None and self._failure(island.joint) is not None:
+        if len(island.own) < len(failures):
+            self._join(island, variables)
+            pickled = island.joint
+        if pickled is not None and self._failure(pickled) is not None:
             island.joint = None
         return self._table.island(island)
 
@@ -271,6 +275,16 @@ class _Save:
             entries[name] = self._table.pickled(pickled)
             self._write(entries[name])
         return entries
+
+
+def _loses_no_more(joint: Pickled, apart: list[Pickled]) -> bool:
+    """Return whether variables pickled together have the same placeholders as pickled alone."""
+    known = {(loss.type, loss.reason) for own in apart for loss in own.notes.lost.values()}
+    return all(
+        (loss.type, loss.reason) in known
+        and all(id_ in own.notes.lost for own in apart if id_ in own.memo)
+        for id_, loss in joint.notes.lost.items()
+    )
 
 
 def _loss_entry(name: str, loss: Loss) -> dict[str, str]:

@@ -103,7 +103,7 @@ class StatePickler(cloudpickle.Pickler):
 
     def _lose(self, obj: Any, reason: str) -> Any:
         notes = self.notes
-        if isinstance(obj, LostObject):
+        if issubclass(type(obj), LostObject):
             loss = Loss(*obj.__reduce__()[1])
         else:
             cell = notes.scope.cells.setdefault(id(obj), notes.cell)
