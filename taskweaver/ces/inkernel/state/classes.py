@@ -1,6 +1,6 @@
 """Stable ids of classes that cells define.
 
-cloudpickle gives each such class a random id the first time it is pickled. In a forked child that
+cloudpickle gives each of them a random id the first time it is pickled. In a forked child that
 id would differ in each round, and the class would be written again each round. Here the id comes
 from the process and the address of the class, which all children share.
 """

@@ -42,7 +42,7 @@ class Pickled:
 
 
 class StatePickler(cloudpickle.Pickler):
-    """Pickles what it can and replaces the rest by placeholders."""
+    """A pickler that replaces objects it cannot pickle by placeholders."""
 
     def __init__(self, file: io.BytesIO, notes: Notes, *, is_recording: bool) -> None:
         """Prepare one pickling.

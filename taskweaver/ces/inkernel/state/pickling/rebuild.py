@@ -126,12 +126,12 @@ def instance(kind: type) -> Any:
 
 
 def lock() -> Any:
-    """Return a lock that nobody holds."""
+    """Return an open lock."""
     return threading.Lock()
 
 
 def recursive_lock() -> Any:
-    """Return a reentrant lock that nobody holds."""
+    """Return an open reentrant lock."""
     return threading.RLock()
 
 

@@ -160,12 +160,12 @@ def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
 
 
 def reduce_lock(_notes: Notes, _lock: Any) -> Any:
-    """Reduce a lock to a new one that nobody holds."""
+    """Reduce a lock to a new and open one."""
     return rebuild.lock, ()
 
 
 def reduce_recursive_lock(_notes: Notes, _lock: Any) -> Any:
-    """Reduce a reentrant lock to a new one that nobody holds."""
+    """Reduce a reentrant lock to a new and open one."""
     return rebuild.recursive_lock, ()
 
 
