@@ -19,6 +19,7 @@ from cloudpickle import cloudpickle
 from taskweaver.ces.inkernel.namespace import add_usual_names
 from taskweaver.ces.inkernel.state.load import load_state, mark_missing
 from taskweaver.ces.inkernel.state.placeholder import LostObject
+from taskweaver.ces.inkernel.state.save import MAX_VARIABLES
 
 
 def test_a_placeholder_names_the_lost_object_and_breaks_nothing() -> None:
@@ -69,11 +70,20 @@ def test_limits_and_skipped_names_are_listed() -> None:
     assert lost["hung"]["reason"] == "it did not end within 60 s"
     assert lost["hung"]["cell"] == "c-3"
     assert list(manifest["variables"]) == ["small"]
+    assert kept.progress == ["large", "small", "small"]
     assert all(len(str(value)) <= 500 for entry in manifest["lost"] for value in entry.values())
     assert not {"plugin", "pd", "np", "plt"} & set(manifest["order"])
     found, problems = load(manifest, kept)
     assert list(found)[1:] == ["large", "small", "hung"]
     assert problems == []
+
+
+def test_more_variables_than_a_manifest_holds_are_listed() -> None:
+    namespace = {f"v{n}": n for n in range(MAX_VARIABLES + 2)}
+    manifest = save({"__name__": "__main__", **namespace}, Kept())
+    assert len(manifest["order"]) == MAX_VARIABLES
+    assert manifest["order"][0] == "v2"
+    assert [entry["reason"] for entry in manifest["lost"]] == ["2 older variables are not stored"]
 
 
 def test_many_losses_in_one_variable_are_one_sentence() -> None:

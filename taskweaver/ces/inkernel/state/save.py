@@ -91,7 +91,11 @@ class _Save:
 
     def run(self, parts: dict[str, Any]) -> dict[str, Any]:
         """Pickle, prove and write everything."""
-        variables = dict(list(self._variables())[-MAX_VARIABLES:])
+        found = list(self._variables())
+        variables = dict(found[-MAX_VARIABLES:])
+        if len(variables) < len(found):
+            reason = f"{len(found) - len(variables)} older variables are not stored"
+            self._lost["..."] = [Loss("...", reason, "")]
         self._scope.views.update(plan_views(variables.values()))
         islands = find_islands(self._pickle_each(variables))
         for island in islands:
@@ -103,7 +107,7 @@ class _Save:
             "format": FORMAT,
             "python": python_version(),
             "versions": library_versions(self._scope.handlers),
-            "order": list(variables),
+            "order": [name for name in variables if len(name) <= MAX_TEXT],
             "islands": entries,
             "variables": {
                 name: {"type": type_name(type(variables[name])), "bytes": kept[name].size}
@@ -270,7 +274,8 @@ class _Save:
             try:
                 pickled = pickle_variables(self._scope, {name: part})
             except Exception as error:  # noqa: BLE001 - one part takes no others with it
-                self._lost[name] = [Loss(type_name(type(part)), reason_of(error), "")]
+                loss = Loss(type_name(type(part)), reason_of(error), "")
+                self._lost[f"process: {name}"] = [loss]
                 continue
             entries[name] = self._table.pickled(pickled)
             self._write(entries[name])
