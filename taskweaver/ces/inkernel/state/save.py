@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from taskweaver.ces.inkernel.state.pickling.arrays import plan_views
 from taskweaver.ces.inkernel.state.pickling.deep import with_deep_stack
 from taskweaver.ces.inkernel.state.pickling.pickler import Pickled, pickle_variables
 from taskweaver.ces.inkernel.state.pickling.reach import path_to
+from taskweaver.ces.inkernel.state.pickling.reducers import find_owners
 from taskweaver.ces.inkernel.state.pickling.scope import (
     MAX_TEXT,
     CannotStore,
@@ -85,7 +87,7 @@ class _Save:
         self._subject = subject
         self._sink = sink
         self._scope = Scope(subject.namespace, subject.made_by, standard_tokens())
-        self._scope.constants = frames.constants()
+        self._scope.constants = frames.constants() | {id(vars(builtins))}
         self._table = ChunkTable()
         self._lost: dict[str, list[Loss]] = {}
 
@@ -97,6 +99,7 @@ class _Save:
             reason = f"{len(found) - len(variables)} older variables are not stored"
             self._lost["..."] = [Loss("...", reason, "")]
         self._scope.views.update(plan_views(variables.values()))
+        self._scope.owners.update(find_owners(variables.values()))
         islands = find_islands(self._pickle_each(variables))
         for island in islands:
             self._join(island, variables)

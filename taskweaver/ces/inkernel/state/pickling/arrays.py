@@ -74,7 +74,8 @@ def reduce_array(notes: Notes, array: Any) -> Any:
     """Reduce an array, as a view where it shares memory with another plain array."""
     owner = notes.scope.views.get(id(array))
     if owner is None or owner is array:
-        return NotImplemented if type(array).__name__ == "ndarray" else reduce_object(notes, array)
+        is_plain = type(array) is sys.modules["numpy"].ndarray
+        return NotImplemented if is_plain else reduce_object(notes, array)
     begin = _address(array) - _address(owner)
     place = (begin, array.shape, array.strides, array.dtype, array.flags.writeable)
     return restore_view, (owner, *place)
