@@ -15,6 +15,8 @@ from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.process_state import restore_process
 from taskweaver.ces.inkernel.state.reading import DamagedChunk, no_collection, read_entry
 
+__all__ = ["ChunkSource", "Problem", "load_state", "mark_missing"]
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

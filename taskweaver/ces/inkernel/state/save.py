@@ -32,6 +32,8 @@ from taskweaver.ces.inkernel.state.process_state import process_state
 from taskweaver.ces.inkernel.state.reading import no_collection, unpickle
 from taskweaver.ces.inkernel.state.table import ChunkTable, Entry, chunks_of
 
+__all__ = ["ChunkSink", "Subject", "save_state"]
+
 MAX_VARIABLES = 10_000
 MAX_LOSSES = 20
 """Losses listed for one variable; a list of a thousand connections is one sentence."""
