@@ -52,6 +52,7 @@ from taskweaver.ces.inkernel.namespace import (
 )
 from taskweaver.ces.inkernel.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload
+from taskweaver.ces.inkernel.process_base import BASE
 from taskweaver.ces.inkernel.report import make_report, to_json
 from taskweaver.ces.inkernel.safety import ForkSafety
 from taskweaver.ces.inkernel.scripts import add_script_magics
@@ -78,6 +79,7 @@ class CellKernel(IPythonKernel):
         self._value: Any = None
         self._streams = (sys.stdout, sys.stderr)
         self._templates: list[int] = []
+        self._is_heir = False
         self._safety: ForkSafety | None = None
         self._numbers: Any = None
         self._made = MadeBy()
@@ -129,6 +131,8 @@ class CellKernel(IPythonKernel):
     def _begin(self) -> None:
         """Take note, before the first request, of what is the kernel's own."""
         self._safety = ForkSafety()
+        if not self._is_heir:
+            BASE.note()
         if self._numbers is not None:
             random.setstate(self._numbers)
 
@@ -228,6 +232,7 @@ class CellKernel(IPythonKernel):
         self._plugin_session = parent._plugin_session
         self._plugins = parent._plugins
         self._made = parent._made
+        self._is_heir = True
         self._operations |= {"load": self._plugins.load, "test": self._plugins.test}
         shell: Any = self.shell
         before: Any = parent.shell

@@ -71,9 +71,12 @@ def _leave_out_debugger() -> None:
 
 def _settle(cwd: str, kernel_id: str) -> None:
     """Make a forked process at home where it belongs."""
+    from taskweaver.ces.inkernel.process_base import BASE
+
     before = os.getcwd()  # noqa: PTH109 - a text is what sys.path holds
     os.chdir(cwd)
     sys.path[:] = [cwd if entry == before else entry for entry in sys.path]
+    BASE.move(before, cwd)
     os.environ["TASKWEAVER_KERNEL_ID"] = kernel_id
 
 

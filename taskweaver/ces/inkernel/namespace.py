@@ -50,9 +50,14 @@ _OF_HISTORY = re.compile(r"_i?\d*|_ii|_iii|__|___|_[ido]h|_exit_code|__\w+__")
 
 
 def kernel_names(shell: Any) -> frozenset[str]:
-    """Return the names in a shell's namespace that are the kernel's own."""
-    history = (name for name in shell.user_ns if _OF_HISTORY.fullmatch(name))
-    return _OF_KERNEL.union(shell.user_ns_hidden, history)
+    """Return the names in a shell's namespace that are the kernel's own.
+
+    A name that a cell has bound to another object, such as ``pd``, is the user's.
+    """
+    namespace, initial = shell.user_ns, shell.user_ns_hidden
+    hidden = (name for name, value in initial.items() if namespace.get(name) is value)
+    history = (name for name in namespace if _OF_HISTORY.fullmatch(name))
+    return _OF_KERNEL.union(hidden, history)
 
 
 class MadeBy:

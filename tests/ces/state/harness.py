@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import add_usual_names, configure_libraries
+from taskweaver.ces.inkernel.process_base import BASE
 from taskweaver.ces.inkernel.state.classes import note_classes
 from taskweaver.ces.inkernel.state.load import load_state
-from taskweaver.ces.inkernel.state.process_state import note_process
 from taskweaver.ces.inkernel.state.save import Subject, save_state
 
 
@@ -102,7 +102,7 @@ def save_in_child(folder: Path, namespace: dict[str, Any], options: dict[str, An
 def save(folder: Path) -> Any:
     options = json.loads((folder / "options.json").read_text())
     namespace = fresh_namespace()
-    note_process()
+    BASE.note()
     os.chdir(folder)
     exec(compile((folder / "cells.py").read_text(), "cells", "exec", dont_inherit=True), namespace)
     configure_libraries()
@@ -116,7 +116,7 @@ def load(folder: Path) -> Any:
     saved = json.loads((folder / "save.json").read_text())
     options = json.loads((folder / "options.json").read_text())
     namespace = fresh_namespace()
-    note_process()
+    BASE.note()
     os.chdir(folder)
     state = saved["first" if "change" not in options else "again"]["manifest"]
     problems = load_state(state, namespace, Folder(folder))

@@ -16,6 +16,7 @@ class Kept:
     def __init__(self) -> None:
         self.chunks: dict[str, bytes] = {}
         self.written: list[str] = []
+        self.progress: list[str] = []
 
     def missing(self, names: Sequence[str]) -> set[str]:
         return {name for name in names if name not in self.chunks}
@@ -25,7 +26,7 @@ class Kept:
         self.chunks[name] = bytes(data)
 
     def at(self, variable: str) -> None:
-        """Take note of nothing."""
+        self.progress.append(variable)
 
     def read(self, name: str, size: int, into: memoryview) -> None:
         if name not in self.chunks:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save, trip
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from taskweaver.ces.inkernel.state.classes import note_classes
 
 
 def test_variables_that_share_nothing_have_islands_of_their_own() -> None:
@@ -102,6 +105,51 @@ fine = 5
     assert found["exits"][1] is found["shared"]
     assert found["fine"] == 5
     assert "c-2" in repr(found["bad"])
+
+
+HOSTILE = {
+    "class_raises": "class It:\n    @property\n    def __class__(self): raise OSError",
+    "class_lies": "class It:\n    @property\n    def __class__(self): return type",
+    "reduce_returns_text": "class It:\n    def __reduce__(self): return 'nowhere'",
+    "reduce_returns_nonsense": "class It:\n    def __reduce__(self): return 3",
+    "reduce_is_no_callable": "class It:\n    def __reduce__(self): return (3, ())",
+    "reduce_ends_oddly": "class It:\n    def __reduce__(self): raise GeneratorExit",
+    "comparison_raises": "class It:\n    def __eq__(self, o): raise OSError\n    __hash__ = None",
+    "truth_raises": "class It:\n    def __bool__(self): raise OSError\n    __len__ = __bool__",
+    "attributes_raise": "class It:\n    def __getattribute__(self, n): raise OSError(n)",
+    "unhashable_class": "class M(type):\n    __hash__ = None\nclass It(metaclass=M): pass",
+    "error_without_text": (
+        "class E(Exception):\n    def __str__(self): raise OSError\n"
+        "class It:\n    def __reduce__(self): raise E"
+    ),
+    "module_is_odd": "class It: pass\nIt.__module__ = 5",
+    "pickles_twice": (
+        "class It:\n    n = 0\n    def __reduce__(self):\n"
+        "        It.n += 1\n        assert It.n < 3, 'often'\n        return list, ()"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_object_can_make_a_save_fail(name: str) -> None:
+    cells = f"{HOSTILE[name]}\nit = It(); box = [it]; fine = [1]; alias = fine"
+    kept = Kept()
+    namespace = namespace_of(cells)
+    note_classes(namespace)
+    found, _ = load(save(namespace, kept), kept)
+    assert found["fine"] == [1]
+    assert found["alias"] is found["fine"]
+    assert {"it", "box"} <= found.keys()
+
+
+def test_variables_that_cannot_be_pickled_together_are_kept_apart() -> None:
+    cells = f"{HOSTILE['pickles_twice']}\nit = It(); box = [it]"
+    kept = Kept()
+    manifest = save(namespace_of(cells), kept)
+    found, problems = load(manifest, kept)
+    assert found["it"] == found["box"][0] == []
+    assert manifest["lost"] == []
+    assert "it and box no longer share memory" in problems[0].reason
 
 
 def test_reading_back_may_need_variables_of_other_islands(tmp_path: Path) -> None:

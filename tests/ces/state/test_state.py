@@ -7,6 +7,7 @@ import inspect
 import io
 import json
 import pickle
+import shutil
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,9 +19,10 @@ from cloudpickle import cloudpickle
 from taskweaver.ces.inkernel.namespace import add_usual_names
 from taskweaver.ces.inkernel.state.load import load_state, mark_missing
 from taskweaver.ces.inkernel.state.placeholder import LostObject
+from taskweaver.ces.inkernel.state.save import MAX_VARIABLES
 
 
-def test_a_placeholder_says_what_is_lost_and_breaks_nothing() -> None:
+def test_a_placeholder_names_the_lost_object_and_breaks_nothing() -> None:
     lost = LostObject("sqlite3.Connection", "it cannot be pickled", "c-7")
     with pytest.raises(AttributeError, match=r"sqlite3.Connection.*c-7.*/rebuild"):
         lost.execute("select 1")
@@ -68,11 +70,20 @@ def test_limits_and_skipped_names_are_listed() -> None:
     assert lost["hung"]["reason"] == "it did not end within 60 s"
     assert lost["hung"]["cell"] == "c-3"
     assert list(manifest["variables"]) == ["small"]
+    assert kept.progress == ["large", "small", "small"]
     assert all(len(str(value)) <= 500 for entry in manifest["lost"] for value in entry.values())
     assert not {"plugin", "pd", "np", "plt"} & set(manifest["order"])
     found, problems = load(manifest, kept)
     assert list(found)[1:] == ["large", "small", "hung"]
     assert problems == []
+
+
+def test_more_variables_than_a_manifest_holds_are_listed() -> None:
+    namespace = {f"v{n}": n for n in range(MAX_VARIABLES + 2)}
+    manifest = save({"__name__": "__main__", **namespace}, Kept())
+    assert len(manifest["order"]) == MAX_VARIABLES
+    assert manifest["order"][0] == "v2"
+    assert [entry["reason"] for entry in manifest["lost"]] == ["2 older variables are not stored"]
 
 
 def test_many_losses_in_one_variable_are_one_sentence() -> None:
@@ -103,7 +114,7 @@ def test_names_come_back_in_their_old_order(tmp_path: Path) -> None:
     ]
 
 
-def test_other_versions_are_said_once() -> None:
+def test_other_versions_are_a_problem_once() -> None:
     kept = Kept()
     manifest = save(namespace_of("import numpy as np\na = np.arange(3); b = np.arange(4)"), kept)
     manifest["versions"]["numpy"] = "1.26.4"
@@ -210,6 +221,26 @@ def test_a_lazy_module_is_stored_where_it_has_another_name(tmp_path: Path) -> No
     saved = trips.save(tmp_path, "frames = pd; numbers = [np]")
     assert saved.manifest["order"] == ["frames", "numbers"]
     trips.checked(saved, "import numpy, pandas; assert frames is pandas and numbers[0] is numpy")
+
+
+def test_files_of_the_working_directory_are_found_in_its_copy(tmp_path: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    cells = """
+from pathlib import Path
+Path('text').write_text('one')
+file = open(Path('text').absolute())
+array = np.memmap('numbers', 'u1', 'w+', shape=(3,)); array[:] = 7; array.flush()
+gone = open('text', 'rb')
+"""
+    saved = trips.save(before, cells)
+    shutil.move(before, after)
+    moved = trips.Saved(after, saved.first, saved.again)
+    (after / "text").write_text("two")
+    trips.checked(moved, "assert file.read() == 'two' and list(array) == [7, 7, 7]")
+    (after / "text").unlink()
+    problems = trips.checked(moved, "assert 'text' in repr(gone) and array[0] == 7").problems
+    assert [name for name, _ in problems] == ["file", "gone"]
 
 
 def test_frames_of_polars_are_stored_after_its_threads_ran(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Stable ids of classes that cells define.
 
-cloudpickle gives each such class a random id the first time it is pickled. In a forked child that
+cloudpickle gives each of them a random id the first time it is pickled. In a forked child that
 id would differ in each round, and the class would be written again each round. Here the id comes
 from the process and the address of the class, which all children share.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from cloudpickle import cloudpickle
@@ -27,9 +28,10 @@ def note_classes(namespace: Mapping[str, Any]) -> None:
     if not _origin:
         _origin.append(uuid.uuid4().hex)
     for value in list(namespace.values()):
-        found = value if isinstance(value, type) else type(value)
-        if found.__module__ == "__main__":
-            track(found)
+        found = value if issubclass(type(value), type) else type(value)
+        with suppress(Exception):  # a metaclass may raise anything; the save lists its class
+            if found.__module__ == "__main__":
+                track(found)
 
 
 def track(found: Any) -> None:

@@ -100,10 +100,11 @@ def _is_value(obj: Any, depth: int = 0) -> bool:
         return True
     if kind in {tuple, frozenset}:
         return depth < _MAX_DEPTH and all(_is_value(item, depth + 1) for item in obj)
-    if isinstance(obj, (*_BY_NAME, enum.Enum, GlobalsToken)):
+    # Not `isinstance`: a proxy says that it is of the class it stands for.
+    if issubclass(kind, (*_BY_NAME, enum.Enum, GlobalsToken)):
         return True
     for module, name in _VALUES:
         base = getattr(sys.modules.get(module), name, None)
-        if base is not None and isinstance(obj, base):
+        if base is not None and issubclass(kind, base):
             return True
     return False

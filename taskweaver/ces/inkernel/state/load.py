@@ -15,6 +15,8 @@ from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.process_state import restore_process
 from taskweaver.ces.inkernel.state.reading import DamagedChunk, no_collection, read_entry
 
+__all__ = ["ChunkSource", "Problem", "load_state", "mark_missing"]
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -115,6 +117,8 @@ class _Loading:
         remarks: list[str] = []
         try:
             found = read_entry(entry, self._source, self._namespace, remarks)
+        except KeyboardInterrupt:
+            raise
         except BaseException as error:  # noqa: BLE001 - objects are the user's code
             return error
         self._enter(found, entry["names"], remarks)

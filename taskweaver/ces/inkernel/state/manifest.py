@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 FORMAT = 1
-_TOLD = ("numpy", "pandas")
+_COMPARED = ("numpy", "pandas")
 
 
 def python_version() -> str:
@@ -31,7 +31,7 @@ def version_problems(manifest: Mapping[str, Any]) -> list[str]:
     """Return a phrase for each version that differs too much to rely on."""
     versions = {"python": manifest["python"], **manifest["versions"]}
     problems = []
-    for name in ("python", *_TOLD):
+    for name in ("python", *_COMPARED):
         stored = versions.get(name)
         present = python_version() if name == "python" else _present(name, stored)
         if stored and _minor(stored) != _minor(present):

@@ -8,30 +8,14 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS, configure_libraries
+from taskweaver.ces.inkernel.process_base import BASE, OWN_VARIABLES
 from taskweaver.utils.redact import names_a_secret, redact_known
 
-_NOT_OURS_TO_SET = frozenset({"backend", "backend_fallback", "interactive"})
-
-
-@dataclass(slots=True)
-class _Base:
-    """Environment of the process before any cell ran.
-
-    Attributes:
-        environment: Variables of the environment.
-        path: Folders that modules are imported from.
-    """
-
-    environment: dict[str, str]
-    path: list[str]
-
-
-_base = _Base(dict(os.environ), list(sys.path))
+_NOT_RESTORED = frozenset({"backend", "backend_fallback", "interactive"})
 
 
 class _Numbers:
@@ -51,14 +35,6 @@ class _Numbers:
 
 
 _numbers = _Numbers()
-
-
-def note_process() -> None:
-    """Remember environment and import path as they are before the first cell.
-
-    Only differences to them are stored, so that the paths of one kernel do not enter another.
-    """
-    _base.environment, _base.path = dict(os.environ), list(sys.path)
 
 
 def process_state() -> dict[str, Any]:
@@ -88,18 +64,18 @@ def _set_warning_filters(filters: list[Any]) -> None:
 
 def _environment() -> Any:
     """Return variables that differ from the first ones, without secrets."""
-    base = _base.environment
+    base = BASE.environment
     changed = {
         name: value
         for name, value in sorted(os.environ.items())
-        if base.get(name) != value and not _is_secret(name, value)
+        if base.get(name) != value and not _is_private(name, value)
     }
     removed = sorted(name for name in base if name not in os.environ and not names_a_secret(name))
     return (changed, removed) if changed or removed else None
 
 
-def _is_secret(name: str, value: str) -> bool:
-    return names_a_secret(name) or redact_known(value) != value
+def _is_private(name: str, value: str) -> bool:
+    return name in OWN_VARIABLES or names_a_secret(name) or redact_known(value) != value
 
 
 def _set_environment(difference: tuple[Mapping[str, str], list[str]]) -> None:
@@ -111,7 +87,7 @@ def _set_environment(difference: tuple[Mapping[str, str], list[str]]) -> None:
 
 def _import_path() -> Any:
     """Return folders added before and after the first ones, and those removed."""
-    base, own = _base.path, {"", str(Path.cwd())}
+    base, own = BASE.path, {"", str(Path.cwd())}
     kept = [entry for entry in sys.path if entry in base]
     added = [entry for entry in sys.path if entry not in base and entry not in own]
     removed = [entry for entry in base if entry not in kept and entry not in own]
@@ -158,7 +134,7 @@ def _pandas_options() -> Any:
         return None
     found = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecated options say so when they are asked for
+        warnings.simplefilter("ignore")  # a look at a deprecated option warns
         for key, option in registered.items():
             value = pandas.get_option(key)
             if value != PANDAS_OPTIONS.get(key, option.defval):
@@ -181,7 +157,7 @@ def _figure_options() -> Any:
     if not hasattr(matplotlib, "rcParamsDefault"):
         return None
     default = matplotlib.rcParamsDefault
-    names = [name for name in matplotlib.rcParams if name not in _NOT_OURS_TO_SET]
+    names = [name for name in matplotlib.rcParams if name not in _NOT_RESTORED]
     return {
         name: matplotlib.rcParams[name]
         for name in names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from taskweaver.ces.inkernel.state.pickling.arrays import plan_views
 from taskweaver.ces.inkernel.state.pickling.deep import with_deep_stack
 from taskweaver.ces.inkernel.state.pickling.pickler import Pickled, pickle_variables
 from taskweaver.ces.inkernel.state.pickling.reach import path_to
+from taskweaver.ces.inkernel.state.pickling.reducers import find_owners
 from taskweaver.ces.inkernel.state.pickling.scope import (
     MAX_TEXT,
     CannotStore,
@@ -29,6 +31,8 @@ from taskweaver.ces.inkernel.state.pickling.scope import (
 from taskweaver.ces.inkernel.state.process_state import process_state
 from taskweaver.ces.inkernel.state.reading import no_collection, unpickle
 from taskweaver.ces.inkernel.state.table import ChunkTable, Entry, chunks_of
+
+__all__ = ["ChunkSink", "Subject", "save_state"]
 
 MAX_VARIABLES = 10_000
 MAX_LOSSES = 20
@@ -85,14 +89,19 @@ class _Save:
         self._subject = subject
         self._sink = sink
         self._scope = Scope(subject.namespace, subject.made_by, standard_tokens())
-        self._scope.constants = frames.constants()
+        self._scope.constants = frames.constants() | {id(vars(builtins))}
         self._table = ChunkTable()
         self._lost: dict[str, list[Loss]] = {}
 
     def run(self, parts: dict[str, Any]) -> dict[str, Any]:
         """Pickle, prove and write everything."""
-        variables = dict(list(self._variables())[-MAX_VARIABLES:])
+        found = list(self._variables())
+        variables = dict(found[-MAX_VARIABLES:])
+        if len(variables) < len(found):
+            reason = f"{len(found) - len(variables)} older variables are not stored"
+            self._lost["..."] = [Loss("...", reason, "")]
         self._scope.views.update(plan_views(variables.values()))
+        self._scope.owners.update(find_owners(variables.values()))
         islands = find_islands(self._pickle_each(variables))
         for island in islands:
             self._join(island, variables)
@@ -103,7 +112,7 @@ class _Save:
             "format": FORMAT,
             "python": python_version(),
             "versions": library_versions(self._scope.handlers),
-            "order": list(variables),
+            "order": [name for name in variables if len(name) <= MAX_TEXT],
             "islands": entries,
             "variables": {
                 name: {"type": type_name(type(variables[name])), "bytes": kept[name].size}
@@ -138,7 +147,7 @@ class _Save:
     def _variables(self) -> Iterable[tuple[str, Any]]:
         for name, value in list(self._subject.namespace.items()):
             is_own = name in _KERNEL_NAMES or name in self._subject.hidden
-            is_unused = isinstance(value, LazyModule) and name in USUAL_NAMES
+            is_unused = issubclass(type(value), LazyModule) and name in USUAL_NAMES
             if not is_own and not is_unused:
                 yield str(name), value
 
@@ -205,9 +214,11 @@ class _Save:
         self._sink.at(island.names[0])
         values = {name: variables[name] for name in island.names}
         try:
-            island.joint = with_deep_stack(lambda: pickle_variables(self._scope, values))
+            joint = with_deep_stack(lambda: pickle_variables(self._scope, values))
         except BaseException:  # noqa: BLE001 - each variable has its own stream, and the load says so
-            island.joint = None
+            return
+        if _loses_no_more(joint, list(island.own.values())):
+            island.joint = joint
 
     def _prove(self, island: Island, entry: Entry, variables: Mapping[str, Any]) -> Entry | None:
         """Read an island back; list variables that cannot be read.
@@ -226,8 +237,10 @@ class _Save:
                 del island.own[name]
         if not island.own:
             return None
-        self._join(island, variables)
-        if island.joint is not None and self._failure(island.joint) is not None:
+        if len(island.own) < len(failures):
+            self._join(island, variables)
+            pickled = island.joint
+        if pickled is not None and self._failure(pickled) is not None:
             island.joint = None
         return self._table.island(island)
 
@@ -266,11 +279,22 @@ class _Save:
             try:
                 pickled = pickle_variables(self._scope, {name: part})
             except Exception as error:  # noqa: BLE001 - one part takes no others with it
-                self._lost[name] = [Loss(type_name(type(part)), reason_of(error), "")]
+                loss = Loss(type_name(type(part)), reason_of(error), "")
+                self._lost[f"process: {name}"] = [loss]
                 continue
             entries[name] = self._table.pickled(pickled)
             self._write(entries[name])
         return entries
+
+
+def _loses_no_more(joint: Pickled, apart: list[Pickled]) -> bool:
+    """Return whether variables pickled together have the same placeholders as pickled alone."""
+    known = {(loss.type, loss.reason) for own in apart for loss in own.notes.lost.values()}
+    return all(
+        (loss.type, loss.reason) in known
+        and all(id_ in own.notes.lost for own in apart if id_ in own.memo)
+        for id_, loss in joint.notes.lost.items()
+    )
 
 
 def _loss_entry(name: str, loss: Loss) -> dict[str, str]:

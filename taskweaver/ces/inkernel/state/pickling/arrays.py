@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from taskweaver.ces.inkernel.state.pickling.files import local_path
 from taskweaver.ces.inkernel.state.pickling.reducers import reduce_object
 from taskweaver.ces.inkernel.state.pickling.scope import Notes
 
@@ -35,7 +36,7 @@ def plan_views(values: Iterable[Any]) -> dict[int, Any]:
     for arrays in by_owner.values():
         owner = _owner(arrays[0])
         is_one_piece = owner.flags.c_contiguous or owner.flags.f_contiguous
-        # Nobody can tell copies from views where none can be written.
+        # Where none can be written, copies and views are the same to any code.
         if len(arrays) > 1 and is_one_piece and any(array.flags.writeable for array in arrays):
             views |= {id(array): owner for array in arrays if array is not owner}
     return views
@@ -73,7 +74,8 @@ def reduce_array(notes: Notes, array: Any) -> Any:
     """Reduce an array, as a view where it shares memory with another plain array."""
     owner = notes.scope.views.get(id(array))
     if owner is None or owner is array:
-        return NotImplemented if type(array).__name__ == "ndarray" else reduce_object(notes, array)
+        is_plain = type(array) is sys.modules["numpy"].ndarray
+        return NotImplemented if is_plain else reduce_object(notes, array)
     begin = _address(array) - _address(owner)
     place = (begin, array.shape, array.strides, array.dtype, array.flags.writeable)
     return restore_view, (owner, *place)
@@ -92,7 +94,7 @@ def reduce_memmap(notes: Notes, array: Any) -> Any:
         return restore_view, (whole, begin, array.shape, array.strides, array.dtype, writeable)
     mode = "r+" if array.mode == "w+" else array.mode
     order = "C" if array.flags.c_contiguous else "F"
-    path = str(array.filename)
+    path = local_path(str(array.filename))
     return restore_memmap, (path, array.dtype, mode, array.offset, array.shape, order)
 
 

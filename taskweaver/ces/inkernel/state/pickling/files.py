@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import stat
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.state.pickling import rebuild
@@ -36,7 +38,17 @@ def reduce_file(notes: Notes, file: Any) -> Any:
     elif isinstance(file, io.FileIO):
         options["buffering"] = 0
     facts = (type_name(type(file)), notes.cell)
-    return rebuild.reopened, (path, options, position, *facts)
+    return rebuild.reopened, (local_path(path), options, position, *facts)
+
+
+def local_path(path: str) -> str:
+    """Return a path relative to the working directory if it lies there.
+
+    A branch of a session has a copy of the directory, and must not open its parent's files.
+    """
+    with suppress(ValueError, OSError):
+        return str(Path(path).relative_to(Path.cwd()))
+    return path
 
 
 def _name(file: Any) -> Any:

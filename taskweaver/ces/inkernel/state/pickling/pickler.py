@@ -42,7 +42,7 @@ class Pickled:
 
 
 class StatePickler(cloudpickle.Pickler):
-    """Pickles what it can and replaces the rest by placeholders."""
+    """A pickler that replaces objects it cannot pickle by placeholders."""
 
     def __init__(self, file: io.BytesIO, notes: Notes, *, is_recording: bool) -> None:
         """Prepare one pickling.
@@ -103,7 +103,7 @@ class StatePickler(cloudpickle.Pickler):
 
     def _lose(self, obj: Any, reason: str) -> Any:
         notes = self.notes
-        if isinstance(obj, LostObject):
+        if issubclass(type(obj), LostObject):
             loss = Loss(*obj.__reduce__()[1])
         else:
             cell = notes.scope.cells.setdefault(id(obj), notes.cell)

@@ -10,7 +10,7 @@ _MAX_STEPS = 20
 
 
 def path_to(name: str, value: Any, target: Any, among: Mapping[int, Any]) -> str:
-    """Return an expression that leads from a variable to an object, as far as it can be told.
+    """Return an expression that leads from a variable to an object, as far as it is known.
 
     Args:
         name: Name of the variable.

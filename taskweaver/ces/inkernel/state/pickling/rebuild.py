@@ -71,6 +71,11 @@ def module(name: str, submodules: Sequence[str] = ()) -> types.ModuleType:
     return found
 
 
+def fill_module(found: types.ModuleType, contents: Mapping[str, Any]) -> None:
+    """Set the contents of a module that code made."""
+    vars(found).update(contents)
+
+
 def shell() -> Any:
     """Return the shell of this kernel."""
     from IPython.core.getipython import get_ipython
@@ -126,12 +131,12 @@ def instance(kind: type) -> Any:
 
 
 def lock() -> Any:
-    """Return a lock that nobody holds."""
+    """Return an open lock."""
     return threading.Lock()
 
 
 def recursive_lock() -> Any:
-    """Return a reentrant lock that nobody holds."""
+    """Return an open reentrant lock."""
     return threading.RLock()
 
 

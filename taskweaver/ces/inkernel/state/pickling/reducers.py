@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from cloudpickle import cloudpickle
@@ -105,14 +106,17 @@ def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
     """Reduce a function to its code and a token for its globals.
 
     Returns:
-        The reduction; nothing if the globals are neither the kernel's nor a module's.
+        The reduction; nothing if the globals are the function's own.
     """
     namespace = function.__globals__
     module = str(namespace.get("__name__"))
     if namespace is notes.scope.namespace:
-        token = notes.scope.globals_token()
+        token: Any = notes.scope.globals_token()
     elif getattr(sys.modules.get(module), "__dict__", None) is namespace:
         token = notes.scope.globals_token(module)
+    elif id(namespace) in notes.scope.owners:
+        owner = notes.scope.owners[id(namespace)]
+        token = owner if owner is namespace else notes.scope.globals_token(owner)
     else:
         return None
     slots = {name: getattr(function, name) for name in _SLOTS}
@@ -150,7 +154,8 @@ def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
         notes.neutral.add(id(module))
         return rebuild.module, (name,)
     if sys.modules.get(name) is None:
-        return reduce_object(notes, module)
+        contents = {key: value for key, value in vars(module).items() if key != "__builtins__"}
+        return types.ModuleType, (name,), contents, None, None, rebuild.fill_module
     notes.neutral.add(id(module))
     prefix = f"{name}."
     submodules = sorted(
@@ -159,13 +164,31 @@ def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
     return rebuild.module, (name, submodules)
 
 
+def find_owners(values: Iterable[Any]) -> dict[int, Any]:
+    """Find variables that may be the globals of functions.
+
+    Args:
+        values: Values of the variables.
+
+    Returns:
+        Dicts, and modules that code made, by id of the dict or of the module's globals.
+    """
+    owners: dict[int, Any] = {}
+    for value in values:
+        if type(value) is dict:
+            owners[id(value)] = value
+        elif type(value) is types.ModuleType and sys.modules.get(value.__name__) is None:
+            owners[id(vars(value))] = value
+    return owners
+
+
 def reduce_lock(_notes: Notes, _lock: Any) -> Any:
-    """Reduce a lock to a new one that nobody holds."""
+    """Reduce a lock to a new and open one."""
     return rebuild.lock, ()
 
 
 def reduce_recursive_lock(_notes: Notes, _lock: Any) -> Any:
-    """Reduce a reentrant lock to a new one that nobody holds."""
+    """Reduce a reentrant lock to a new and open one."""
     return rebuild.recursive_lock, ()
 
 
