@@ -26,7 +26,7 @@ def show_rebuild(chat: Chat, _: str) -> None:
         raise
     if not is_agreed:
         rebuilt.discard()
-        chat.surface.show(Note("discarded; nothing has changed"))
+        chat.surface.show(Note("not taken over: nothing has changed"))
         return
     before = chat.session.branch
     rebuilt.accept()

@@ -137,6 +137,10 @@ PHRASES = [
         {"kind": "sql", "file": "shop.db", "text": "SELECT count(*) FROM orders"},
     ),
     ("run this code: print(1)", {"kind": "code", "text": "print(1)"}),
+    (
+        "Run this code:\n```python\nimport sqlite3, random; x = 1\n```",
+        {"kind": "code", "text": "import sqlite3, random; x = 1"},
+    ),
     ("execute:\n```python\nx = 1\nx\n```", {"kind": "code", "text": "x = 1\nx"}),
     ("what is 17*23?", {"kind": "arithmetic", "text": "17*23"}),
     ("2^10", {"kind": "arithmetic", "text": "2**10"}),

@@ -125,7 +125,7 @@ def _special(text: str) -> Request | None:
         bare,
         re.DOTALL | re.I,
     )
-    if code and not re.search(r"\bsql\b", bare[: code.start() + 20], re.I):
+    if code and not re.search(r"\bsql\b", bare[: code.start(1)], re.I):
         return Request("code", file_in(bare), text=code[1].strip())
     sql = re.search(r"\b((?:select|with)\b.+?\bfrom\b.+)", bare, re.DOTALL | re.I)
     if sql and (
