@@ -37,3 +37,12 @@ def run(client: Client, code: str) -> ExecutionResult:
 
 def answers(client: Client) -> bool:
     return run(client, "20 + 1").output == 21
+
+
+def forked(manager: Manager, client: Client, name: str) -> Client:
+    """Return a fork of a live kernel."""
+    snapshot = client.snapshot()
+    try:
+        return manager.fork_session_client(snapshot, name)
+    finally:
+        snapshot.close()

@@ -7,6 +7,7 @@ user made is left alone.
 from __future__ import annotations
 
 import ctypes
+import gc
 import logging
 import os
 import sys
@@ -94,7 +95,11 @@ def _dispose(engine: Any) -> None:
     is_in_memory = engine.dialect.name == "sqlite" and (
         not engine.url.database or "memory" in str(engine.url)
     )
-    if isinstance(pool, queue_pool) and not is_in_memory and pool.checkedout() == 0:
+    if not isinstance(pool, queue_pool) or is_in_memory:
+        return
+    if pool.checkedout():
+        gc.collect()  # a connection that is dropped but not closed is in a cycle of references
+    if not pool.checkedout():
         engine.dispose()
 
 

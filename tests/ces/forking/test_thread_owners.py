@@ -1,0 +1,112 @@
+"""A native thread belongs to the file whose code it was started with; an unknown one refuses."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from kernels import answers, forked, run
+
+from taskweaver.ces.common import Client, Manager
+from taskweaver.ces.errors import ForkRefused
+
+SOURCE = """
+#include <pthread.h>
+#include <semaphore.h>
+static sem_t end;
+static pthread_t thread;
+static void *routine(void *unused) { sem_wait(&end); return unused; }
+int begin(void) { sem_init(&end, 0, 0); return pthread_create(&thread, 0, routine, 0); }
+int finish(void) { sem_post(&end); return pthread_join(thread, 0); }
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shared library with a thread of its own."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "own.c").write_text(SOURCE)
+    made = folder / "libown.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-pthread", "-o", made, folder / "own.c"], check=True
+    )
+    return made
+
+
+def begin(client: Client, library: Path) -> None:
+    code = f"import ctypes; own = ctypes.CDLL({str(library)!r}); own.begin()"
+    assert run(client, code).output == 0
+
+
+def test_a_thread_of_an_unknown_library_is_refused_and_named_until_it_ends(
+    warm: Manager, fresh: Client, tmp_path: Path, library: Path
+) -> None:
+    begin(fresh, library)
+    for _ in range(2):
+        with pytest.raises(ForkRefused, match=f"the library {library} has 1 thread"):
+            fresh.snapshot()
+    run(fresh, "own.finish()")
+    child = forked(warm, fresh, tmp_path.name)
+    assert answers(child)
+    child.stop()
+
+
+@pytest.mark.parametrize("place", ["libarrow.so.2600", "pyarrow/libarrow.so.2600"])
+def test_the_name_of_a_known_library_in_another_folder_is_refused(
+    fresh: Client, tmp_path: Path, library: Path, place: str
+) -> None:
+    pytest.importorskip("pyarrow")
+    copy = tmp_path / place
+    copy.parent.mkdir(exist_ok=True)
+    shutil.copy(library, copy)
+    run(fresh, "import pyarrow.csv, io; pyarrow.csv.read_csv(io.BytesIO(b'a\\n1\\n')).num_rows")
+    begin(fresh, copy)
+    with pytest.raises(ForkRefused, match=f"the library {copy} has 1 thread"):
+        fresh.snapshot()
+
+
+def test_words_of_an_earlier_thread_on_the_same_stack_do_not_count(
+    warm: Manager, fresh: Client, tmp_path: Path, library: Path
+) -> None:
+    other = tmp_path / "libother.so"
+    shutil.copy(library, other)
+    begin(fresh, library)
+    run(fresh, "own.finish()")
+    begin(fresh, other)
+    for client in (fresh,):
+        with pytest.raises(ForkRefused) as refusal:
+            client.snapshot()
+        assert refusal.value.reasons == [f"the library {other} has 1 thread"]
+    run(fresh, "own.finish()")
+    child = forked(warm, fresh, tmp_path.name)
+    begin(child, library)
+    with pytest.raises(ForkRefused, match=f"the library {library} has 1 thread"):
+        child.snapshot()
+    child.stop()
+
+
+def test_without_a_calibration_every_native_thread_is_refused(fresh: Client) -> None:
+    pytest.importorskip("pyarrow")
+    run(fresh, "import os; confstr = os.confstr; os.confstr = lambda name: 'another 1.2'")
+    run(fresh, "import pyarrow.csv, io; pyarrow.csv.read_csv(io.BytesIO(b'a\\n1\\n')).num_rows")
+    with pytest.raises(ForkRefused, match=r"\d+ threads? of an unknown library"):
+        fresh.snapshot()
+    run(fresh, "os.confstr = confstr")
+    fresh.snapshot().close()
+
+
+def test_threads_that_are_just_ending_are_no_reason(fresh: Client) -> None:
+    result = run(
+        fresh,
+        "from taskweaver.ces.inkernel.safety import ForkSafety\n"
+        "safety = ForkSafety(globals())\n"
+        "import numpy as np; a = np.ones((200, 200)); found = []\n"
+        "for _ in range(200): _ = a @ a; found += safety.reasons()\n"
+        "found",
+    )
+    assert (result.output, result.error) == ([], None)
