@@ -21,6 +21,7 @@ import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
+from taskweaver.ces.inkernel.forking.rest import close_log_files
 
 _LINE_BYTES = 1 << 16
 _USUAL = ("numpy", "pandas", "matplotlib.pyplot")
@@ -50,6 +51,7 @@ def snapshot(birth: Birth) -> int:
         OSError: If the system has no room for another process.
     """
     numbers = random.getstate()
+    close_log_files()  # again: a record may have been written since the fork was allowed
     pid, connection = fork(birth)
     if connection is None:
         return pid

@@ -36,6 +36,13 @@ LIBRARIES = {
             read = csv.read_csv("t.csv"), feather.read_table("t.f"), ds.dataset("t.pq").to_table()
             return [pc.sum(each["a"]).as_py() for each in read] == [49_995_000] * 3
     """,
+    "pyarrow, a file of Python's": """
+        import io, threading
+        import pyarrow.csv as csv
+        class Named(io.BytesIO):
+            def read(self, *size): threading.current_thread(); return super().read(*size)
+        def use(): return csv.read_csv(Named(b"a,b\\n" + b"1,2\\n" * 10_000)).num_rows == 10_000
+    """,
     "pandas, parquet and strings of pyarrow": """
         import pandas as pd
         df = pd.DataFrame({"g": list("abc") * 400, "x": range(1200)})

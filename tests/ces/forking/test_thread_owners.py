@@ -38,6 +38,45 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+CPP_SOURCE = """
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+static std::mutex mutex; static std::condition_variable woken; static bool ended = false;
+static std::thread thread;
+extern "C" int begin() {
+    thread = std::thread([] {
+        std::unique_lock<std::mutex> lock(mutex);
+        woken.wait(lock, [] { return ended; });
+    });
+    return 0;
+}
+extern "C" int finish() {
+    { std::lock_guard<std::mutex> lock(mutex); ended = true; }
+    woken.notify_all(); thread.join(); return 0;
+}
+"""
+
+
+def test_a_thread_of_the_cpp_library_belongs_to_the_file_that_started_it(
+    warm: Manager, fresh: Client, tmp_path: Path
+) -> None:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    (tmp_path / "own.cpp").write_text(CPP_SOURCE)
+    made = tmp_path / "libcpp.so"
+    options = ["-shared", "-fPIC", "-pthread", "-o", made, tmp_path / "own.cpp"]
+    subprocess.run([compiler, *options], check=True)
+    begin(fresh, made)
+    with pytest.raises(ForkRefused, match=f"the library {made} has 1 thread"):
+        fresh.snapshot()
+    run(fresh, "own.finish()")
+    child = forked(warm, fresh, tmp_path.name)
+    assert answers(child)
+    child.stop()
+
+
 def begin(client: Client, library: Path) -> None:
     code = f"import ctypes; own = ctypes.CDLL({str(library)!r}); own.begin()"
     assert run(client, code).output == 0
@@ -78,16 +117,23 @@ def test_words_of_an_earlier_thread_on_the_same_stack_do_not_count(
     begin(fresh, library)
     run(fresh, "own.finish()")
     begin(fresh, other)
-    for client in (fresh,):
-        with pytest.raises(ForkRefused) as refusal:
-            client.snapshot()
-        assert refusal.value.reasons == [f"the library {other} has 1 thread"]
+    with pytest.raises(ForkRefused) as refusal:
+        fresh.snapshot()
+    assert refusal.value.reasons == [f"the library {other} has 1 thread"]
     run(fresh, "own.finish()")
     child = forked(warm, fresh, tmp_path.name)
     begin(child, library)
     with pytest.raises(ForkRefused, match=f"the library {library} has 1 thread"):
         child.snapshot()
     child.stop()
+
+
+def test_a_version_older_than_the_measured_one_is_refused(fresh: Client) -> None:
+    pytest.importorskip("pyarrow")
+    run(fresh, "import pyarrow.csv, io; pyarrow.csv.read_csv(io.BytesIO(b'a\\n1\\n')).num_rows")
+    run(fresh, "pyarrow.__version__ = '9.0.0'")
+    with pytest.raises(ForkRefused, match=r"Arrow has \d+ threads: a fork needs pyarrow 26.0"):
+        fresh.snapshot()
 
 
 def test_without_a_calibration_every_native_thread_is_refused(fresh: Client) -> None:

@@ -63,7 +63,11 @@ class _Verdicts:
 
 
 class ForeignThreads:
-    """Finds the threads that a fork would break. Unknown threads always are a reason."""
+    """Finds the threads that a fork would break. Unknown threads always are a reason.
+
+    Attributes:
+        read_pipes: Links of the pipes that idle threads of a library read; set by `reasons`.
+    """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         """Take note of the kernel's own threads; call it before any code of the user ran.
@@ -85,6 +89,7 @@ class ForeignThreads:
 
     def exist(self) -> bool:
         """Return whether there is any thread but the kernel's own."""
+        self.read_pipes = set()
         return any(id_ not in self._all_own() for id_ in thread_ids())
 
     def reasons(self, mappings: Mappings) -> list[str]:
@@ -120,7 +125,8 @@ class ForeignThreads:
         own = self._all_own()
         verdicts = _Verdicts()
         for one in threading.enumerate():
-            if one.native_id not in own:
+            # A thread of a library that once ran Python code is judged as the library's.
+            if one.native_id not in own and not isinstance(one, threading._DummyThread):  # noqa: SLF001
                 found = thread(one.native_id) if one.native_id else None
                 key = (one.native_id or 0, found.start_time if found else 0)
                 own.add(one.native_id)

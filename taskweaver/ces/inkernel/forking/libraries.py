@@ -129,25 +129,33 @@ def forking(path: str, names: Iterable[str]) -> ForkingLibrary | None:
             unknown.
         names: Names of all threads that it owns.
     """
-    for library in FORKING:
-        root = _root(library.package)
-        if root is None or not Path(path).is_relative_to(root):
-            continue
-        if not library.file.fullmatch(str(Path(path).relative_to(root))):
-            continue
-        is_new_enough = _version(library.package) >= library.since
-        is_allowed = not library.threads or library.threads.issuperset(names)
-        return library if is_new_enough and is_allowed else None
-    return None
+    library = _known(path)
+    if library is None or _version(library.package) < library.since:
+        return None
+    return library if not library.threads or library.threads.issuperset(names) else None
 
 
 def refused(path: str) -> RefusedLibrary:
     """Return the library of a file that no fork survives, or one made of the file's own name."""
-    name = Path(path).name
+    name, known = Path(path).name, _known(path)
+    if known is not None and _version(known.package) < known.since:
+        least = ".".join(map(str, known.since))
+        remedy = f"a fork needs {known.package} {least} or later"
+        return RefusedLibrary(known.name, known.file, remedy=remedy)
     for library in REFUSED:
         if library.file.fullmatch(name):
             return library
     return RefusedLibrary(f"the library {path}", re.compile(re.escape(name)))
+
+
+def _known(path: str) -> ForkingLibrary | None:
+    for library in FORKING:
+        root = _root(library.package)
+        if root is None or not Path(path).is_relative_to(root):
+            continue
+        if library.file.fullmatch(str(Path(path).relative_to(root))):
+            return library
+    return None
 
 
 def _root(package: str) -> Path | None:

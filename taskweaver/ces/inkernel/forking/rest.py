@@ -62,6 +62,14 @@ def rest_python_libraries(namespace: Mapping[str, Any]) -> None:
     for name, engine in holders(namespace, "sqlalchemy.engine", "Engine"):
         with _attempt(f"the engine {name}"):
             _dispose(engine)
+    close_log_files()
+
+
+def close_log_files() -> None:
+    """Close the files of logging's handlers; the next record opens them again.
+
+    So each side of a fork has a file of its own, and the lines of both arrive.
+    """
     for reference in list(logging._handlerList):  # type: ignore[attr-defined]  # noqa: SLF001
         handler = reference()
         if isinstance(handler, logging.FileHandler):
