@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,8 @@ from taskweaver.ces.common import Client, ExecutionResult, Manager
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory, default_limits
 
+FORKS = int(os.environ.get("FORKS", "2"))
+"""How often a test of live forks forks; `make long` does it twenty times."""
 LIMITS = replace(default_limits(), cell_timeout_s=20.0, output_limit_bytes=100_000)
 
 

@@ -14,7 +14,6 @@ import gc
 import json
 import os
 import random
-import select
 import signal
 import socket
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 
 from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
 from taskweaver.ces.inkernel.forking.rest import close_log_files
+from taskweaver.ces.inkernel.readable import readable
 
 _LINE_BYTES = 1 << 16
 _USUAL = ("numpy", "pandas", "matplotlib.pyplot")
@@ -91,8 +91,8 @@ def serve(connection: socket.socket) -> Reborn:
     signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes the wait below
     request = b""
     while True:
-        for source in select.select([connection, woken], [], [])[0]:
-            if source is woken:
+        for source in readable([connection, woken]):
+            if source == woken.fileno():
                 woken.recv(_LINE_BYTES)
                 _tell_ended(connection)
                 continue

@@ -1,13 +1,12 @@
 """The table of docs/sessions.md: libraries of which a live fork survives the use.
 
 Each is used, forked right after use, and used again in the child, in its parent, and in a fork of
-the fork. ``FORKS`` is the number of forks of each.
+the fork.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,11 +14,9 @@ from textwrap import dedent
 from threading import Thread
 
 import pytest
-from kernels import forked, run
+from kernels import FORKS, forked, run
 
 from taskweaver.ces.common import Client, Manager
-
-FORKS = int(os.environ.get("FORKS", "2"))
 
 LIBRARIES = {
     "numpy": """
