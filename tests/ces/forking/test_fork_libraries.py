@@ -134,7 +134,6 @@ LIBRARIES = {
         def use(): return Parallel(2, prefer="threads")(map(delayed(abs), range(9)))[8] == 8
     """,
     "concurrent.futures, closed": """
-        import asyncio
         from concurrent.futures import ThreadPoolExecutor
         def use():
             with ThreadPoolExecutor(2) as pool:

@@ -69,6 +69,18 @@ REFUSED = {
         r"a network connection or socket is open: close the session `session`",
         "listener.close()",
     ),
+    "pyarrow, a reader whose source is slow": (
+        r"""
+        import io, threading, pyarrow.csv as csv
+        gate = threading.Event()
+        class Slow(io.BytesIO):
+            def read(self, *size):
+                return (self.tell() < 25_000 or gate.wait()) and super().read(*size)
+        reader = csv.open_csv(Slow(b"a,b\n" + b"1,2\n" * 100_000), csv.ReadOptions(block_size=9999))
+        """,
+        r"Python code called by a library is still working in 1 thread",
+        "gate.set(); reader.read_all().num_rows",
+    ),
     "logging, a file begun anew": (
         "import logging; logging.basicConfig(filename='w.log', filemode='w', force=True)\n"
         "logging.error('x')",

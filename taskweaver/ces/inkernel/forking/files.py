@@ -71,7 +71,10 @@ class OpenFiles:
     def _advice_for_sockets(self) -> str:
         for kinds, advice in (
             ((("requests", "Session"), ("httpx", "Client")), "close the session"),
-            ((("sqlalchemy.engine", "Connection"),), "close the connection"),
+            (
+                (("sqlalchemy.engine", "Connection"), ("psycopg", "Connection")),
+                "close the connection",
+            ),
             ((("sqlalchemy.engine", "Engine"),), "close the connections of the engine"),
         ):
             names = ", ".join(filter(None, (names_of(self._namespace, *kind) for kind in kinds)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -47,19 +48,22 @@ class _Verdicts:
     Attributes:
         python: Refused threads that Python knows, with the reason for each.
         native: Other refused threads by the file that owns them; None for an unknown owner.
-        busy: Threads of forking libraries that were not seen idle yet, by the library's name.
+        busy: Threads of libraries that fork, not seen idle yet, by the library's name.
         pipes: Links of the pipes that idle threads read.
     """
 
     python: Reasons = field(default_factory=dict)
     native: dict[str | None, list[NativeThread]] = field(default_factory=dict)
-    busy: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    busy: dict[str, list[NativeThread]] = field(default_factory=lambda: defaultdict(list))
     pipes: set[str] = field(default_factory=set)
 
     def refused_keys(self) -> set[tuple[int, int]]:
         """Return number and start time of each refused thread."""
-        native = {(one.id, one.start_time) for group in self.native.values() for one in group}
-        return set(self.python) | native
+        return set(self.python) | _keys(self.native.values())
+
+    def busy_keys(self) -> set[tuple[int, int]]:
+        """Return number and start time of each busy thread."""
+        return _keys(self.busy.values())
 
 
 class ForeignThreads:
@@ -106,16 +110,27 @@ class ForeignThreads:
         pause, pause_s, began = threading.Event(), _FIRST_PAUSE_S, monotonic()
         while True:
             verdicts = self._look(mappings)
-            keys, elapsed_s = verdicts.refused_keys(), monotonic() - began
-            is_stuck = bool(keys) and (elapsed_s >= _END_WAIT_S or keys <= self._waited_for)
-            if is_stuck:
-                verdicts.busy.clear()  # not waited for: whether they would rest is unknown
-            if is_stuck or elapsed_s >= _BUSY_WAIT_S or not (keys or verdicts.busy):
-                self._waited_for = keys
+            keys, busy, elapsed_s = (
+                verdicts.refused_keys(),
+                verdicts.busy_keys(),
+                monotonic() - began,
+            )
+            if not self._is_worth_waiting(keys, busy, elapsed_s):
+                if keys:
+                    verdicts.busy.clear()  # not waited for: whether they would rest is unknown
+                self._waited_for = keys or busy
                 self.read_pipes = verdicts.pipes
                 return list(self._texts(verdicts))
             pause.wait(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _is_worth_waiting(
+        self, refused: set[tuple[int, int]], busy: set[tuple[int, int]], elapsed_s: float
+    ) -> bool:
+        if refused:
+            return elapsed_s < _END_WAIT_S and not refused <= self._waited_for
+        limit_s = _END_WAIT_S if busy <= self._waited_for else _BUSY_WAIT_S
+        return bool(busy) and elapsed_s < limit_s
 
     def _all_own(self) -> set[int | None]:
         # A forked process keeps its parent's number of the main thread (Python 3.11).
@@ -124,9 +139,17 @@ class ForeignThreads:
     def _look(self, mappings: Mappings) -> _Verdicts:
         own = self._all_own()
         verdicts = _Verdicts()
-        for one in threading.enumerate():
-            # A thread of a library that once ran Python code is judged as the library's.
-            if one.native_id not in own and not isinstance(one, threading._DummyThread):  # noqa: SLF001
+        # A thread of a library that ran Python code is listed here, too: judged as the library's.
+        started = [
+            one
+            for one in threading.enumerate()
+            if not isinstance(one, threading._DummyThread)  # noqa: SLF001
+        ]
+        for ident in sys._current_frames().keys() - {one.ident for one in started}:  # noqa: SLF001
+            callback = NativeThread(ident, "python", 0, "S", is_ending=False)
+            verdicts.busy["Python code called by a library"].append(callback)
+        for one in started:
+            if one.native_id not in own:
                 found = thread(one.native_id) if one.native_id else None
                 key = (one.native_id or 0, found.start_time if found else 0)
                 own.add(one.native_id)
@@ -140,12 +163,12 @@ class ForeignThreads:
             library = forking(path, {one.name for one in group}) if path else None
             if path is None and all(one.state in _RUNNING for one in group):
                 # The owner shows once they sleep.
-                verdicts.busy["an unknown library"] += len(group)
+                verdicts.busy["an unknown library"] += group
                 continue
             if library is None:
                 verdicts.native[path] = group
                 continue
-            busy = sum(not self._is_idle(one, library, verdicts.pipes) for one in group)
+            busy = [one for one in group if not self._is_idle(one, library, verdicts.pipes)]
             if busy:
                 verdicts.busy[library.name] += busy
         return verdicts
@@ -187,8 +210,8 @@ class ForeignThreads:
                 by_name[library.name] += group
         for name, group in by_name.items():
             yield self._library_text(libraries[name], len(group))
-        for name, count in verdicts.busy.items():
-            yield f"{name} is still working in {_threads(count)}"
+        for name, group in verdicts.busy.items():
+            yield f"{name} is still working in {_threads(len(group))}"
 
     def _library_text(self, library: RefusedLibrary, count: int) -> str:
         held_by = names_of(self._namespace, *library.holder) if library.holder else ""
@@ -209,6 +232,10 @@ class ForeignThreads:
             names = names_of(self._namespace, "logging.handlers", "QueueListener")
             return f"{name} is running: stop the QueueListener {names}".rstrip()
         return f"{name} is running"
+
+
+def _keys(groups: Iterable[list[NativeThread]]) -> set[tuple[int, int]]:
+    return {(one.id, one.start_time) for group in groups for one in group}
 
 
 def _threads(count: int) -> str:

@@ -100,8 +100,9 @@ def _dispose(engine: Any) -> None:
     """
     pool = engine.pool
     queue_pool = sys.modules["sqlalchemy.pool"].QueuePool
+    place = str(engine.url)
     is_in_memory = engine.dialect.name == "sqlite" and (
-        not engine.url.database or "memory" in str(engine.url)
+        not engine.url.database or ":memory:" in place or "mode=memory" in place
     )
     if not isinstance(pool, queue_pool) or is_in_memory:
         return
