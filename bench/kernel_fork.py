@@ -3,15 +3,18 @@
 The data is an array of bytes in a file, 1 GiB and 1 MiB. A fork counts from the request for the
 snapshot to the first result in the child. It is measured with 1 GiB also after the everyday
 libraries were used, whose pools sleep in the kernel; and a hundred kernels are forked off one
-snapshot. Run with ``python -m bench.kernel_fork``.
+snapshot, as many at a time as there are cores. Run with ``python -m bench.kernel_fork``.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -55,8 +58,8 @@ def run() -> dict[str, float]:
         fork, reload = statistics.median(forks), statistics.median(reloads)
         figures[f"fork_{name}"], figures[f"reload_{name}"] = fork, reload
         figures[f"times_faster_{name}"] = reload / fork
-    forks, figures["hundred_forks"] = _measure_libraries()
-    figures["fork_1gib_libraries"] = statistics.median(forks)
+    figures["fork_1gib_libraries"] = statistics.median(_measure_libraries())
+    figures["hundred_forks"] = _measure_many()
     return figures
 
 
@@ -73,20 +76,26 @@ def _measure(mib: int) -> tuple[list[float], list[float]]:
     return forks, reloads
 
 
-def _measure_libraries() -> tuple[list[float], float]:
-    """Return the seconds of each fork, and those of a hundred kernels off one snapshot."""
+def _measure_libraries() -> list[float]:
     forks = []
     with _loaded(SIZES_MIB["1gib"]) as (manager, parent, _):
         for n in range(ROUNDS):
             _must(parent, EVERYDAY)
             forks.append(_fork(manager, parent, f"child{n}"))
+    return forks
+
+
+def _measure_many() -> float:
+    """Return the seconds in which a hundred kernels are forked off one snapshot."""
+    with _loaded(SIZES_MIB["1gib"]) as (manager, parent, _):
         since = perf_counter()
         snapshot = parent.snapshot()
-        for n in range(MANY):
-            manager.fork_session_client(snapshot, f"many{n}")
-        many = perf_counter() - since
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            names = [f"many{n}" for n in range(MANY)]
+            list(pool.map(partial(manager.fork_session_client, snapshot), names))
+        seconds = perf_counter() - since
         snapshot.close()
-    return forks, many
+    return seconds
 
 
 @contextmanager
@@ -133,7 +142,9 @@ def main() -> None:
         print(f"      {faster:.1f} times faster  (goal {goals[name]})")
     used = figures["fork_1gib_libraries"]
     print(f"1gib, everyday libraries used: fork to first result {used:.3f} s  (goal 0.12 s)")
-    print(f"a hundred kernels forked off it: {figures['hundred_forks']:.2f} s  (goal 3 s)")
+    print(
+        f"1gib: a hundred kernels forked off one snapshot in {figures['hundred_forks']:.2f} s  (goal 3 s)"
+    )
 
 
 if __name__ == "__main__":
