@@ -13,7 +13,7 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +93,10 @@ class ThreadOwners:
                 return None
             self._known[key] = found
         return self._known[key]
+
+    def forget_all_but(self, keys: Set[tuple[int, int]]) -> None:
+        """Forget the owners of threads that ended, given number and start time of the others."""
+        self._known = {key: self._known[key] for key in self._known.keys() & keys}
 
     def _look_up(self, thread: NativeThread, mappings: Mappings) -> str | None:
         if self.layout is None:

@@ -155,6 +155,9 @@ class ForeignThreads:
                 own.add(one.native_id)
                 verdicts.python[key] = self._python_reason(one)
         natives = [found for id_ in thread_ids() if id_ not in own and (found := thread(id_))]
+        present = _keys([natives])
+        self._owners.forget_all_but(present)
+        self._idle_looks = {key: self._idle_looks[key] for key in self._idle_looks.keys() & present}
         groups = defaultdict[str | None, list[NativeThread]](list)
         for native in natives:
             if not native.is_ending:
@@ -184,16 +187,16 @@ class ForeignThreads:
         call, switches = system_call(one.id), voluntary_switches(one.id)
         if one.state != "S" or call is None or switches is None or call.number not in library.waits:
             return False
-        if call.number == READ_CALL:
-            link = own_pipe(call.first_argument)
-            if link is None:
-                return False
-            pipes.add(link)
         now, key = monotonic(), (one.id, one.start_time)
         before = self._idle_looks.get(key)
         if before is None or before[0] != switches:
             self._idle_looks[key] = (switches, now)
             return False
+        if call.number == READ_CALL:
+            link = own_pipe(call.first_argument)
+            if link is None:
+                return False
+            pipes.add(link)
         return now - before[1] >= _IDLE_S
 
     def _texts(self, verdicts: _Verdicts) -> Iterator[str]:

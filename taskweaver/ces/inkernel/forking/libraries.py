@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,12 @@ def _root(package: str) -> Path | None:
     """Return the folder from which a loaded package was imported."""
     module: Any = sys.modules.get(package)
     file = getattr(module, "__file__", None)
-    return Path(file).resolve().parent.parent if isinstance(file, str) else None
+    return _resolved(file).parent.parent if isinstance(file, str) else None
+
+
+@cache
+def _resolved(file: str) -> Path:
+    return Path(file).resolve()
 
 
 def _version(package: str) -> tuple[int, ...]:
