@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from taskweaver.ces.common import Client, ExecutionResult, Manager
 from taskweaver.ces.limits import KernelLimits
@@ -14,6 +17,10 @@ from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 
 FORKS = int(os.environ.get("FORKS", "2"))
 """How often a test of live forks forks; `make long` does it twenty times."""
+needs_thread_owners = pytest.mark.skipif(
+    platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
+    reason="the libraries of native threads are known on x86-64 with glibc alone",
+)
 LIMITS = replace(default_limits(), cell_timeout_s=20.0, output_limit_bytes=100_000)
 
 

@@ -14,9 +14,11 @@ from textwrap import dedent
 from threading import Thread
 
 import pytest
-from kernels import FORKS, forked, run
+from kernels import FORKS, forked, needs_thread_owners, run
 
 from taskweaver.ces.common import Client, Manager
+
+pytestmark = needs_thread_owners
 
 LIBRARIES = {
     "numpy": """

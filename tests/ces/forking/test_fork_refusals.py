@@ -8,10 +8,12 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from kernels import answers, forked, run
+from kernels import answers, forked, needs_thread_owners, run
 
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.errors import ForkRefused
+
+pytestmark = needs_thread_owners
 
 REFUSED = {
     "duckdb, a connection": (

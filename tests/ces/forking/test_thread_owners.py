@@ -7,10 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kernels import FORKS, answers, forked, run
+from kernels import FORKS, answers, forked, needs_thread_owners, run
 
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.errors import ForkRefused
+
+pytestmark = needs_thread_owners
 
 SOURCE = """
 #include <pthread.h>
