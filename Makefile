@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: chat search-demo test bench check docs clean
+.PHONY: chat search-demo test long bench check docs clean
 
 chat: $(VENV)/.ready-chat  ## Ask questions about your data.
 	$(BIN)/python -m taskweaver -p project/
@@ -20,6 +20,9 @@ test: $(VENV)/.ready-dev  ## Run all tests with coverage.
 	$(BIN)/coverage run -m pytest --numprocesses=auto --dist=loadfile --durations=25
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=90
+
+long: $(VENV)/.ready-long  ## Run the tests of live forks with all libraries and twenty forks each.
+	FORKS=20 $(BIN)/python -m pytest tests/ces/forking --timeout=600
 
 bench: $(VENV)/.ready-dev  ## Print every benchmark beside its baseline.
 	$(BIN)/python -m bench
@@ -45,4 +48,8 @@ $(VENV)/.ready-chat: pyproject.toml | $(BIN)/python
 
 $(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[parquet,excel,dev]"
+	touch $@
+
+$(VENV)/.ready-long: $(VENV)/.ready-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[parquet,excel,dev,long]"
 	touch $@

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
 import struct
@@ -19,6 +18,7 @@ from typing import Any
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.inkernel.birth import Birth
+from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import KernelHome, KernelProcess, ProcessHandle, start
 
@@ -66,13 +66,13 @@ class Expectation:
         Raises:
             ForkRefused: If there will be none, it does not come in time, or is not wanted any more.
         """
-        waiting, ready = self._socket.fileno(), list[int]()
+        waiting, ready = self._socket.fileno(), set[int]()
         deadline = time.monotonic() + timeout_s
         while not ready and time.monotonic() < deadline:
             if not is_wanted():
                 raise ForkRefused(["it is not wanted any more"])
             slice_s = min(_SLICE_S, timeout_s)
-            ready = select.select([waiting, parent_death_fd], [], [], slice_s)[0]
+            ready = readable([waiting, parent_death_fd], slice_s)
         if waiting not in ready:
             late = f"the new process did not come within {timeout_s:g} s"
             raise ForkRefused(["the process to fork has ended" if ready else late])
@@ -196,7 +196,7 @@ class Template:
         with self._lock:
             while inner_pid not in self._codes and not self._is_closed:
                 left_s = deadline - time.monotonic()
-                if left_s <= 0 or not select.select([self._connection], [], [], left_s)[0]:
+                if left_s <= 0 or not readable([self._connection], left_s):
                     break
                 data = self._connection.recv(_LINE_BYTES)
                 if not data:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from taskweaver.ces.common import Client, ExecutionResult, Manager
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory, default_limits
 
+FORKS = int(os.environ.get("FORKS", "2"))
+"""How often a test of live forks forks; `make long` does it twenty times."""
+needs_thread_owners = pytest.mark.skipif(
+    platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
+    reason="the libraries of native threads are known on x86-64 with glibc alone",
+)
 LIMITS = replace(default_limits(), cell_timeout_s=20.0, output_limit_bytes=100_000)
 
 
@@ -37,3 +47,12 @@ def run(client: Client, code: str) -> ExecutionResult:
 
 def answers(client: Client) -> bool:
     return run(client, "20 + 1").output == 21
+
+
+def forked(manager: Manager, client: Client, name: str) -> Client:
+    """Return a fork of a live kernel."""
+    snapshot = client.snapshot()
+    try:
+        return manager.fork_session_client(snapshot, name)
+    finally:
+        snapshot.close()

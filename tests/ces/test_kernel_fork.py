@@ -13,9 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from kernels import answers, limited, run
+from kernels import answers, forked, limited, run
 
-from taskweaver.ces.common import Client
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.manager import KernelManager
 
@@ -25,14 +24,6 @@ def manager(tmp_path: Path) -> Iterator[KernelManager]:
     made = limited(tmp_path, cell_timeout_s=90.0)  # scikit-learn, on a busy machine
     yield made
     made.clean_up()
-
-
-def forked(manager: KernelManager, client: Client, name: str) -> Client:
-    snapshot = client.snapshot()
-    try:
-        return manager.fork_session_client(snapshot, name)
-    finally:
-        snapshot.close()
 
 
 def test_both_sides_have_the_variables_and_change_them_for_themselves(

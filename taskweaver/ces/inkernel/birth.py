@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +46,13 @@ def fork(birth: Birth) -> tuple[int, socket.socket | None]:
     Raises:
         OSError: If the system has no room for another process.
     """
+    before = open_files()
     pid = os.fork()
     if pid:
         return pid, None
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _cut_loose(birth.log)
+    _cut_loose(birth.log, before)
     return 0, announce(birth.socket, {"pid": os.getpid()})
 
 
@@ -78,25 +80,48 @@ def die_with(connection: socket.socket) -> None:
     fcntl.fcntl(connection, fcntl.F_SETFL, flags | os.O_ASYNC)
 
 
-def _cut_loose(log: str) -> None:
-    """Replace all open files: output goes to the log, the rest nowhere.
+def _cut_loose(log: str, inherited: Mapping[int, str]) -> None:
+    """Replace all inherited files: output goes to the log, the rest nowhere.
 
-    The numbers stay taken, because objects of the parent's that live on here may close them.
+    The numbers stay taken, because inherited objects may close them. A file that the at-fork
+    handler of a library opened anew in this process is kept: it is this process's own, and has
+    another link than the inherited file of its number.
+
+    Args:
+        log: File for the output.
+        inherited: Links of the files that were open before the fork, by number.
     """
+    present = open_files()
     nowhere = os.open(os.devnull, os.O_RDWR)
     output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers are wanted
-        try:
-            if fd in {1, 2}:
-                os.dup2(output, fd)
-            elif is_only_read(fd):
-                _reopen(fd)
-            elif fd not in {nowhere, output}:
-                os.dup2(nowhere, fd, inheritable=fd == 0)
-        except OSError:
-            continue  # the listing's own, closed by now
+    for fd, link in present.items():
+        if fd in {1, 2}:
+            os.dup2(output, fd)
+        elif inherited.get(fd) == link:
+            _replace(fd, nowhere)
     os.close(nowhere)
     os.close(output)
+
+
+def _replace(fd: int, nowhere: int) -> None:
+    try:
+        if is_only_read(fd):
+            _reopen(fd)
+        else:
+            os.dup2(nowhere, fd, inheritable=fd == 0)
+    except OSError:
+        return  # a file that may not be opened again: it is only read, and stays shared
+
+
+def open_files() -> dict[int, str]:
+    """Return the links of all open files by number, in the form of ``/proc/self/fd``."""
+    found = dict[int, str]()
+    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers are wanted
+        try:
+            found[fd] = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - a text is wanted
+        except OSError:
+            continue  # the listing's own, closed by now
+    return found
 
 
 def is_only_read(fd: int) -> bool:

@@ -130,7 +130,8 @@ class CellKernel(IPythonKernel):
 
     def _begin(self) -> None:
         """Take note, before the first request, of what is the kernel's own."""
-        self._safety = ForkSafety()
+        shell: Any = self.shell
+        self._safety = ForkSafety(shell.user_ns)
         if not self._is_heir:
             BASE.note()
         if self._numbers is not None:

@@ -14,13 +14,14 @@ import gc
 import json
 import os
 import random
-import select
 import signal
 import socket
 import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
+from taskweaver.ces.inkernel.forking.rest import close_log_files
+from taskweaver.ces.inkernel.readable import readable
 
 _LINE_BYTES = 1 << 16
 _USUAL = ("numpy", "pandas", "matplotlib.pyplot")
@@ -54,6 +55,7 @@ def snapshot(birth: Birth) -> int:
         OSError: If the system has no room for another process.
     """
     numbers = random.getstate()
+    close_log_files()  # again: a record may have been written since the fork was allowed
     pid, connection = fork(birth)
     if connection is None:
         return pid
@@ -93,8 +95,8 @@ def serve(connection: socket.socket) -> Reborn:
     signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes the wait below
     request = b""
     while True:
-        for source in select.select([connection, woken], [], [])[0]:
-            if source is woken:
+        for source in readable([connection, woken]):
+            if source == woken.fileno():
                 woken.recv(_LINE_BYTES)
                 _tell_ended(connection)
                 continue

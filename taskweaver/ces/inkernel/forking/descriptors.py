@@ -1,0 +1,232 @@
+"""Owners of native threads, by the start routine in glibc's thread descriptor.
+
+A thread's name lies, and its stack shows stale words of earlier threads. The routine with which a
+thread was started is exact: glibc keeps it in the descriptor above the thread's stack. No offset
+of a glibc version is built in: threads of our own show where number and routine are kept.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import os
+import platform
+import sys
+import threading
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.inkernel.forking.mappings import Mappings
+from taskweaver.ces.inkernel.forking.threads import NativeThread, system_call
+
+_WORD = 8
+_CHUNK_BYTES = 1 << 14
+_SCAN_BYTES = 1 << 20
+_DESCRIPTOR_BYTES = 4096
+_LOOKS = 100
+_LOOK_S = 0.001
+_LAYOUTS: list[Layout] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Places in a thread descriptor, in words from its start.
+
+    Attributes:
+        number: The thread's number, in the lower half of the word.
+        routine: The start routine; its argument is in the next word.
+    """
+
+    number: int
+    routine: int
+
+
+class Memory:
+    """Reads memory of this process that may be gone by now; use it as a context manager."""
+
+    def __init__(self) -> None:
+        """Open the process's own memory."""
+        self._file = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+
+    def __enter__(self) -> Memory:
+        """Return the memory itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close it."""
+        os.close(self._file)
+
+    def words(self, address: int, size: int) -> list[int]:
+        """Return the words at an address, fewer where the memory ends; none if unreadable."""
+        try:
+            data = os.pread(self._file, size, address)
+        except (OSError, OverflowError):
+            return []
+        return memoryview(data[: len(data) // _WORD * _WORD]).cast("Q").tolist()
+
+
+class ThreadOwners:
+    """Attributes threads to the files whose code they run.
+
+    Attributes:
+        layout: Where the descriptor has its fields; None where this cannot be found out.
+    """
+
+    def __init__(self, layout: Layout | None = None) -> None:
+        self.layout = layout
+        self._known: dict[tuple[int, int], str] = {}
+
+    def owner(self, thread: NativeThread, mappings: Mappings) -> str | None:
+        """Return the file that a thread belongs to; None when that is unknown.
+
+        Args:
+            thread: The thread. Its owner is remembered by its number and start time.
+            mappings: Mappings of this process, as new as the thread's code.
+        """
+        key = (thread.id, thread.start_time)
+        if key not in self._known:
+            found = self._look_up(thread, mappings)
+            if found is None:
+                return None
+            self._known[key] = found
+        return self._known[key]
+
+    def forget_all_but(self, keys: Set[tuple[int, int]]) -> None:
+        """Forget the owners of threads that ended, given number and start time of the others."""
+        self._known = {key: self._known[key] for key in self._known.keys() & keys}
+
+    def _look_up(self, thread: NativeThread, mappings: Mappings) -> str | None:
+        if self.layout is None:
+            return None
+        with Memory() as memory:
+            words = descriptor(memory, thread.id)
+            if len(words) <= max(self.layout.number, self.layout.routine + 1):
+                return None
+            if words[self.layout.number] & 0xFFFFFFFF != thread.id:
+                return None
+            routine, argument = words[self.layout.routine : self.layout.routine + 2]
+            owner = _code_at(routine, mappings)
+            if owner is not None and Path(owner).name.startswith("libstdc++.so"):
+                # std::thread: the object that is its argument has a table of functions.
+                table = memory.words(argument, _WORD)
+                found = memory.words(table[0], _WORD) if table else []
+                owner = _file_at(table[0], mappings) if found else None
+            return owner
+
+
+def layout(mappings: Mappings) -> Layout | None:
+    """Return the layout of descriptors, from `calibrated` at the first call that succeeds.
+
+    It is the same in all forks of this process, which inherit it.
+    """
+    if not _LAYOUTS:
+        found = calibrated(mappings)
+        if found is not None:
+            _LAYOUTS.append(found)
+    return _LAYOUTS[0] if _LAYOUTS else None
+
+
+def calibrated(mappings: Mappings) -> Layout | None:
+    """Find the places in a thread descriptor with two threads made for it.
+
+    Returns:
+        The places; None on other machines and C libraries, or when they are not unambiguous.
+    """
+    if not _is_known_platform():
+        return None
+    routine = ctypes.cast(ctypes.pythonapi.PyThread_start_new_thread, ctypes.c_void_p).value
+    interpreter = _code_at(routine or 0, mappings)
+    if interpreter is None:
+        return None
+    with Memory() as memory, _sleeping_threads() as ids:
+        found = [(id_, _waited_descriptor(memory, id_)) for id_ in ids]
+    numbers = _common({n for n, w in enumerate(ws) if w & 0xFFFFFFFF == id_} for id_, ws in found)
+    routines = _common(
+        {(n, w) for n, w in enumerate(ws) if _code_at(w, mappings) == interpreter}
+        for _, ws in found
+    )
+    if not numbers or len(routines) != 1:
+        return None
+    return Layout(min(numbers), routines.pop()[0])
+
+
+def descriptor(memory: Memory, thread_id: int) -> list[int]:
+    """Return the words of a sleeping thread's descriptor; none when it is not found.
+
+    It begins with its own address, which stands again two words later.
+    """
+    call = system_call(thread_id)
+    if call is None:
+        return []
+    first = call.stack_pointer & -_WORD
+    for start in range(first, first + _SCAN_BYTES, _CHUNK_BYTES):
+        words = memory.words(start, _CHUNK_BYTES + 2 * _WORD)
+        for n in range(len(words) - 2):
+            address = start + n * _WORD
+            if words[n] == address and words[n + 2] == address:
+                return memory.words(address, _DESCRIPTOR_BYTES)
+        if len(words) < _CHUNK_BYTES // _WORD:
+            break
+    return []
+
+
+def _is_known_platform() -> bool:
+    if sys.platform != "linux" or platform.machine() != "x86_64" or sys.maxsize < 1 << 32:
+        return False
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
+    except ValueError:
+        return False  # another C library does not know this name
+
+
+def _code_at(address: int, mappings: Mappings) -> str | None:
+    mapping = mappings.at(address)
+    return mapping.path if mapping and "x" in mapping.access and mapping.path else None
+
+
+def _file_at(address: int, mappings: Mappings) -> str | None:
+    mapping = mappings.at(address)
+    return mapping.path if mapping and mapping.path.startswith("/") else None
+
+
+def _common(sets: Iterator[set[Any]]) -> set[Any]:
+    return set.intersection(*sets)
+
+
+def _waited_descriptor(memory: Memory, thread_id: int) -> list[int]:
+    pause = threading.Event()
+    for _ in range(_LOOKS):
+        words = descriptor(memory, thread_id)
+        if words:
+            return words
+        pause.wait(_LOOK_S)
+    return []
+
+
+@contextmanager
+def _sleeping_threads() -> Iterator[list[int]]:
+    """Give the numbers of two threads that sleep until the end of the block."""
+    ids: list[int] = []
+    begun, end = threading.Semaphore(0), threading.Lock()
+
+    def sleep() -> None:
+        ids.append(threading.get_native_id())
+        begun.release()
+        with end:
+            pass
+
+    with end:
+        started = 0
+        try:
+            for _ in range(2):
+                # Not by `threading`, which a cell may have replaced.
+                _thread.start_new_thread(sleep, ())
+                started += 1
+        except RuntimeError:
+            started = 0  # no room for a thread: without it no layout is found
+        for _ in range(started):
+            begun.acquire()
+        yield list(ids[:started])

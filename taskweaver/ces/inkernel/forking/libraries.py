@@ -1,0 +1,177 @@
+"""Libraries whose threads are known, and whether a fork survives them.
+
+A library forks when it was measured to work on both sides of a fork, in forks of forks, and right
+after use, from the version given on. A later version is expected to behave alike; the tests of
+this table show when one does not.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_READ, _FUTEX, _EPOLL_WAIT = 0, 202, 232
+"""Numbers of system calls on x86-64, the only machine on which threads are attributed."""
+READ_CALL = _READ
+_JEMALLOC = "jemalloc_bg_thd"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkingLibrary:
+    """A library with threads that a fork survives while they are idle.
+
+    Attributes:
+        name: Its name in messages.
+        package: Python package that brings it.
+        file: Pattern of its file, from the folder that holds the package.
+        since: Least version of the package.
+        waits: System calls in which its idle threads sleep. A ``read`` is one only on a pipe
+            with both ends in this process.
+        threads: Names of the only threads allowed; empty for all.
+    """
+
+    name: str
+    package: str
+    file: re.Pattern[str]
+    since: tuple[int, ...]
+    waits: frozenset[int] = frozenset({_FUTEX})
+    threads: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLibrary:
+    """A library with threads that no fork survives.
+
+    Attributes:
+        name: Its name in messages.
+        file: Pattern of its file's name.
+        reason: Sentence in place of the number of its threads; empty for that.
+        remedy: Advice for the user, for the case that no variable is to blame.
+        holder: Module and class of the objects that keep its threads running.
+        remedy_of_holder: Advice before the names of the variables that hold them.
+    """
+
+    name: str
+    file: re.Pattern[str]
+    reason: str = ""
+    remedy: str = ""
+    holder: tuple[str, str] | None = None
+    remedy_of_holder: str = ""
+
+
+FORKING = (
+    ForkingLibrary(
+        "Arrow",
+        "pyarrow",
+        re.compile(r"pyarrow/libarrow\.so[.\d]*"),
+        (26, 0),
+        frozenset({_FUTEX, _READ}),
+    ),
+    ForkingLibrary(
+        "OpenBLAS", "numpy", re.compile(r"numpy\.libs/libscipy_openblas[^/]*\.so"), (2, 4)
+    ),
+    ForkingLibrary(
+        "OpenBLAS", "scipy", re.compile(r"scipy\.libs/libscipy_openblas[^/]*\.so"), (1, 17)
+    ),
+    ForkingLibrary(
+        "SciPy", "scipy", re.compile(r"scipy/fft/_pocketfft/pypocketfft\.[^/]*so"), (1, 17)
+    ),
+    ForkingLibrary("numexpr", "numexpr", re.compile(r"numexpr/interpreter\.[^/]*so"), (2, 14)),
+    ForkingLibrary("Numba", "numba", re.compile(r"numba/np/ufunc/workqueue\.[^/]*so"), (0, 68)),
+    ForkingLibrary(
+        "ZeroMQ",
+        "zmq",
+        re.compile(r"pyzmq\.libs/libzmq[^/]*\.so[.\d]*"),
+        (27, 0),
+        frozenset({_FUTEX, _EPOLL_WAIT}),
+    ),
+    ForkingLibrary(
+        "polars",
+        "polars",
+        re.compile(r"_polars_runtime_\w+/_polars_runtime\.[^/]*so"),
+        (2, 1),
+        threads=frozenset({"polars-ooc-clea", _JEMALLOC}),
+    ),
+)
+REFUSED = (
+    RefusedLibrary(
+        "DuckDB",
+        re.compile(r"_?duckdb\..*"),
+        remedy="call `duckdb.close()` and close all connections",
+        holder=("duckdb", "DuckDBPyConnection"),
+        remedy_of_holder="close the connection",
+    ),
+    RefusedLibrary(
+        "polars",
+        re.compile(r"_?polars.*"),
+        reason="polars ran a query in this kernel: its threads do not survive a fork",
+    ),
+    RefusedLibrary("OpenMP", re.compile(r"lib(gomp|omp|iomp).*")),
+    RefusedLibrary("TBB", re.compile(r"(libtbb|tbbpool).*")),
+    RefusedLibrary("MKL", re.compile(r"libmkl.*")),
+    RefusedLibrary(
+        "torch",
+        re.compile(r"libtorch.*"),
+        reason="torch has threads of its own (autograd): they do not survive a fork",
+    ),
+)
+
+
+def forking(path: str, names: Iterable[str]) -> ForkingLibrary | None:
+    """Return the library whose idle threads a fork survives, if a file belongs to one.
+
+    Args:
+        path: The file that owns a thread. The same file elsewhere than in the loaded package is
+            unknown.
+        names: Names of all threads that it owns.
+    """
+    library = _known(path)
+    if library is None or _version(library.package) < library.since:
+        return None
+    return library if not library.threads or library.threads.issuperset(names) else None
+
+
+def refused(path: str) -> RefusedLibrary:
+    """Return the library of a file that no fork survives, or one made of the file's own name."""
+    name, known = Path(path).name, _known(path)
+    if known is not None and _version(known.package) < known.since:
+        least = ".".join(map(str, known.since))
+        remedy = f"a fork needs {known.package} {least} or later"
+        return RefusedLibrary(known.name, known.file, remedy=remedy)
+    for library in REFUSED:
+        if library.file.fullmatch(name):
+            return library
+    return RefusedLibrary(f"the library {path}", re.compile(re.escape(name)))
+
+
+def _known(path: str) -> ForkingLibrary | None:
+    for library in FORKING:
+        root = _root(library.package)
+        if root is None or not Path(path).is_relative_to(root):
+            continue
+        if library.file.fullmatch(str(Path(path).relative_to(root))):
+            return library
+    return None
+
+
+def _root(package: str) -> Path | None:
+    """Return the folder from which a loaded package was imported."""
+    module: Any = sys.modules.get(package)
+    file = getattr(module, "__file__", None)
+    return _resolved(file).parent.parent if isinstance(file, str) else None
+
+
+@cache
+def _resolved(file: str) -> Path:
+    return Path(file).resolve()
+
+
+def _version(package: str) -> tuple[int, ...]:
+    module: Any = sys.modules.get(package)
+    found = re.match(r"\d+(\.\d+)*", str(getattr(module, "__version__", "")))
+    return tuple(map(int, found[0].split("."))) if found else ()

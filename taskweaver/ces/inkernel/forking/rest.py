@@ -1,0 +1,131 @@
+"""Rest of pools and files that start again by themselves, right before a fork.
+
+Each is looked for among the loaded modules and libraries; nothing is imported. A setting that the
+user made is left alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.inkernel.forking.holders import holders
+
+_PAUSE_HARD = 2
+"""``omp_pause_hard`` of OpenMP 5.0, section 3.6.2: end all threads."""
+_HANDLER_MODULES = {"logging", "logging.handlers"}
+_log = logging.getLogger(__name__)
+
+
+def rest_native_pools(libraries: set[str]) -> None:
+    """Have OpenBLAS and OpenMP end their idle threads; they start them again when needed.
+
+    Args:
+        libraries: Paths of the loaded shared libraries.
+    """
+    for path in libraries:
+        name = path.rpartition("/")[2]  # there are hundreds
+        if name.startswith("lib") and "openblas" in name:
+            _call(path, "blas_thread_shutdown_")
+        elif name.startswith("libgomp"):
+            # It returns 0 also when a pool of another live thread stays: the threads are
+            # counted afterwards.
+            _call(path, "omp_pause_resource_all", _PAUSE_HARD)
+
+
+def _call(path: str, function: str, *arguments: int) -> None:
+    try:
+        found: Callable[..., Any] = getattr(ctypes.CDLL(path), function)
+    except (OSError, AttributeError):
+        return  # another build of the library: its threads, if any, are a reason to refuse
+    found(*arguments)
+
+
+def rest_python_libraries(namespace: Mapping[str, Any]) -> None:
+    """End tqdm's monitor, the idle connections of SQLAlchemy's engines, and open log files.
+
+    Args:
+        namespace: The user's namespace, in which engines are looked for.
+    """
+    for thread in threading.enumerate():
+        if type(thread).__module__ == "tqdm._monitor":
+            with _attempt("tqdm's monitor"):
+                _end_monitor(thread)
+    for name, engine in holders(namespace, "sqlalchemy.engine", "Engine"):
+        with _attempt(f"the engine {name}"):
+            _dispose(engine)
+    close_log_files()
+
+
+def close_log_files() -> None:
+    """Close the files of logging's handlers; the next record opens them again.
+
+    So each side of a fork has a file of its own, and the lines of both arrive.
+    """
+    for reference in list(logging._handlerList):  # type: ignore[attr-defined]  # noqa: SLF001
+        handler = reference()
+        if isinstance(handler, logging.FileHandler):
+            with _attempt("a log file"):
+                _close_file(handler)
+
+
+@contextmanager
+def _attempt(subject: str) -> Iterator[None]:
+    """Go on after a failure: the part that was not put to rest is found and refused."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - the code of a library may raise anything
+        _log.debug("%s cannot be put to rest: %s", subject, error)
+
+
+def _end_monitor(thread: Any) -> None:
+    """End the thread; the next progress bar starts another."""
+    thread.exit()
+    if thread.tqdm_cls.monitor is thread:
+        thread.tqdm_cls.monitor = None
+
+
+def _dispose(engine: Any) -> None:
+    """Close an idle engine's connections; it connects again when needed.
+
+    An engine whose database lives in the memory of its connection is left alone.
+    """
+    pool = engine.pool
+    queue_pool = sys.modules["sqlalchemy.pool"].QueuePool
+    place = str(engine.url)
+    is_in_memory = engine.dialect.name == "sqlite" and (
+        not engine.url.database or ":memory:" in place or "mode=memory" in place
+    )
+    if not isinstance(pool, queue_pool) or is_in_memory:
+        return
+    if pool.checkedout():
+        gc.collect()  # a connection that is dropped but not closed is in a cycle of references
+    if not pool.checkedout():
+        engine.dispose()
+
+
+def _close_file(handler: logging.FileHandler) -> None:
+    """Close a handler's file; the next record opens it again, on either side of the fork.
+
+    One whose file was moved is left alone, as is one that would begin the file anew.
+    """
+    if handler.mode != "a" or type(handler).emit.__module__ not in _HANDLER_MODULES:
+        return
+    with handler.lock or threading.RLock():
+        stream: Any = handler.stream
+        if stream is None or not os.path.samestat(
+            os.fstat(stream.fileno()), Path(handler.baseFilename).stat()
+        ):
+            return
+        stream.flush()
+        stream.close()
+        none: Any = None
+        handler.stream = none

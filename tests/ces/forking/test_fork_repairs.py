@@ -1,0 +1,92 @@
+"""Files of both sides after a fork: log files, and those a library opens anew in the child."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from kernels import forked, run
+
+from taskweaver.ces.common import Client, Manager
+from taskweaver.ces.errors import ForkRefused
+
+LOGGED = """
+import logging, logging.handlers
+handler = {handler}
+logger = logging.getLogger("both"); logger.setLevel("INFO"); logger.addHandler(handler)
+logger.info("before")
+"""
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        "logging.FileHandler('run.log')",
+        "logging.handlers.RotatingFileHandler('run.log', maxBytes=100_000)",
+        "logging.handlers.WatchedFileHandler('run.log')",
+    ],
+)
+def test_log_lines_of_both_sides_arrive(
+    warm: Manager, fresh: Client, tmp_path: Path, handler: str
+) -> None:
+    assert run(fresh, LOGGED.format(handler=handler)).is_success
+    child = forked(warm, fresh, tmp_path.name)
+    run(child, "logger.info('child')")
+    run(fresh, "logger.info('parent')")
+    run(child, "logger.info('child again')")
+    lines = (tmp_path / "cwd" / "run.log").read_text().splitlines()
+    assert lines == ["before", "child", "parent", "child again"]
+    child.stop()
+
+
+def test_a_log_file_that_was_moved_is_not_closed_behind_the_users_back(
+    fresh: Client, tmp_path: Path
+) -> None:
+    run(fresh, LOGGED.format(handler="logging.FileHandler('run.log')"))
+    (tmp_path / "cwd" / "run.log").rename(tmp_path / "moved.log")
+    with pytest.raises(ForkRefused, match=r"moved.log is open for writing"):
+        fresh.snapshot()
+    run(fresh, "logger.info('after')")
+    assert (tmp_path / "moved.log").read_text() == "before\nafter\n"
+
+
+PREPARE = """
+import gzip, pathlib
+import pyarrow.csv as csv
+part = gzip.compress((b"1," + b"x" * 997 + b"\\n") * 1000)
+with open("long.csv.gz", "wb") as file:
+    file.writelines([gzip.compress(b"a,b\\n"), *[part] * {megabytes}])
+began, options = pathlib.Path("began").absolute(), csv.ConvertOptions(include_columns=["a"])
+single_threaded = csv.ReadOptions(use_threads=False)
+path = pathlib.Path("long.csv.gz").absolute()
+"""
+# In one thread: with more, Arrow itself looks at the interrupt only after many blocks.
+READ = "began.touch(); csv.read_csv(path, single_threaded, convert_options=options).num_rows"
+
+
+def test_an_interrupt_ends_a_long_read_of_arrow_in_a_fork(
+    warm: Manager, fresh: Client, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyarrow")
+    assert run(fresh, PREPARE.format(megabytes=1)).is_success
+    assert run(fresh, READ).output == 1000
+    assert run(fresh, PREPARE.format(megabytes=3_000)).is_success
+    (tmp_path / "cwd" / "began").unlink()
+    child = forked(warm, fresh, tmp_path.name)
+    done = threading.Event()
+
+    def interrupt() -> None:
+        while not (tmp_path / "cwd" / "began").exists() and not done.wait(0.02):
+            pass
+        done.wait(0.3)
+        child.interrupt()
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    result = run(child, READ)
+    done.set()
+    interrupting.join()
+    assert (result.status, result.is_state_lost) == ("interrupted", False)
+    assert run(child, "options.include_columns").output == ["a"]
+    child.stop()

@@ -1,0 +1,160 @@
+"""A native thread belongs to the file whose code it was started with; an unknown one refuses."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from kernels import FORKS, answers, forked, needs_thread_owners, run
+
+from taskweaver.ces.common import Client, Manager
+from taskweaver.ces.errors import ForkRefused
+
+pytestmark = needs_thread_owners
+
+SOURCE = """
+#include <pthread.h>
+#include <semaphore.h>
+static sem_t end;
+static pthread_t thread;
+static void *routine(void *unused) { sem_wait(&end); return unused; }
+int begin(void) { sem_init(&end, 0, 0); return pthread_create(&thread, 0, routine, 0); }
+int finish(void) { sem_post(&end); return pthread_join(thread, 0); }
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shared library with a thread of its own."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "own.c").write_text(SOURCE)
+    made = folder / "libown.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-pthread", "-o", made, folder / "own.c"], check=True
+    )
+    return made
+
+
+CPP_SOURCE = """
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+static std::mutex mutex; static std::condition_variable woken; static bool ended = false;
+static std::thread thread;
+extern "C" int begin() {
+    thread = std::thread([] {
+        std::unique_lock<std::mutex> lock(mutex);
+        woken.wait(lock, [] { return ended; });
+    });
+    return 0;
+}
+extern "C" int finish() {
+    { std::lock_guard<std::mutex> lock(mutex); ended = true; }
+    woken.notify_all(); thread.join(); return 0;
+}
+"""
+
+
+def test_a_thread_of_the_cpp_library_belongs_to_the_file_that_started_it(
+    warm: Manager, fresh: Client, tmp_path: Path
+) -> None:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    (tmp_path / "own.cpp").write_text(CPP_SOURCE)
+    made = tmp_path / "libcpp.so"
+    options = ["-shared", "-fPIC", "-pthread", "-o", made, tmp_path / "own.cpp"]
+    subprocess.run([compiler, *options], check=True)
+    begin(fresh, made)
+    with pytest.raises(ForkRefused, match=f"the library {made} has 1 thread"):
+        fresh.snapshot()
+    run(fresh, "own.finish()")
+    child = forked(warm, fresh, tmp_path.name)
+    assert answers(child)
+    child.stop()
+
+
+def begin(client: Client, library: Path) -> None:
+    code = f"import ctypes; own = ctypes.CDLL({str(library)!r}); own.begin()"
+    assert run(client, code).output == 0
+
+
+def test_a_thread_of_an_unknown_library_is_refused_and_named_until_it_ends(
+    warm: Manager, fresh: Client, tmp_path: Path, library: Path
+) -> None:
+    begin(fresh, library)
+    for _ in range(2):
+        with pytest.raises(ForkRefused, match=f"the library {library} has 1 thread"):
+            fresh.snapshot()
+    run(fresh, "own.finish()")
+    child = forked(warm, fresh, tmp_path.name)
+    assert answers(child)
+    child.stop()
+
+
+@pytest.mark.parametrize("place", ["libarrow.so.2600", "pyarrow/libarrow.so.2600"])
+def test_the_name_of_a_known_library_in_another_folder_is_refused(
+    fresh: Client, tmp_path: Path, library: Path, place: str
+) -> None:
+    pytest.importorskip("pyarrow")
+    copy = tmp_path / place
+    copy.parent.mkdir(exist_ok=True)
+    shutil.copy(library, copy)
+    run(fresh, "import pyarrow.csv, io; pyarrow.csv.read_csv(io.BytesIO(b'a\\n1\\n')).num_rows")
+    begin(fresh, copy)
+    with pytest.raises(ForkRefused, match=f"the library {copy} has 1 thread"):
+        fresh.snapshot()
+
+
+def test_words_of_an_earlier_thread_on_the_same_stack_do_not_count(
+    warm: Manager, fresh: Client, tmp_path: Path, library: Path
+) -> None:
+    other = tmp_path / "libother.so"
+    shutil.copy(library, other)
+    begin(fresh, library)
+    run(fresh, "own.finish()")
+    begin(fresh, other)
+    with pytest.raises(ForkRefused) as refusal:
+        fresh.snapshot()
+    assert refusal.value.reasons == [f"the library {other} has 1 thread"]
+    run(fresh, "own.finish()")
+    child = forked(warm, fresh, tmp_path.name)
+    begin(child, library)
+    with pytest.raises(ForkRefused, match=f"the library {library} has 1 thread"):
+        child.snapshot()
+    child.stop()
+
+
+def test_a_version_older_than_the_measured_one_is_refused(fresh: Client) -> None:
+    pytest.importorskip("pyarrow")
+    run(fresh, "import pyarrow.csv, io; pyarrow.csv.read_csv(io.BytesIO(b'a\\n1\\n')).num_rows")
+    run(fresh, "pyarrow.__version__ = '9.0.0'")
+    with pytest.raises(ForkRefused, match=r"Arrow has \d+ threads: a fork needs pyarrow 26.0"):
+        fresh.snapshot()
+
+
+def test_without_a_calibration_every_native_thread_is_refused(fresh: Client) -> None:
+    pytest.importorskip("pyarrow")
+    run(fresh, "import os; confstr = os.confstr; os.confstr = lambda name: 'another 1.2'")
+    run(fresh, "import pyarrow.csv, io; pyarrow.csv.read_csv(io.BytesIO(b'a\\n1\\n')).num_rows")
+    with pytest.raises(ForkRefused, match=r"\d+ threads? of an unknown library"):
+        fresh.snapshot()
+    run(fresh, "os.confstr = confstr")
+    fresh.snapshot().close()
+
+
+def test_threads_that_are_just_ending_are_no_reason(fresh: Client) -> None:
+    run(
+        fresh,
+        "from taskweaver.ces.inkernel.safety import ForkSafety\n"
+        "safety = ForkSafety(globals())\n"
+        "import numpy as np; a = np.ones((200, 200)); found = []",
+    )
+    for _ in range(FORKS):
+        result = run(fresh, "for _ in range(50): _ = a @ a; found += safety.reasons()\nfound")
+        assert (result.output, result.error) == ([], None)
