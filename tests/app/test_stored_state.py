@@ -279,7 +279,9 @@ def test_state_of_a_copied_session_is_loaded_only_after_consent(
         assert (session.workspace / "state-untrusted").is_dir() or run(session, "1") == "1"
 
 
-@pytest.mark.parametrize("damage", ["cut chunk", "no chunk", "cut manifest", "manifest of a list"])
+@pytest.mark.parametrize(
+    "damage", ["cut chunk", "changed chunk", "no chunk", "cut manifest", "manifest of a list"]
+)
 def test_damaged_state_is_named_and_the_session_goes_on(project: Path, damage: str) -> None:
     ran_before(project, "big = list(range(400_000)); small = 5")
     (state,) = project.glob("workspace/sessions/*/state")
@@ -287,6 +289,8 @@ def test_damaged_state_is_named_and_the_session_goes_on(project: Path, damage: s
     (manifest,) = state.glob("rounds/main/*.json")
     if damage == "cut chunk":
         chunk.write_bytes(chunk.read_bytes()[:-10])
+    elif damage == "changed chunk":
+        chunk.write_bytes(chunk.read_bytes()[:-10] + bytes(10))
     elif damage == "no chunk":
         chunk.unlink()
     elif damage == "cut manifest":
@@ -303,6 +307,7 @@ def test_damaged_state_is_named_and_the_session_goes_on(project: Path, damage: s
         else:
             assert "`big`" in message
             assert section(message, "Result") == "5"
+            assert not chunk.exists()
         assert run(session, "small = 7; small") == "7"
 
 

@@ -24,8 +24,6 @@ from taskweaver.ces.state.manifest import (
 )
 from taskweaver.utils.installation import seal
 
-CHUNK_BYTES = 1 << 20
-"""Size of the largest chunk."""
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 _SEAL_FILE, _CHUNKS, _ROUNDS, _UNTRUSTED = "sealed", "chunks", "rounds", "state-untrusted"
 
