@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import xxhash
 
-from taskweaver.ces.inkernel.wire import Wire, WireError
-from taskweaver.ces.state.folder import CHUNK_BYTES, StateFolder
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
+from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateDamaged, read_manifest
 from taskweaver.ces.state.transfer import Stored, receive_state, send_state
 
