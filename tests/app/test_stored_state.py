@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -19,11 +20,6 @@ from taskweaver.console.text import section
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session
-
-
-@pytest.fixture(autouse=True)
-def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
 
 
 @pytest.fixture
@@ -348,7 +344,7 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(project: Path) -> None:
             env={
                 "PYTHONPATH": str(Path(__file__).parents[1]),
                 "PATH": "/usr/bin:/bin",
-                "XDG_STATE_HOME": str(project.parent / "xdg"),
+                "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
             },
         ) as process:
             assert process.stdout is not None

@@ -23,11 +23,6 @@ from taskweaver.ces.state.manifest import StateDamaged, read_manifest
 from taskweaver.ces.state.transfer import Stored, receive_state, send_state
 
 
-@pytest.fixture(autouse=True)
-def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> StateFolder:
     return StateFolder(tmp_path / "session" / "state", 10 << 20)
