@@ -20,7 +20,7 @@ from taskweaver.console.commands import CommandLine
 from taskweaver.console.surface import PlainSurface
 from taskweaver.session.receipts import inputs
 from taskweaver.session.receipts.build import Origin, build_receipt
-from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
+from taskweaver.session.receipts.receipt import ReceiptError, read_receipt, write_receipt
 from taskweaver.utils.redact import MASK
 
 LOAD = "import pandas as pd\ntable = pd.read_csv('tiny.csv')\nprint('rows', len(table))\ntable"
@@ -331,8 +331,8 @@ def test_an_input_over_the_limit_is_not_embedded(
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("password = 'hunter2hunter2'\n1", "Cell 1 holds a secret"),
-        (f"key = '{MASK}'\n1", "Cell 1 holds the mask"),
+        ("key = 'sk-proj-abcdEFGHijkl12345678'\n1", "Cell 1 holds a secret"),
+        (f"key = '{MASK}'\n1", "no answer yet that rests on code"),  # it does not run
         ("", "no answer yet that rests on code"),
     ],
 )
@@ -346,3 +346,21 @@ def test_what_cannot_be_proven_is_not_written(tmp_path: Path, code: str, reason:
         origin = Origin("s", "main", session.execution_cwd, project / "data")
         with pytest.raises(ReceiptError, match=reason):
             build_receipt(session.memory.conversation.rounds, origin)
+
+
+def test_a_text_called_token_is_code_and_a_change_of_it_is_found(tmp_path: Path) -> None:
+    code = "token = 'abcdefghijklmnop'\nprint(f'{token = }')\nlen(token)"
+    config = {"session.roles": ["code_interpreter"]}
+    project = make_project(tmp_path / "p")
+    file = tmp_path / "a.receipt.json"
+    with TaskWeaverApp(project, model=Script([code_reply(code)]), config=config) as app:
+        session = app.get_session()
+        session.send_message("how long is it?")
+        origin = Origin("s", "main", session.execution_cwd, project / "data")
+        write_receipt(file, build_receipt(session.memory.conversation.rounds, origin))
+        facts = json.loads(file.read_text())
+        assert facts["cells"][0]["code"] == code
+        assert check(app, file) == "same"
+        facts["cells"][0]["code"] = code.replace("abcdefghijklmnop", "ponmlkjihgfedcba")
+        file.write_text(json.dumps(facts))
+        assert "ponmlkjihgfedcba" in check(app, file)

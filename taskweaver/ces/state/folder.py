@@ -27,6 +27,7 @@ from taskweaver.utils.installation import seal
 CHUNK_BYTES = 1 << 20
 """Size of the largest chunk."""
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _SEAL_FILE, _CHUNKS, _ROUNDS, _UNTRUSTED = "sealed", "chunks", "rounds", "state-untrusted"
 
 
@@ -230,7 +231,7 @@ class StateFolder:
     def _write(path: Path, data: bytes | bytearray) -> None:
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
-            with partial.open("xb") as file:
+            with os.fdopen(os.open(partial, _NEW_FILE, 0o600), "wb") as file:
                 file.write(data)
             partial.replace(path)
         except BaseException:
