@@ -241,12 +241,19 @@ def register_environment(variables: Mapping[str, str]) -> None:
 
 
 def register_configured(name: str, value: object) -> None:
-    """Treat a configured value as secret if its name says so; also those inside of mappings."""
+    """Treat a configured value as secret if its name says so; also those inside of mappings.
+
+    A name that ends in `api_key`, `token`, `password` or the like says so. A name that only has one
+    of the words in it, such as `primary_key` or `key`, says so for a value as long as a key.
+    """
     if isinstance(value, Mapping):
         for inner, item in value.items():
             register_configured(str(inner), item)
-    elif isinstance(value, str) and names_a_secret(name):
-        register_secret(value)
+    elif isinstance(value, str):
+        least = _least_chars(name)
+        is_exact = _SECRET_NAME.fullmatch(name) is not None
+        if least is not None and (is_exact or len(value.strip()) >= least):
+            register_secret(value)
 
 
 def redact_data(data: Any) -> Any:

@@ -20,8 +20,10 @@ from taskweaver.utils.redact import (
     names_a_secret,
     redact,
     redact_data,
+    redact_known,
     redact_secrets,
     redact_secrets_in,
+    register_configured,
     register_secret,
 )
 
@@ -133,6 +135,24 @@ def test_a_part_of_a_path_to_keep_is_no_secret() -> None:
     redactor.add("sales-reporting")
     assert redactor.redact("/home/me/sales-report/a.csv") == "/home/me/sales-report/a.csv"
     assert redactor.redact("sales-reporting") == MASK
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_masked"),
+    [
+        ("primary_key", "order_number", False),
+        ("key_column", "customer", False),
+        ("llm.stop_token", "end of text", False),
+        ("key", "cfg0key1cfg2key3", True),
+        ("llm.api_key", "cfg-api-key", True),
+        ("db_password", "cfgpass", True),
+    ],
+)
+def test_a_configured_value_is_a_secret_by_its_name(
+    name: str, value: str, *, is_masked: bool
+) -> None:
+    register_configured("configurations", {name: value})
+    assert (redact_known(f"see {value}") == f"see {MASK}") is is_masked
 
 
 def test_the_shared_redactor_learns_values() -> None:
