@@ -38,6 +38,7 @@ def session(app: TaskWeaverApp) -> Session:
     session = app.get_session()
     for number, _ in enumerate(CELLS):
         session.send_message(f"step {number}")
+    session.wait_until_stored()  # its processes are there before the first test begins
     return session
 
 
