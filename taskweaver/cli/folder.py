@@ -30,9 +30,10 @@ def register_secrets_around(*folders: Path) -> None:
     from taskweaver.config.errors import ConfigError
     from taskweaver.config.secrets import register_secrets
     from taskweaver.utils.app_utils import CONFIG_FILE
-    from taskweaver.utils.redact import register_environment
+    from taskweaver.utils.redact import keep_places, register_environment
 
-    register_environment(os.environ, map(str, folders))
+    keep_places(*map(str, folders))
+    register_environment(os.environ)
     for place in {above for folder in folders for above in (folder, *folder.parents)}:
         file = place / CONFIG_FILE
         if file.is_file():

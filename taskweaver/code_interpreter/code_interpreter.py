@@ -24,7 +24,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.module.confirmation import ConfirmationHandlerFailed, ConfirmationRequest
+from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
@@ -302,7 +302,7 @@ class CodeInterpreter(Role, Interpreter):
         confirmations = self.event_emitter.confirmations
         try:
             is_allowed = confirmations.ask(request, self.interpreter_config.confirmation_timeout_s)
-        except ConfirmationHandlerFailed as error:
+        except NotConfirmed as error:
             return f"The code did not run: {error}"
         return "" if is_allowed else self.generator.prompt.text("declined")
 

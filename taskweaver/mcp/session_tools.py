@@ -10,9 +10,9 @@ from taskweaver.mcp.errors import ServerFailed, ToolFailed
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.tools import Tool
 from taskweaver.module.confirmation import (
-    ConfirmationHandlerFailed,
     ConfirmationRequest,
     Confirmations,
+    NotConfirmed,
 )
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.text import shorten
@@ -88,7 +88,7 @@ class SessionTools:
         try:
             if self._confirmations.ask(request, self._timeout_s):
                 return ""
-        except ConfirmationHandlerFailed as error:
+        except NotConfirmed as error:
             return str(error)
         return "the user did not allow this call. Do not repeat it."
 

@@ -54,8 +54,12 @@ class ConfirmationRequest:
         return "\n".join(difflib.unified_diff(before, after, "before", "now", lineterm="", n=2))
 
 
-class ConfirmationHandlerFailed(TaskWeaverError):
-    """A confirmation handler raised, so no person was asked."""
+class NotConfirmed(TaskWeaverError):
+    """No person answered, which is not the same as a person's no."""
+
+
+class ConfirmationHandlerFailed(NotConfirmed):
+    """A confirmation handler raised, or returned no answer, so no person was asked."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -88,6 +92,9 @@ class OriginalConfirmationHandler(Protocol):
 AnyConfirmationHandler = ConfirmationHandler | OriginalConfirmationHandler
 
 
+_AS_CONFIRMATION = {True: Confirmation.yes, False: Confirmation.no}
+
+
 class Confirmations:
     """What a person has allowed in a session.
 
@@ -118,7 +125,7 @@ class Confirmations:
         """Return whether a person allows it: by an answer now, or one given for always.
 
         Raises:
-            ConfirmationHandlerFailed: If the handler raises.
+            NotConfirmed: If there is no handler, it fails, or no answer comes in time.
         """
         if request.kinds <= self._always:
             return True
@@ -126,6 +133,8 @@ class Confirmations:
         answer = Confirmation.no
         try:
             answer = self._answer(request, timeout_s)
+        except NotConfirmed:
+            raise
         except Exception as error:
             failed = ConfirmationHandlerFailed(error)
             self._log(str(failed))
@@ -138,16 +147,19 @@ class Confirmations:
 
     def _answer(self, request: ConfirmationRequest, timeout_s: float) -> Confirmation:
         if self.handler is None:
-            return Confirmation.no
+            raise NotConfirmed("the program has no confirmation handler, so no person was asked.")
         deadline = monotonic() + timeout_s
         handle: Callable[..., Any] = self.handler.request_confirmation
         if _is_original(handle):
             allowed = handle(request.content, self._round_id(), request.post_id)
-            answer: Any = Confirmation.yes if allowed is True else Confirmation.no
+            answer: Any = _AS_CONFIRMATION[allowed] if isinstance(allowed, bool) else allowed
         else:
             answer = handle(request, timeout_s)
-        is_late = monotonic() > deadline
-        return answer if isinstance(answer, Confirmation) and not is_late else Confirmation.no
+        if answer is None or monotonic() > deadline:
+            raise NotConfirmed("no person answered.")
+        if not isinstance(answer, Confirmation):
+            raise TypeError(f"{answer!r} is not a Confirmation")
+        return answer
 
 
 def _is_original(handle: Callable[..., Any]) -> bool:

@@ -166,7 +166,8 @@ class Restoring:
             lines += [f"not restored: {line}" for line in lost[:_MOST_NAMED]]
             more = len(lost) - _MOST_NAMED
             lines += [f"and {more} more"] if more > 0 else []
-            lines.append("/rebuild makes them again by running their cells.")
+            if self.cells:
+                lines.append("/rebuild makes them again by running their cells.")
         return lines
 
     def note(self) -> str:

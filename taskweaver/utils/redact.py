@@ -137,14 +137,23 @@ class Redactor:
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._lock = threading.Lock()
         self._values: frozenset[str] = frozenset()
+        self._places = ""
         self._pattern: re.Pattern[str] | None = None
         for value in values:
             self.add(value)
 
+    def keep(self, places: Iterable[str]) -> None:
+        """Do not treat a part of these paths, which the user sees, as secret when it is added."""
+        with self._lock:
+            self._places = "\n".join([self._places, *places])
+
     def add(self, value: str) -> None:
-        """Treat `value` as secret from now on, unless it is very short or a location."""
+        """Treat `value` as secret from now on.
+
+        A value that is very short, a location or a part of a path to `keep` is left out.
+        """
         value = value.strip()
-        if len(value) < MIN_SECRET_CHARS or value in self._values:
+        if len(value) < MIN_SECRET_CHARS or value in self._values or value in self._places:
             return
         if value.lower() in _HARMLESS | _PLACEHOLDERS or is_location(value):
             return
@@ -176,6 +185,11 @@ _shared = Redactor()
 def register_secret(value: str) -> None:
     """Treat `value` as secret in everything this process redacts."""
     _shared.add(value)
+
+
+def keep_places(*places: str) -> None:
+    """Never register a part of these paths as secret: each path below them would be masked."""
+    _shared.keep(places)
 
 
 def redact(text: str) -> str:
@@ -211,19 +225,14 @@ def names_a_secret(name: str) -> bool:
     return _least_chars(name) is not None
 
 
-def register_environment(variables: Mapping[str, str], places: Iterable[str] = ()) -> None:
+def register_environment(variables: Mapping[str, str]) -> None:
     """Treat the values of variables whose names say so as secret: no paths, numbers, short words.
 
     A value has at least 8 characters under PASSWORD or SECRET and 16 under KEY or TOKEN.
-
-    Args:
-        variables: The environment.
-        places: Paths that are shown to the user; a value that is a part of one is no secret.
     """
-    shown = "\n".join(places)
     for name, text in variables.items():
         least, value = _least_chars(name), text.strip()
-        if least is None or len(value) < least or value in shown:
+        if least is None or len(value) < least:
             continue
         # `Path.exists` raises for a name as long as some tokens are.
         is_there = os.path.exists(value)  # noqa: PTH110
@@ -232,12 +241,19 @@ def register_environment(variables: Mapping[str, str], places: Iterable[str] = (
 
 
 def register_configured(name: str, value: object) -> None:
-    """Treat a configured value as secret if its name says so; also those inside of mappings."""
+    """Treat a configured value as secret if its name says so; also those inside of mappings.
+
+    A name that ends in `api_key`, `token`, `password` or the like says so. A name that only has one
+    of the words in it, such as `primary_key` or `key`, says so for a value as long as a key.
+    """
     if isinstance(value, Mapping):
         for inner, item in value.items():
             register_configured(str(inner), item)
-    elif isinstance(value, str) and names_a_secret(name):
-        register_secret(value)
+    elif isinstance(value, str):
+        least = _least_chars(name)
+        is_exact = _SECRET_NAME.fullmatch(name) is not None
+        if least is not None and (is_exact or len(value.strip()) >= least):
+            register_secret(value)
 
 
 def redact_data(data: Any) -> Any:

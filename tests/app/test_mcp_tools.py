@@ -178,7 +178,8 @@ def test_a_person_allows_each_call_or_all_of_a_tool(tmp_path: Path) -> None:
 def test_where_nobody_answers_nothing_is_called(tmp_path: Path, handler: Any) -> None:
     servers = {"ex": server(confirm="always", cwd=str(tmp_path))}
     (round_,), _, _ = ask(tmp_path, servers, "ex_create_file(path='made')", handler=handler)
-    assert "did not allow this call" in said(round_)
+    assert ("no confirmation handler" if handler is None else "no person answered") in said(round_)
+    assert "did not allow" not in said(round_)
     assert not (tmp_path / "made").exists()
 
 
@@ -196,7 +197,7 @@ def test_the_default_is_to_ask(tmp_path: Path) -> None:
     fields = server(cwd=str(tmp_path))
     del fields["confirm"]
     (round_,), _, _ = ask(tmp_path, {"ex": fields}, "ex_create_file(path='made')")
-    assert "did not allow this call" in said(round_)
+    assert "no confirmation handler" in said(round_)
 
 
 def test_doctor_lists_servers_and_tools(tmp_path: Path) -> None:
@@ -239,7 +240,7 @@ def test_a_resumed_session_does_not_change_anything_twice(tmp_path: Path) -> Non
         rebuilt = session.rebuild()
         assert [step.verdict for step in rebuilt.steps] == ["same", "failed"]
         assert rebuilt.steps[1].code == "b = ex_add(1)"
-        assert "the user did not allow this call" in rebuilt.steps[1].details[0]
+        assert "no confirmation handler" in rebuilt.steps[1].details[0]
         rebuilt.accept()
         assert "kind greetings" in said(session.run_code("a"))
 

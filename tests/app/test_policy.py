@@ -93,13 +93,16 @@ def test_without_the_switch_it_runs(tmp_path: Path) -> None:
 def test_where_nobody_can_be_asked_nothing_runs(tmp_path: Path) -> None:
     (round_,) = ask(tmp_path, CONFIRMED, MARK)
     assert marks(tmp_path) == []
-    assert "did not allow this code to run" in round_.post_list[-1].message
+    assert "no confirmation handler" in round_.post_list[-1].message
+    assert "did not allow" not in round_.post_list[-1].message
 
 
 @pytest.mark.parametrize("answer", [Confirmation.no, None, True, "yes", ValueError("broken")])
 def test_only_a_yes_is_a_yes(tmp_path: Path, answer: object) -> None:
-    ask(tmp_path, CONFIRMED, MARK, handler=Person(answer))
+    (round_,) = ask(tmp_path, CONFIRMED, MARK, handler=Person(answer))
     assert marks(tmp_path) == []
+    is_refused = "did not allow" in round_.post_list[-1].message
+    assert is_refused == (answer is Confirmation.no)
 
 
 def test_a_yes_is_for_this_code_and_always_for_its_kind(tmp_path: Path) -> None:
@@ -122,7 +125,7 @@ def test_an_answer_comes_from_another_thread_in_time_or_is_a_no(tmp_path: Path) 
         session, listener, elsewhere = app.get_session(), Listener(), AnsweredElsewhere()
         session.event_emitter.confirmation_handler = elsewhere
         late = session.send_message("go")
-        assert "did not allow" in late.post_list[-1].message
+        assert "no person answered" in late.post_list[-1].message
         assert marks(tmp_path) == []
         ids = _answered(session, listener, elsewhere)
     assert len(marks(tmp_path)) == 1

@@ -21,7 +21,7 @@ from taskweaver.console.surface import PlainSurface
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts import inputs
 from taskweaver.session.receipts.build import Origin, build_receipt
-from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
+from taskweaver.session.receipts.receipt import ReceiptError, read_receipt, write_receipt
 from taskweaver.utils.redact import MASK
 
 LOAD = "import pandas as pd\ntable = pd.read_csv('tiny.csv')\nprint('rows', len(table))\ntable"
@@ -332,7 +332,8 @@ def test_an_input_over_the_limit_is_not_embedded(
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("password = 'hunter2hunter2'\n1", "Cell 1 holds a secret"),
+        ("key = 'sk-proj-abcdEFGHijkl12345678'\n1", "Cell 1 holds a secret"),
+        (f"key = '{MASK}'\n1", "no answer yet that rests on code"),  # it does not run
         ("", "no answer yet that rests on code"),
     ],
 )
@@ -359,3 +360,21 @@ def test_a_masked_copy_of_a_cell_is_not_written(tmp_path: Path) -> None:
         masked = json.loads(json.dumps(rounds).replace("'x'", f"'{MASK}'"))
         with pytest.raises(ReceiptError, match="Cell 1 holds the mask"):
             build_receipt([Round.from_dict(round_) for round_ in masked], origin)
+
+
+def test_a_text_called_token_is_code_and_a_change_of_it_is_found(tmp_path: Path) -> None:
+    code = "token = 'abcdefghijklmnop'\nprint(f'{token = }')\nlen(token)"
+    config = {"session.roles": ["code_interpreter"]}
+    project = make_project(tmp_path / "p")
+    file = tmp_path / "a.receipt.json"
+    with TaskWeaverApp(project, model=Script([code_reply(code)]), config=config) as app:
+        session = app.get_session()
+        session.send_message("how long is it?")
+        origin = Origin("s", "main", session.execution_cwd, project / "data")
+        write_receipt(file, build_receipt(session.memory.conversation.rounds, origin))
+        facts = json.loads(file.read_text())
+        assert facts["cells"][0]["code"] == code
+        assert check(app, file) == "same"
+        facts["cells"][0]["code"] = code.replace("abcdefghijklmnop", "ponmlkjihgfedcba")
+        file.write_text(json.dumps(facts))
+        assert "ponmlkjihgfedcba" in check(app, file)

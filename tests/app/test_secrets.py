@@ -32,7 +32,7 @@ CANARIES = {
     "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJlLW9mLWNhbmFyeQ",
 }
 OTHER = "0therCanaryOfAnotherService77"
-OWN_FILES = ("memory.sqlite", "raw_exp_", "recorded.yaml")
+OWN_FILES = ("memory.sqlite", "raw_exp_", "recorded.yaml", "prompts.jsonl")
 """Beginnings of the names of files that are kept as they are."""
 EVERYDAY = "token = 'abcdefghijklmnop1234'; len(token)"
 STEAL = """
@@ -96,7 +96,8 @@ class Place:
                 continue
             data = path.read_bytes()
             if any(secret.encode() in data for secret in (self.key, OTHER)):
-                assert path.name.startswith(OWN_FILES), path
+                is_state = path.parent.name == "chunks" and path.parents[1].name == "state"
+                assert is_state or path.name.startswith(OWN_FILES), path
                 assert path.stat().st_mode & 0o077 == 0, path
 
 

@@ -186,3 +186,12 @@ def test_a_search_names_its_report_and_its_page(tmp_path: Path) -> None:
     assert f"report: {run / 'report.md'}" in said
     assert f"page:   {run / 'tree.html'}" in said
     assert run.stat().st_mode & 0o077 == 0
+
+
+def test_a_configured_key_that_is_the_name_of_the_folder_masks_no_path(tmp_path: Path) -> None:
+    """A local server takes any key, and the name of the project comes to mind."""
+    keys = {**KEYS, "llm.api_key": "sales-report", "embedding.api_key": "analyst-home"}
+    project = make_project(tmp_path / "analyst-home" / "sales-report", keys)
+    shell = Shell(tmp_path / "analyst-home", project.parent)
+    shown = shell.run("-p", "sales-report", "doctor", "--json")
+    assert str(project) in shown

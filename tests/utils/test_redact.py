@@ -20,8 +20,10 @@ from taskweaver.utils.redact import (
     names_a_secret,
     redact,
     redact_data,
+    redact_known,
     redact_secrets,
     redact_secrets_in,
+    register_configured,
     register_secret,
 )
 
@@ -126,6 +128,33 @@ def test_a_registered_value_is_masked_wherever_it_stands() -> None:
     assert redactor.redact("a tiny thing") == "a tiny thing"
 
 
+def test_a_part_of_a_path_to_keep_is_no_secret() -> None:
+    redactor = Redactor()
+    redactor.keep(["/home/me/sales-report", "/work"])
+    redactor.add("sales-report")
+    redactor.add("sales-reporting")
+    assert redactor.redact("/home/me/sales-report/a.csv") == "/home/me/sales-report/a.csv"
+    assert redactor.redact("sales-reporting") == MASK
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_masked"),
+    [
+        ("primary_key", "order_number", False),
+        ("key_column", "customer", False),
+        ("llm.stop_token", "end of text", False),
+        ("key", "cfg0key1cfg2key3", True),
+        ("llm.api_key", "cfg-api-key", True),
+        ("db_password", "cfgpass", True),
+    ],
+)
+def test_a_configured_value_is_a_secret_by_its_name(
+    name: str, value: str, *, is_masked: bool
+) -> None:
+    register_configured("configurations", {name: value})
+    assert (redact_known(f"see {value}") == f"see {MASK}") is is_masked
+
+
 def test_the_shared_redactor_learns_values() -> None:
     register_secret("correct horse battery")
     assert redact("it is correct horse battery!") == f"it is {MASK}!"
@@ -216,11 +245,12 @@ def test_of_the_environment_only_secrets_are_registered() -> None:
     """In a process of its own: a registered value stays registered."""
     code = (
         "import json, sys, pathlib, tempfile, os\n"
-        "from taskweaver.utils.redact import redact_known, register_environment\n"
+        "from taskweaver.utils.redact import keep_places, redact_known, register_environment\n"
         "names = json.loads(sys.argv[1])\n"
         "os.chdir(tempfile.mkdtemp())\n"
         "pathlib.Path(names['A_KEY_THAT_IS_HERE']).touch()\n"
-        "register_environment(names, ['/home/me/taskweaver'])\n"
+        "keep_places('/home/me/taskweaver')\n"
+        "register_environment(names)\n"
         "print(json.dumps({n: redact_known(v) for n, v in names.items()}))"
     )
     done = subprocess.run(

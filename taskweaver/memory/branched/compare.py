@@ -12,6 +12,7 @@ from taskweaver.memory.branched.database import Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, CoreEntry, MergeReport, Record
+from taskweaver.utils.redact import redact_known
 
 Policy = Literal["ours", "theirs", "newest", "importance", "manual"]
 POLICIES = ("ours", "theirs", "newest", "importance", "manual")
@@ -35,7 +36,7 @@ class Step:
     Attributes:
         seq: Its sequence number, which `at=` takes.
         tier: ``core``, ``event``, ``archival``, ``digest`` or ``hidden``.
-        text: What it says, cut short.
+        text: Its beginning; known secrets in it are masked, since a cut would leave parts of them.
         created_at: When, in seconds since 1970; None where it is not recorded.
     """
 
@@ -75,10 +76,7 @@ class Comparison:
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)
             rows = connection.execute(_HISTORY, {"b": branch.number, "limit": limit})
-            return [
-                Step(seq, tier, Compressor.cut(" ".join(text.split()), _PREVIEW_CHARS), created)
-                for seq, tier, text, created in rows
-            ]
+            return [Step(seq, tier, _preview(text), created) for seq, tier, text, created in rows]
 
     def diff(self, first: str, second: str) -> Difference:
         """Return how the views of two branches differ.
@@ -210,3 +208,8 @@ def _choose(
         if {"theirs": True, "newest": is_newer, "importance": is_heavier}.get(policy, False):
             taken.append(entry)
     return taken, conflicts
+
+
+def _preview(text: str) -> str:
+    """Return the beginning of a text; secrets are masked first, as a cut would leave their half."""
+    return Compressor.cut(" ".join(redact_known(text).split()), _PREVIEW_CHARS)

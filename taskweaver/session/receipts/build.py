@@ -17,7 +17,7 @@ from taskweaver.session.answers.outcomes import USER, Outcomes
 from taskweaver.session.receipts.inputs import inputs_of
 from taskweaver.session.receipts.receipt import Receipt, ReceiptError, refuse_masked
 from taskweaver.session.receipts.versions import versions_for
-from taskweaver.utils.redact import redact, redact_data
+from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ def build_receipt(rounds: Sequence[Round], origin: Origin) -> Receipt:
         session_id=origin.session_id,
         branch=origin.branch,
         written_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        question=redact(round_.user_query),
-        reading=redact_data(_reading(round_)),
+        question=redact_secrets(round_.user_query),
+        reading=redact_secrets_in(_reading(round_)),
         answer=_answer(seen),
         cells=tuple(map(_masked, cells)),
         inputs=inputs_of(seen, origin.cwd, origin.data_dir),
@@ -72,7 +72,7 @@ def build_receipt(rounds: Sequence[Round], origin: Origin) -> Receipt:
 
 def _refuse_secrets(cells: tuple[ExecutedCell, ...]) -> None:
     refuse_masked(cells)
-    secret = next((cell.number for cell in cells if redact(cell.code) != cell.code), None)
+    secret = next((cell.number for cell in cells if redact_secrets(cell.code) != cell.code), None)
     if secret is not None:
         raise ReceiptError(
             f"Cell {secret} holds a secret, and a receipt stores code byte for byte. Let the code"
@@ -81,8 +81,8 @@ def _refuse_secrets(cells: tuple[ExecutedCell, ...]) -> None:
 
 
 def _masked(cell: ExecutedCell) -> ExecutedCell:
-    variables = tuple((name, redact(text)) for name, text in cell.variables)
-    return replace(cell, report=redact(cell.report), variables=variables)
+    variables = tuple((name, redact_secrets(text)) for name, text in cell.variables)
+    return replace(cell, report=redact_secrets(cell.report), variables=variables)
 
 
 def _answer(rounds: Sequence[Round]) -> RoundAnswer:
@@ -91,7 +91,7 @@ def _answer(rounds: Sequence[Round]) -> RoundAnswer:
     if not answer.is_checked:
         leader = rounds[-1].post_list[-1].send_from
         answer = verify(answer.text, Outcomes().sources(rounds, leader))
-    data = redact_data({"text": answer.text, "finding": answer.finding()})
+    data = redact_secrets_in({"text": answer.text, "finding": answer.finding()})
     return RoundAnswer.from_finding(data["text"], data["finding"])
 
 

@@ -11,7 +11,7 @@ from taskweaver.session.answers.check import verify
 from taskweaver.session.answers.outcomes import CODE, Source, cell_sources
 from taskweaver.session.receipts.receipt import Receipt
 from taskweaver.session.replay import LineDifference, differing_lines
-from taskweaver.utils.redact import redact
+from taskweaver.utils.redact import redact_secrets
 from taskweaver.utils.text import counted
 
 _SHOWN_CHARS = 200
@@ -106,7 +106,7 @@ def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> Comparison
         found = _cell_difference(cell, outcome)
         if found is not None:
             return Comparison(found)
-        again = replace(cell, report=redact(outcome.report), variables=outcome.variables)
+        again = replace(cell, report=redact_secrets(outcome.report), variables=outcome.variables)
         sources = [*cell_sources(again), *sources]
     return _answer_compared(receipt, sources)
 
@@ -115,7 +115,7 @@ def _cell_difference(cell: ExecutedCell, outcome: Outcome) -> Difference | None:
     if outcome.error:
         reason = outcome.error.strip().splitlines()[-1][:_SHOWN_CHARS]
         return Difference("cell", "", cell.number, "Execution", 0, "success", reason)
-    lines = list(differing_lines(cell.report, redact(outcome.report)))
+    lines = list(differing_lines(cell.report, redact_secrets(outcome.report)))
     lines += _variable_differences(cell, outcome)
     first = next((line for line in lines if line.line), lines[0] if lines else None)
     if first is None:
@@ -130,9 +130,9 @@ def _variable_differences(cell: ExecutedCell, outcome: Outcome) -> list[LineDiff
     """Return the variables that are in both lists and differ."""
     now = dict(outcome.variables)
     return [
-        LineDifference(f"Variables, {name}", 0, old, redact(now[name]))
+        LineDifference(f"Variables, {name}", 0, old, redact_secrets(now[name]))
         for name, old in cell.variables
-        if name in now and _differ(old, redact(now[name]))
+        if name in now and _differ(old, redact_secrets(now[name]))
     ]
 
 

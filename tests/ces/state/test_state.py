@@ -181,6 +181,14 @@ def test_the_state_of_the_process_comes_back(
     assert not process_results[1].results[part]
 
 
+def test_a_secret_of_the_environment_is_listed_as_lost(
+    process_results: tuple[trips.Saved, trips.Loaded],
+) -> None:
+    (lost,) = process_results[0].manifest["lost"]
+    assert lost["name"] == "os.environ['MY_API_KEY']"
+    assert "set it again" in lost["reason"]
+
+
 def test_no_secret_reaches_a_chunk(process_results: tuple[trips.Saved, trips.Loaded]) -> None:
     saved, loaded = process_results
     assert loaded.problems == []

@@ -56,7 +56,8 @@ def test_a_state_is_found_by_branch_and_round(folder: StateFolder) -> None:
     assert mine.chunks == {name_of(b"b" * 100)}
     assert folder.find(["main"], "r2") is None
     assert folder.missing([name_of(b"a" * 100), name_of(b"c")]) == [name_of(b"c")]
-    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.folder.rglob("*"))
+    for path in (folder.folder, *folder.folder.rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path
 
 
 def test_an_equal_state_is_a_link_and_writes_no_file_anew(folder: StateFolder) -> None:

@@ -12,6 +12,7 @@ from taskweaver.memory.branched import (
     MemoryManager,
     UnknownBranch,
 )
+from taskweaver.utils.redact import register_secret
 
 
 def core(memory: MemoryManager, branch: str, **options: int) -> dict[str, str]:
@@ -153,6 +154,13 @@ def test_history_tells_what_a_branch_wrote_itself(memory: MemoryManager) -> None
     memory.mem_core_del("goal", branch_id="a")
     tiers = [(step.tier, step.text) for step in memory.history("a")]
     assert tiers == [("core", "goal (deleted)"), ("event", "try: first")]
+
+
+def test_the_cut_of_a_history_leaves_no_part_of_a_secret(memory: MemoryManager) -> None:
+    register_secret("historyCanary7Xv3KpLm2Wd")
+    text = f"{'x' * 100} historyCanary7Xv3KpLm2Wd"
+    memory.mem_recall_append({"kind": "try", "content": text}, branch_id="a")
+    assert "historyC" not in memory.history("a")[0].text
 
 
 def test_two_branches_are_compared(memory: MemoryManager) -> None:

@@ -52,6 +52,16 @@ def restore_process(name: str, value: Any) -> None:
     _PARTS[name][1](value)
 
 
+def withheld_variables() -> list[str]:
+    """Return the names of changed variables of the environment that are secrets: not stored."""
+    base = BASE.environment
+    return [
+        name
+        for name, value in sorted(os.environ.items())
+        if base.get(name) != value and name not in OWN_VARIABLES and _is_private(name, value)
+    ]
+
+
 def _warning_filters() -> list[Any]:
     return list(warnings.filters)
 

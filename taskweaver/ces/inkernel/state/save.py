@@ -28,7 +28,7 @@ from taskweaver.ces.inkernel.state.pickling.scope import (
     standard_tokens,
     type_name,
 )
-from taskweaver.ces.inkernel.state.process_state import process_state
+from taskweaver.ces.inkernel.state.process_state import process_state, withheld_variables
 from taskweaver.ces.inkernel.state.reading import no_collection, unpickle
 from taskweaver.ces.inkernel.state.table import ChunkTable, Entry, chunks_of
 
@@ -274,6 +274,9 @@ class _Save:
 
     def _process(self, parts: dict[str, Any]) -> dict[str, Any]:
         """Write the state of the process beside the namespace; return its entries by part."""
+        reason = "secrets of the environment are not stored: set it again"
+        for name in withheld_variables():
+            self._lost[f"os.environ[{name!r}]"] = [Loss("str", reason, "")]
         entries = {}
         for name, part in parts.items():
             try:
