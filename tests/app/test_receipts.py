@@ -151,6 +151,18 @@ def test_a_number_that_no_cell_computes_is_no_proof(
     assert verdict.notes == ("in no outcome of a cell: 57.1, 91.7",)
 
 
+def test_a_failed_cell_runs_again_for_its_effects(
+    app: TaskWeaverApp, facts: Facts, tmp_path: Path
+) -> None:
+    def fail(facts: Facts) -> None:
+        facts["cells"][1]["code"] = "base = 234\n1/0"
+        facts["cells"][2]["code"] = TOTAL.replace("234", "base")
+
+    assert check(app, changed(facts, tmp_path, fail)) == "same"
+    facts["cells"][1]["report"] = "### Execution\nThe code failed."
+    assert "name 'base' is not defined" in check(app, changed(facts, tmp_path, fail))
+
+
 def test_a_cell_that_draws_lots_is_not_confirmed(
     app: TaskWeaverApp, facts: Facts, tmp_path: Path
 ) -> None:
