@@ -16,6 +16,7 @@ import pytest
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Made once for all tests, also for those that give a command a home folder of its own.
 os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-cache")
+os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-state")
 
 # How long an example takes is the machine's affair; speed is measured in bench/.
 hypothesis.settings.register_profile("no deadline", deadline=None)

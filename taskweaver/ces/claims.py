@@ -18,6 +18,12 @@ def texts(value: Any) -> list[str]:
     return [text(item) for item in items(value)]
 
 
+def rows(value: Any, width: int) -> list[list[str]]:
+    """Return the rows of a table, as text, that have the right width."""
+    found = (row for row in items(value) if isinstance(row, list) and len(row) == width)
+    return [[text(cell) for cell in row] for row in found]
+
+
 def text(value: Any, limit_chars: int = _MAX_TEXT_CHARS) -> str:
     """Return a text or a number as text that UTF-8 can hold; empty for anything else."""
     if not isinstance(value, str | int | float):

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.channel import Exchange
-from taskweaver.ces.claims import texts
+from taskweaver.ces.claims import rows, texts
 from taskweaver.ces.common import (
     CellStatus,
     ExecutionResult,
@@ -35,7 +36,7 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.outcome import Ended, result_of, status_of
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.process import KernelProcess, temporary_folder
-from taskweaver.ces.reported import fields, rows
+from taskweaver.ces.reported import fields
 from taskweaver.ces.running import RunningKernel
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin
@@ -46,8 +47,7 @@ _SLICE_S = 0.25
 _SECOND_INTERRUPT_S = 2.0
 _KILL_S = 5.0
 _SHUT_DOWN_S = 2.0
-_RESTORE_S = 600.0
-_MOST_TESTS = 100
+_RESTORE_S, _MOST_TESTS = 600.0, 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
 
@@ -297,18 +297,9 @@ class Kernel:
         if running.has_state:
             return []
         running.has_state = True
-        origin = self._origin()
-        if origin is None:
-            return []
-        with temporary_folder(running.process.homes) as home, origin.served(home) as path:
-            operation = {"op": "restore", "socket": str(path), "missing": dict(origin.missing)}
-            report = self._ask(running, operation, self._limits.start_timeout_s + _RESTORE_S)
-        problems = [*rows(report.get("problems"), 2), *map(list, origin.missing.items())]
-        return [f"`{name}`: {reason}" for name, reason in problems]
-
-    def _restored_round(self) -> int | None:
-        origin = self._origin()
-        return None if origin is None else origin.round_number
+        origin, limit_s = self._origin(), self._limits.start_timeout_s + _RESTORE_S
+        ask = partial(self._ask, running, limit_s=limit_s)
+        return [] if origin is None else origin.restore(running.process.homes, ask)
 
     def _ask(
         self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
@@ -392,13 +383,13 @@ class Kernel:
         running = self._running
         is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
         how = running.process.exit_text() if running else "stopped"
-        ended = Ended(how, self._restored_round()) if is_lost else None
+        origin = self._origin() if is_lost else None
+        ended = Ended(how, origin.round_number if origin else None) if is_lost else None
         place, limits = self.place, self._limits
         result = result_of(
             exec_id, code, (status, exchange), place=place, limits=limits, ended=ended
         )
-        lost = self._plugins.take_lost()
-        result.log += [("error", name, f"{problem} (left out)") for name, problem in lost.items()]
+        result.log += self._plugins.take_lost()
         return result
 
     def _discard(self, grace_s: float = 0.0) -> None:

@@ -43,10 +43,10 @@ class KernelPlugins:
         if before:
             self._lost |= self._load(before, [])
 
-    def take_lost(self) -> dict[str, str]:
-        """Return, once, the plugins that a restart lost, with the problem of each."""
+    def take_lost(self) -> list[tuple[str, str, str]]:
+        """Return, once, a log line for each plugin that a restart lost."""
         lost, self._lost = self._lost, {}
-        return lost
+        return [("error", name, f"{problem} (left out)") for name, problem in lost.items()]
 
     def _load(self, new: Sequence[PluginCode], gone: Sequence[str]) -> dict[str, str]:
         """Load plugins in one request; each alone if one of them ended the kernel."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.ces.claims import items, text
+from taskweaver.ces.claims import items, rows, text
 from taskweaver.ces.common import PluginCall
 
 MAX_REPORT_CHARS = 16 << 20
@@ -78,12 +78,6 @@ def _call(row: object) -> PluginCall | None:
                 kind = error if error.isidentifier() or not error else "error"
                 return PluginCall(text(name, 200), began_s, took_s, text(kind, 200))
     return None
-
-
-def rows(value: Any, width: int) -> list[list[str]]:
-    """Return the rows of a table, as text, that have the right width."""
-    found = (row for row in items(value) if isinstance(row, list) and len(row) == width)
-    return [[text(cell) for cell in row] for row in found]
 
 
 def trace(reply: Mapping[str, Any]) -> str:

@@ -17,7 +17,12 @@ from taskweaver.session.branch import SessionBranch
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.parts import SessionParts
-from taskweaver.session.restoring import Restoring, StoredRound, newest_state
+from taskweaver.session.restoring import (
+    Restoring,
+    StoredRound,
+    cells_with_variables,
+    newest_state,
+)
 from taskweaver.session.snapshots import Snapshots
 from taskweaver.session.states import RoundEnd, RoundStates
 from taskweaver.session.store import SessionFiles
@@ -162,7 +167,7 @@ class SessionBranches:
     def restoring(self) -> Restoring | None:
         """Return how the current branch's variables come back; None if its kernel has them."""
         client, rounds = self.current.client, self.current.memory.conversation.rounds
-        if client.has_state or not any(map(ran_code, rounds)):
+        if client.has_state or not cells_with_variables(rounds):
             return None
         is_trusted = self.states.folder.is_trusted
         try:

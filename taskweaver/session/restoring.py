@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import symtable
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from taskweaver.ces.state.manifest import LostVariable, StateManifest
-from taskweaver.memory.cells import ran_cells, ran_code
+from taskweaver.memory.cells import RecordedCell, ran_cells, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.utils.text import counted
 
@@ -86,6 +86,11 @@ def _changed(
     return changed
 
 
+def cells_with_variables(rounds: Iterable[Round]) -> list[RecordedCell]:
+    """Return the cells that ran and may have changed variables, in order."""
+    return [cell for cell in ran_cells(rounds) if not cell.is_script]
+
+
 def names_in(code: str) -> tuple[set[str], set[str]]:
     """Return the names that a cell binds, without imports, and all names that it mentions."""
     try:
@@ -128,14 +133,14 @@ class Restoring:
     @property
     def cells(self) -> set[str]:
         """Ids of the posts whose cells make what is lost, and what holds it."""
-        ran = [cell for cell in ran_cells(self.rounds) if not cell.is_script]
+        ran = cells_with_variables(self.rounds)
         if self.stored is None:
             return {cell.post_id for cell in ran}
         lost = self.stored.manifest.lost
         holders = {name: cell.post_id for cell in ran for name in names_in(cell.code)[0]}
         made = {item.cell for item in lost} | {holders.get(item.name, "") for item in lost}
-        later = ran_cells(self.rounds[number - 1] for number in self.stored.later)
-        return (made - {""}) | {cell.post_id for cell in later if not cell.is_script}
+        later = cells_with_variables(self.rounds[number - 1] for number in self.stored.later)
+        return (made - {""}) | {cell.post_id for cell in later}
 
     def lines(self) -> list[str]:
         """Describe for the user what is not restored, and what to do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -19,11 +20,6 @@ from taskweaver.console.text import section
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session
-
-
-@pytest.fixture(autouse=True)
-def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
 
 
 @pytest.fixture
@@ -279,7 +275,9 @@ def test_state_of_a_copied_session_is_loaded_only_after_consent(
         assert (session.workspace / "state-untrusted").is_dir() or run(session, "1") == "1"
 
 
-@pytest.mark.parametrize("damage", ["cut chunk", "no chunk", "cut manifest", "manifest of a list"])
+@pytest.mark.parametrize(
+    "damage", ["cut chunk", "changed chunk", "no chunk", "cut manifest", "manifest of a list"]
+)
 def test_damaged_state_is_named_and_the_session_goes_on(project: Path, damage: str) -> None:
     ran_before(project, "big = list(range(400_000)); small = 5")
     (state,) = project.glob("workspace/sessions/*/state")
@@ -287,6 +285,8 @@ def test_damaged_state_is_named_and_the_session_goes_on(project: Path, damage: s
     (manifest,) = state.glob("rounds/main/*.json")
     if damage == "cut chunk":
         chunk.write_bytes(chunk.read_bytes()[:-10])
+    elif damage == "changed chunk":
+        chunk.write_bytes(chunk.read_bytes()[:-10] + bytes(10))
     elif damage == "no chunk":
         chunk.unlink()
     elif damage == "cut manifest":
@@ -303,6 +303,7 @@ def test_damaged_state_is_named_and_the_session_goes_on(project: Path, damage: s
         else:
             assert "`big`" in message
             assert section(message, "Result") == "5"
+            assert not chunk.exists()
         assert run(session, "small = 7; small") == "7"
 
 
@@ -343,7 +344,7 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(project: Path) -> None:
             env={
                 "PYTHONPATH": str(Path(__file__).parents[1]),
                 "PATH": "/usr/bin:/bin",
-                "XDG_STATE_HOME": str(project.parent / "xdg"),
+                "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
             },
         ) as process:
             assert process.stdout is not None

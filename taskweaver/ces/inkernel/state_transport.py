@@ -62,7 +62,6 @@ class _Source:
             return
         if isinstance(found, int):
             self._wire.receive_bytes(found)
-        self._wire.send({"damaged": name})
         raise ValueError(answer.get("error") or "it has another size")
 
     def damaged(self, name: str) -> None:

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+CHUNK_BYTES = 1 << 20
+"""Size of the largest chunk of a stored state."""
 _LENGTH = struct.Struct("!I")
 _MOST_HEADER_BYTES = 8 << 20
 

@@ -22,10 +22,9 @@ from taskweaver.ces.state.manifest import (
     StateManifest,
     read_manifest,
 )
+from taskweaver.utils.files import create_private
 from taskweaver.utils.installation import seal
 
-CHUNK_BYTES = 1 << 20
-"""Size of the largest chunk."""
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 _SEAL_FILE, _CHUNKS, _ROUNDS, _UNTRUSTED = "sealed", "chunks", "rounds", "state-untrusted"
 
@@ -230,8 +229,8 @@ class StateFolder:
     def _write(path: Path, data: bytes | bytearray) -> None:
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
-            with partial.open("xb") as file:
-                file.write(data)
+            create_private(partial)
+            partial.write_bytes(data)
             partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)

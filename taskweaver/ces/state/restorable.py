@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from taskweaver.ces.claims import rows
+from taskweaver.ces.process import temporary_folder
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateManifest
 from taskweaver.ces.state.transfer import STALL_S, send_state
@@ -30,8 +33,24 @@ class Restorable:
     round_number: int
     missing: Mapping[str, str] = field(default_factory=dict)
 
+    def restore(self, homes: Path, ask: Callable[[dict[str, Any]], Mapping[str, Any]]) -> list[str]:
+        """Fill a fresh kernel.
+
+        Args:
+            homes: Folder for private folders that the kernel sees.
+            ask: Sends an operation to the kernel; returns its report.
+
+        Returns:
+            Variables that are not there, or not as they were, a line for each.
+        """
+        with temporary_folder(homes) as home, self._served(home) as path:
+            operation = {"op": "restore", "socket": str(path), "missing": dict(self.missing)}
+            report = ask(operation)
+        problems = [*rows(report.get("problems"), 2), *map(list, self.missing.items())]
+        return [f"`{name}`: {reason}" if name else reason for name, reason in problems]
+
     @contextmanager
-    def served(self, place: Path) -> Iterator[Path]:
+    def _served(self, place: Path) -> Iterator[Path]:
         """Serve the state to one kernel inside the block.
 
         Args:

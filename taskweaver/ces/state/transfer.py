@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.ces.claims import text, texts
-from taskweaver.ces.inkernel.wire import Wire, WireError
-from taskweaver.ces.state.folder import CHUNK_BYTES, StateFolder
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
+from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, StateManifest
 
 STALL_S = 60.0

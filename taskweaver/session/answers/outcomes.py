@@ -272,6 +272,6 @@ def cell_sources(cell: ExecutedCell) -> Iterator[Source]:
 
 def _sections(report: str) -> Iterator[tuple[str, str]]:
     heads = list(_SECTION.finditer(report))
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
+    for head, following in zip(heads, [*heads[1:], None], strict=False):
         text = report[head.end() : following.start() if following is not None else None]
         yield head["title"], _FENCE.sub("", text).strip("\n")

@@ -48,6 +48,9 @@ class Folder:
             raise ValueError(f"it has {len(data)} bytes")
         into[:] = data
 
+    def damaged(self, name: str) -> None:
+        """Drop the report: nothing is stored again here."""
+
 
 def fresh_namespace() -> dict[str, Any]:
     """Return the namespace of a new ``__main__`` with a shell, as a kernel has it."""

@@ -35,6 +35,9 @@ class Kept:
             raise ValueError(f"{len(self.chunks[name])} bytes instead of {size}")
         into[:] = self.chunks[name]
 
+    def damaged(self, name: str) -> None:
+        """Drop the report: nothing is stored again here."""
+
 
 def namespace_of(cells: str, **values: Any) -> dict[str, Any]:
     """Return a namespace after running cells."""

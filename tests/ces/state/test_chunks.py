@@ -11,8 +11,9 @@ import pytest
 from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save
 
-from taskweaver.ces.inkernel.state.chunks import CHUNK_BYTES, address_of, chunk_name, spans
+from taskweaver.ces.inkernel.state.chunks import address_of, chunk_name, spans
 from taskweaver.ces.inkernel.state.memory import allocate
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES
 
 MIB = CHUNK_BYTES
 

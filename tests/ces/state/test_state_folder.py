@@ -17,15 +17,10 @@ from typing import Any
 import pytest
 import xxhash
 
-from taskweaver.ces.inkernel.wire import Wire, WireError
-from taskweaver.ces.state.folder import CHUNK_BYTES, StateFolder
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
+from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateDamaged, read_manifest
 from taskweaver.ces.state.transfer import Stored, receive_state, send_state
-
-
-@pytest.fixture(autouse=True)
-def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
 
 
 @pytest.fixture
@@ -61,8 +56,7 @@ def test_a_state_is_found_by_branch_and_round(folder: StateFolder) -> None:
     assert mine.chunks == {name_of(b"b" * 100)}
     assert folder.find(["main"], "r2") is None
     assert folder.missing([name_of(b"a" * 100), name_of(b"c")]) == [name_of(b"c")]
-    for path in (folder.folder, folder.folder / "chunks"):
-        assert path.stat().st_mode & 0o077 == 0
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.folder.rglob("*"))
 
 
 def test_an_equal_state_is_a_link_and_writes_no_file_anew(folder: StateFolder) -> None:

@@ -13,7 +13,6 @@ import pytest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 from taskweaver.memory.branched.rounds import Question, ask_with_memory
-from taskweaver.utils.redact import MASK
 
 Make = Callable[..., MemoryManager]
 TASKS = ("metrics_extraction", "plotting_code", "plot_selection", "vlm_analysis", "node_summary")
@@ -84,12 +83,6 @@ def test_writes_are_as_durable_as_configured(make: Make, choice: str, level: int
 def test_a_long_record_is_cut(make: Make) -> None:
     memory = recorded(make(archival_max_chars=150), 1, "long " * 100)
     assert len(memory.archival("root")[0].text) <= 150
-
-
-@pytest.mark.parametrize("is_on", [True, False])
-def test_secrets_are_masked_where_that_is_configured(make: Make, is_on: bool) -> None:
-    memory = recorded(make(redact_secrets=is_on), 1, "api_key=abcdefgh1234")
-    assert (MASK in memory.archival("root")[0].text) is is_on
 
 
 def test_a_prompt_shows_as_much_memory_as_configured(make: Make) -> None:

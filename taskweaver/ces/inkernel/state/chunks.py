@@ -8,7 +8,7 @@ from typing import Protocol
 
 import xxhash
 
-CHUNK_BYTES = 1 << 20
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES
 
 
 class ChunkSink(Protocol):
@@ -37,6 +37,10 @@ class ChunkSource(Protocol):
             OSError: If the chunk cannot be read.
             ValueError: If there is no chunk of this name and size.
         """
+        ...
+
+    def damaged(self, name: str) -> None:
+        """Report a chunk that is not as it was stored, so that it is stored again."""
         ...
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 
-from taskweaver.ces.inkernel.state.chunks import CHUNK_BYTES, address_of
+from taskweaver.ces.inkernel.state.chunks import address_of
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES
 
 
 def allocate(places: Sequence[tuple[int, int]]) -> list[memoryview]:

@@ -91,7 +91,8 @@ def _fill(into: memoryview, offset: int, names: Sequence[str], source: ChunkSour
         part = into[begin:end]
         try:
             source.read(name, end - begin, part)
+            if chunk_name(part) != name:
+                raise ValueError("its bytes have changed")
         except (OSError, ValueError) as error:
+            source.damaged(name)
             raise DamagedChunk(f"chunk {name} is damaged: {error}") from error
-        if chunk_name(part) != name:
-            raise DamagedChunk(f"chunk {name} is damaged")

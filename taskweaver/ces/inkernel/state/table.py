@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from taskweaver.ces.inkernel.state.chunks import CHUNK_BYTES, address_of, chunk_name, spans
+from taskweaver.ces.inkernel.state.chunks import address_of, chunk_name, spans
 from taskweaver.ces.inkernel.state.islands import Island
 from taskweaver.ces.inkernel.state.pickling.pickler import Pickled
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES
 
 Entry = dict[str, Any]
 
