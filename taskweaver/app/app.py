@@ -65,6 +65,7 @@ class TaskWeaverApp:
         self.config = AppConfigSource(file if file.exists() else None, values, path)
         self.warnings = [] if is_valid else [f"{path} is not a project: no {CONFIG_FILE} there."]
         self._logger = TelemetryLogger.from_config(self.config)
+        self._tracing = Tracing()  # empty, to be closed if that of the configuration fails
         try:
             self._tracing = Tracing(self.config, self._logger)
             modules = [AppModule(self.config, model), LoggingModule(self._logger, self._tracing)]

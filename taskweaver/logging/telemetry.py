@@ -65,18 +65,33 @@ class Telemetry:
     """
 
     def __init__(self, settings: TracingSettings, logger: TelemetryLogger | None) -> None:
-        """Connect to the provider of the embedding program, or make one."""
-        from opentelemetry import metrics, trace
+        """Connect to the provider of the embedding program, or make one.
+
+        Raises:
+            Exception: If OpenTelemetry cannot use a variable of the environment.
+        """
+        from opentelemetry import trace
 
         self.has_contents = settings.has_contents
         self._trace = trace
         self._delivery = _Delivery(settings)
         self._warnings = WarningsToLog(logger)
         self._warnings.begin()
-        is_own = not _has_global_provider()
-        self._provider = self._delivery.tracer_provider() if is_own else None
-        self._meters = self._delivery.meter_provider() if is_own else None
-        self.tracer = trace.get_tracer(_SCOPE, tracer_provider=self._provider)
+        self._provider: Any = None
+        self._meters: Any = None
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self) -> None:
+        from opentelemetry import metrics
+
+        if not _has_global_provider():
+            self._provider = self._delivery.tracer_provider()
+            self._meters = self._delivery.meter_provider()
+        self.tracer = self._trace.get_tracer(_SCOPE, tracer_provider=self._provider)
         meter = metrics.get_meter(_SCOPE, meter_provider=self._meters)
         self._histograms = {
             name: meter.create_histogram(
@@ -271,7 +286,12 @@ class _Delivery:
                 sent = OTLPMetricExporter(**self._options("metrics", session))
                 self._sent.append((session, sent.shutdown))
                 readers.append(PeriodicExportingMetricReader(sent))
-        return MeterProvider(readers, resource=self._resource, shutdown_on_exit=False)
+        try:
+            return MeterProvider(readers, resource=self._resource, shutdown_on_exit=False)
+        except BaseException:
+            for reader in readers:  # each has a thread
+                reader.shutdown()
+            raise
 
     def _options(self, signal: str, session: CollectorSession) -> dict[str, Any]:
         """Return where a signal goes; the exporter reads all else from the environment."""

@@ -73,10 +73,15 @@ class Tracing:
         settings = TracingSettings(src) if src is not None else None
         if settings is None or not settings.enabled:
             return
-        if not is_installed(settings.exporter):
-            self.problem = MISSING
+        try:
+            if not is_installed(settings.exporter):
+                self.problem = MISSING
+                return
+            self._telemetry = Telemetry(settings, logger)
+        except Exception as error:  # noqa: BLE001 - of any kind, for a variable it cannot use
+            reason = " ".join(str(error).split()) or type(error).__name__
+            self.problem = f"OpenTelemetry cannot be set up, and nothing is recorded: {reason}"
             return
-        self._telemetry = Telemetry(settings, logger)
         self.enabled = True
         Tracing._open.append(self)
 

@@ -38,20 +38,32 @@ class ExecutedCell:
 
 def executed_cells(rounds: Iterable[Round]) -> list[ExecutedCell]:
     """Return the cells of a conversation that ran, in order."""
-    posts = [post for round_ in rounds for post in round_.post_list if _status(post)]
-    return [
-        ExecutedCell(
-            number=number,
-            post_id=post.id,
-            role=post.send_from,
-            code=_last(post, AttachmentType.reply_content),
-            is_success=_status(post) == "SUCCESS",
-            report="\n\n".join(_texts(post, AttachmentType.execution_result)),
-            variables=tuple(_variables(post)),
-            artifacts=tuple(_artifacts(post)),
-        )
-        for number, post in enumerate(posts, start=1)
-    ]
+    return [executed_cell(number, post) for number, post in executed_posts(rounds)]
+
+
+def executed_posts(rounds: Iterable[Round]) -> Iterator[tuple[int, Post]]:
+    """Yield the posts of a conversation whose cell ran, numbered from 1."""
+    posts = (post for round_ in rounds for post in round_.post_list if _status(post))
+    return enumerate(posts, start=1)
+
+
+def executed_cell(number: int, post: Post) -> ExecutedCell:
+    """Return the cell of a post.
+
+    Args:
+        number: Its place among the cells of the conversation.
+        post: A post whose cell ran.
+    """
+    return ExecutedCell(
+        number=number,
+        post_id=post.id,
+        role=post.send_from,
+        code=_last(post, AttachmentType.reply_content),
+        is_success=_status(post) == "SUCCESS",
+        report="\n\n".join(_texts(post, AttachmentType.execution_result)),
+        variables=tuple(_variables(post)),
+        artifacts=tuple(_artifacts(post)),
+    )
 
 
 def _status(post: Post) -> str:

@@ -94,6 +94,8 @@ def test_a_malformed_configuration_is_an_error_that_names_the_line(tmp_path: Pat
 
 
 def test_a_value_of_the_wrong_type_stops_the_start_and_an_unknown_key_warns(project: Path) -> None:
+    with pytest.raises(ConfigError, match=r"tracing\.endpoint"):
+        TaskWeaverApp(project, config={"tracing.enabled": True, "tracing.endpoint": "here"})
     with pytest.raises(ConfigError, match=r"llm\.max_retries"):
         TaskWeaverApp(project, config={"llm.max_retries": "many"})
     with TaskWeaverApp(project, model=answer, config={"llm.modle": "x"}) as app:

@@ -152,6 +152,18 @@ def test_a_number_that_no_cell_computes_is_no_proof(
     assert verdict.notes == ("in no outcome of a cell: 57.1, 91.7",)
 
 
+def test_a_failed_cell_runs_again_for_its_effects(
+    app: TaskWeaverApp, facts: Facts, tmp_path: Path
+) -> None:
+    def fail(facts: Facts) -> None:
+        facts["cells"][1]["code"] = "base = 234\n1/0"
+        facts["cells"][2]["code"] = TOTAL.replace("234", "base")
+
+    assert check(app, changed(facts, tmp_path, fail)) == "same"
+    facts["cells"][1]["report"] = "### Execution\nThe code failed."
+    assert "name 'base' is not defined" in check(app, changed(facts, tmp_path, fail))
+
+
 def test_a_cell_that_draws_lots_is_not_confirmed(
     app: TaskWeaverApp, facts: Facts, tmp_path: Path
 ) -> None:
@@ -203,6 +215,9 @@ def test_a_large_input_is_found_by_name_or_asked_for(
         (lambda f: f["inputs"][0].update(name=".."), "is not the name of an input"),
         (lambda f: f["inputs"].append(f["inputs"][0]), "an input twice"),
         (lambda f: f["inputs"][0].update(content="%%%"), "no base64"),
+        (lambda f: f["cells"][0].update(code="'\ud800'"), "malformed: 'utf-8' codec"),
+        (lambda f: f["versions"].update(pandas="1\nsame"), r"'1\\nsame' is not a text of one line"),
+        (lambda f: f["inputs"][0].update(change="\nsame"), "is not a text of one line"),
         (lambda f: f.update(cells=f["cells"][1:2]), "no cell that ran to its end"),
         (lambda f: f["cells"][2].update(code=f"key = '{MASK}'"), "Cell 3 holds the mask"),
     ],

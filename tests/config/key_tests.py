@@ -22,6 +22,13 @@ llm/test_llm_keys.py::test_waits_between_tries_are_bounded_together
   llm.max_retries llm.max_retry_time_s
 llm/test_llm_keys.py::test_prompts_and_replies_are_written_as_they_were
   llm.log_prompts
+llm/test_llm_azure_ad.py::test_an_application_signs_in_with_its_secret
+  llm.aad_auth_mode llm.aad_tenant_id llm.aad_client_id llm.aad_client_secret
+  llm.aad_api_resource llm.aad_api_scope
+llm/test_llm_mock.py::test_a_fixed_reply_and_vector_are_given_to_everything
+  llm.use_mock llm.mock.mode llm.mock.fixed_chat_responses llm.mock.fixed_embedding_responses
+llm/test_llm_mock.py::test_a_recorded_reply_is_played_back_and_a_missing_one_is_an_error
+  llm.mock.cache_path
 llm/test_llm_services.py::test_looking_can_be_switched_off
   llm.auto_detect
 llm/test_llm_api.py::test_the_servers_figures_and_the_price_are_added_up
@@ -46,6 +53,10 @@ app/test_project_keys.py::test_a_fork_copies_files_up_to_its_limit
   session.fork_limit_mb
 app/test_fork_with_kernel.py::test_without_memory_for_states_only_the_present_is_forked
   session.snapshot_memory_mb
+app/test_stored_state.py::test_without_stored_state_all_cells_can_be_run_again
+  session.state_limit_mb
+app/test_answer_check.py::test_nothing_is_sent_back_where_it_makes_no_sense
+  answers.check
 app/test_project_keys.py::test_repetitions_end_a_round_after_as_many_as_configured
   session.stuck_after
 app/test_policy.py::test_a_round_stops_at_its_tokens_and_the_next_goes_on
@@ -137,8 +148,6 @@ memory/branched/test_memory_keys.py::test_writes_are_as_durable_as_configured
   memory.synchronous
 memory/branched/test_memory_keys.py::test_a_long_record_is_cut
   memory.archival_max_chars
-memory/branched/test_memory_keys.py::test_secrets_are_masked_where_that_is_configured
-  memory.redact_secrets
 memory/branched/test_memory_keys.py::test_a_prompt_shows_as_much_memory_as_configured
   memory.memory_budget_chars
 memory/branched/test_memory_keys.py::test_each_task_has_a_budget_of_its_own

@@ -62,7 +62,7 @@ def ask(**config: Any) -> str:
 
     with serving(play) as endpoint:
         keys = KEYS | {"llm.api_base": endpoint.url.removesuffix("/v1")}
-        keys |= {f"llm.azure_ad.aad_{name}": value for name, value in config.items()}
+        keys |= {f"llm.azure_ad.{name}": value for name, value in config.items()}
         with ModelServices(AppConfigSource(None, keys)) as services:
             prompt = [{"role": "user", "content": "hi"}]
             assert LLMApi(services).chat_completion(prompt)["content"] == "hello"  # type: ignore[arg-type]
@@ -82,10 +82,9 @@ def test_the_machines_own_sign_in_is_taken_unless_another_is_configured(
 
 
 def test_an_application_signs_in_with_its_secret(identity: FakeIdentity) -> None:
-    config = {"tenant_id": "t", "client_id": "c", "client_secret": "s-private"}
-    sent = ask(
-        auth_mode="aad_app", api_resource="https://x.example", api_scope="/all.read", **config
-    )
+    config = {"aad_tenant_id": "t", "aad_client_id": "c", "aad_client_secret": "s-private"}
+    config |= {"aad_api_resource": "https://x.example", "aad_api_scope": "/all.read"}
+    sent = ask(aad_auth_mode="aad_app", **config)
     assert sent == "Bearer token-of-ClientSecretCredential"
     assert identity.made == [("ClientSecretCredential", "t", "c", "s-private")]
     assert identity.scopes == ["https://x.example/all.read"]
@@ -94,7 +93,7 @@ def test_an_application_signs_in_with_its_secret(identity: FakeIdentity) -> None
 def test_a_person_signs_in_with_a_code(
     identity: FakeIdentity, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ask(auth_mode="device_login") == "Bearer token-of-DeviceCodeCredential"
+    assert ask(aad_auth_mode="device_login") == "Bearer token-of-DeviceCodeCredential"
     ((name, (_, show), tenant),) = identity.made
     assert (name, tenant) == ("DeviceCodeCredential", ("tenant_id", "common"))
     show("https://login.example", "ABC", None)
@@ -106,7 +105,7 @@ def test_a_person_signs_in_with_a_code(
 def test_what_is_missing_is_named(identity: FakeIdentity) -> None:
     assert identity.made == []
     with pytest.raises(ModelError, match=r"needs llm\.azure_ad\.aad_client_id and llm\.azure_ad"):
-        ask(auth_mode="aad_app")
+        ask(aad_auth_mode="aad_app")
     with (
         ModelServices(AppConfigSource(None, KEYS)) as services,
         pytest.raises(ModelError, match=r"Azure needs llm\.api_base"),

@@ -127,6 +127,27 @@ def test_without_the_packages_one_line_says_so_and_work_goes_on(
         span.set("a", 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("OTEL_METRIC_EXPORT_INTERVAL", "0", "interval value 0.0 is invalid"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many", "must be a non-negative integer"),
+        ("OTEL_METRICS_EXEMPLAR_FILTER", "zz", "Unknown exemplar filter 'zz'"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "0", "schedule_delay_millis must be positive"),
+    ],
+)
+def test_a_variable_that_cannot_be_used_switches_tracing_off(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, reason: str
+) -> None:
+    threads = set(threading.enumerate())
+    monkeypatch.setenv(name, value)
+    tracing = Tracing(AppConfigSource(None, ON | {"tracing.endpoint": DEAD}))
+    assert reason in tracing.problem
+    assert "\n" not in tracing.problem
+    assert not tracing.enabled
+    assert set(threading.enumerate()) == threads
+
+
 def test_while_off_nothing_of_opentelemetry_is_imported() -> None:
     code = (
         "import sys\n"

@@ -27,7 +27,7 @@ def unsupported_note(numbers: Sequence[str]) -> str:
     return f"not found in any result of this session: {', '.join(numbers)}"
 
 
-def verify(answer: str, sources: Sequence[Source]) -> RoundAnswer:
+def verify(answer: str, sources: Sequence[Source] | Library) -> RoundAnswer:
     """Find each figure of an answer in some texts.
 
     Args:
@@ -37,10 +37,10 @@ def verify(answer: str, sources: Sequence[Source]) -> RoundAnswer:
     Returns:
         The answer with the place of each figure, and the figures that stand nowhere.
     """
+    library = sources if isinstance(sources, Library) else Library(sources)
     evidence: list[Evidence] = []
     unsupported: dict[str, None] = {}
     known: dict[Claim, list[Evidence]] = {}
-    library = Library(sources)
     for claim in claims_in(answer):
         if claim not in known:
             known[claim] = _find(claim, library)
@@ -73,6 +73,7 @@ class AnswerCheck:
     leader: str
     max_posts: int
     _outcomes: Outcomes = field(default_factory=Outcomes)
+    _newest: tuple[str, RoundAnswer] | None = None
 
     def doubts(self, post: Post) -> list[str]:
         """Return the numbers of an answer that its author is asked to correct; see `AnswerReview`.
@@ -100,10 +101,17 @@ class AnswerCheck:
         return answer.unsupported_numbers
 
     def _verified(self, post: Post) -> RoundAnswer:
+        """Return an answer with its findings; those of `doubts` serve `mark` right after."""
+        if self._newest is not None and self._newest[0] == post.id:
+            found = self._newest[1]
+            if found.text == post.message:
+                return found
         rounds = self.memory.conversation.rounds
-        if not _is_checkable(post) or not concerns_data(rounds):
-            return RoundAnswer(post.message)
-        return verify(post.message, self._outcomes.sources(rounds, self.leader))
+        found = RoundAnswer(post.message)
+        if _is_checkable(post) and concerns_data(rounds):
+            found = verify(post.message, self._outcomes.library(rounds, self.leader))
+        self._newest = (post.id, found)
+        return found
 
 
 def concerns_data(rounds: Sequence[Round]) -> bool:

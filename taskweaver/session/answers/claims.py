@@ -10,7 +10,7 @@ from typing import Literal
 
 from taskweaver.session.answers.masking import without_non_figures
 from taskweaver.session.answers.numbers import Number, Reading, numbers_in
-from taskweaver.session.answers.units import LETTER, scale_of_heading, scales
+from taskweaver.session.answers.units import LETTER, scale_of_heading, scale_of_remark, scales
 
 MAX_CHARS = 100_000
 MAX_CLAIMS = 2_000
@@ -80,7 +80,7 @@ def claims_in(answer: str) -> list[Claim]:
     """Return the figures of an answer, in order; of a very long one those of its beginning."""
     text = without_non_figures(answer[:MAX_CHARS])
     tables = _Tables(text)
-    remark = scale_of_heading(text) if " in " in text else ()
+    remark = scale_of_remark(text)
     claims: list[Claim] = []
     direction: Direction = "exact"
     is_second = False

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from taskweaver.memory.answer import Evidence
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.executed import ExecutedCell, executed_cells
+from taskweaver.memory.executed import ExecutedCell, executed_cell, executed_posts
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim
@@ -163,17 +163,21 @@ def _is_shape(text: str, start: int) -> bool:
 class Library:
     """The sources an answer is compared with.
 
-    The newest ones are looked through one by one; the others only if one of them holds a number
-    of the size of the claim, so that an unsupported number costs one search, not one a source.
+    The newest ones are looked through one by one; the others only if one of them may hold a
+    number of the size of the claim, so that an unsupported number costs one search, not one a
+    source.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
-        """Take sources, in the order of preference."""
-        self._near, self._far = sources[:_NEAR], sources[_NEAR:]
+    def __init__(self, sources: Sequence[Source], sizes: Sequence[float] | None = None) -> None:
+        """Take sources.
 
-    @cached_property
-    def _sizes(self) -> list[float]:
-        return sorted(size for source in self._far for size in source.sizes())
+        Args:
+            sources: The sources, in the order of preference.
+            sizes: At least the absolute values of all their numbers, in order; None to collect
+                them here.
+        """
+        self._near, self._far = sources[:_NEAR], sources[_NEAR:]
+        self._sizes = sizes if sizes is not None else _sizes_of(self._far)
 
     def find(self, claim: Claim) -> Evidence | None:
         """Return the place of a number in the first source that holds it."""
@@ -192,11 +196,20 @@ class Library:
         return at < len(self._sizes) and self._sizes[at] <= high + slack
 
 
+def _sizes_of(sources: Iterable[Source]) -> list[float]:
+    return sorted(size for source in sources for size in source.sizes())
+
+
 class Outcomes:
     """The sources of a conversation; each post is read once."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[Source]] = {}
+        self._sizes: list[float] = []
+
+    def library(self, rounds: Sequence[Round], leader: str) -> Library:
+        """Return the sources of a conversation to search in; see `sources`."""
+        return Library(self.sources(rounds, leader), self._sizes)
 
     def sources(self, rounds: Sequence[Round], leader: str) -> list[Source]:
         """Return the texts that can support a number: newest outcomes first, code last.
@@ -205,14 +218,21 @@ class Outcomes:
             rounds: The conversation.
             leader: Alias of the role that answers; its own words support nothing.
         """
-        cells = {cell.post_id: cell for cell in executed_cells(rounds)}
+        cells = {post.id: number for number, post in executed_posts(rounds)}
         found: list[Source] = []
         for round_ in reversed(rounds):
             for post in reversed(round_.post_list):
                 if post.id not in self._known:
-                    self._known[post.id] = _of_post(post, cells.get(post.id), leader)
+                    self._read(post, cells.get(post.id, 0), leader)
                 found += self._known[post.id]
         return sorted(found, key=_rank)
+
+    def _read(self, post: Post, number: int, leader: str) -> None:
+        cell = executed_cell(number, post) if number else None
+        sources = _of_post(post, cell, leader)
+        self._known[post.id] = sources
+        self._sizes += _sizes_of(sources)
+        self._sizes.sort()  # two sorted runs, which are merged
 
 
 def _rank(source: Source) -> int:

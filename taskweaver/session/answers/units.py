@@ -40,6 +40,15 @@ _SCALES: dict[str, tuple[float, ...]] = {
     "tn": (1e12,),
     "trillion": (1e12,),
     "trillions": (1e12,),
+    "tausend": (1e3,),
+    "millionen": (1e6,),
+    "millones": (1e6,),
+    "milioni": (1e6,),
+    "milliarde": (1e9,),
+    "milliarden": (1e9,),
+    "milliard": (1e9,),
+    "milliards": (1e9,),
+    "miliardi": (1e9,),
     "lakh": (1e5,),
     "crore": (1e7,),
     "万": (1e4,),
@@ -65,9 +74,11 @@ SUFFIX = re.compile(
 )
 """A unit after a number, with the space between."""
 _AMBIGUOUS = frozenset({"m", "mm", "t", "b", "k", "tb"})
+_CURRENCY = r"\s*(?:(?:[$€£¥₹]|usd|eur|gbp|chf|jpy|inr),?)?\s*"
 _IN_SCALE = re.compile(
-    r"\(?\b(?:in|in units of) (?P<word>thousand|million|billion)s?\b"
-    r"|\(\s*[$€£]?\s*(?P<short>%|k|m|mn|bn|thousands?|millions?|billions?|percent)\s*[$€£]?\s*\)",
+    r"\b(?:in|in units of) (?P<word>thousand|million|billion|percent|%)s?(?!\w)"
+    rf"|\(\s*{_CURRENCY}(?P<short>%|k|m|mn|mio|mrd|bn|thousands?|millions?|billions?|percent)\.?"
+    rf"{_CURRENCY}\s*\)",
     re.IGNORECASE,
 )
 _SHARE = re.compile(r"%|\bpercent|\bpct\b", re.IGNORECASE)
@@ -83,9 +94,13 @@ def is_ambiguous(unit: str) -> bool:
     return unit.lower() in _AMBIGUOUS
 
 
-def scale_of_heading(text: str) -> tuple[float, ...]:
-    """Return the factors a table's heading, or a remark, announces for the numbers below it."""
+def scale_of_remark(text: str) -> tuple[float, ...]:
+    """Return the factors a remark such as "in thousands" announces for all numbers of a text."""
     match = _IN_SCALE.search(text)
-    if match is not None:
-        return scales(match["word"] or match["short"])
-    return (PERCENT,) if _SHARE.search(text) else ()
+    return scales(match["word"] or match["short"]) if match is not None else ()
+
+
+def scale_of_heading(text: str) -> tuple[float, ...]:
+    """Return the factors a table's heading announces for the numbers below it."""
+    found = scale_of_remark(text)
+    return found or ((PERCENT,) if _SHARE.search(text) else ())

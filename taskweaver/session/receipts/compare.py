@@ -15,6 +15,7 @@ from taskweaver.utils.redact import redact_secrets
 from taskweaver.utils.text import counted
 
 _SHOWN_CHARS = 200
+_EXCEPTION = "Traceback (most recent call last)"
 _COUNTED = frozenset({"Result", "Output"})
 
 Kind = Literal["input", "cell", "answer"]
@@ -87,7 +88,10 @@ class Comparison:
 
 
 def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> Comparison:
-    """Run the cells of a receipt that succeeded, and compare up to the first difference.
+    """Run the cells of a receipt, and compare up to the first difference.
+
+    A cell that raised an exception runs again for its effects: the next cell may use variables
+    that it had set before. Its own outcome is not compared.
 
     Args:
         receipt: The receipt.
@@ -100,10 +104,10 @@ def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> Comparison
             return Comparison(Difference("input", item.name, 0, "sha256", 0, item.sha256, now))
     sources: list[Source] = []
     for cell in receipt.cells:
-        if not cell.is_success:
-            continue
+        if not cell.is_success and _EXCEPTION not in cell.report:
+            continue  # it was interrupted, or ended with its process
         outcome = run(cell)
-        found = _cell_difference(cell, outcome)
+        found = _cell_difference(cell, outcome) if cell.is_success else None
         if found is not None:
             return Comparison(found)
         again = replace(cell, report=redact_secrets(outcome.report), variables=outcome.variables)

@@ -110,6 +110,7 @@ def read_receipt(path: Path) -> Receipt:
             f"{path.name} has format version {version!r}; this program reads up to {VERSION}."
         )
     try:
+        json.dumps(data, ensure_ascii=False).encode()  # half a surrogate pair is no text
         receipt = _receipt(data)
     except (KeyError, TypeError, ValueError) as error:
         raise ReceiptError(f"{path.name} is malformed: {_reason(error)}") from error
@@ -154,7 +155,7 @@ def _receipt(data: Mapping[str, Any]) -> Receipt:
         answer=found,
         cells=cells,
         inputs=inputs,
-        versions={str(k): str(v) for k, v in _of(data, "versions", dict).items()},
+        versions={_line(k): _line(v) for k, v in _of(data, "versions", dict).items()},
     )
 
 
@@ -181,7 +182,14 @@ def _input(data: object) -> Input:
     if content is not None and not isinstance(content, str):
         raise TypeError(f"the content of {name!r} is no text")
     size, digest = _of(fields, "bytes", int), _of(fields, "sha256", str)
-    return Input(name, size, digest, _of(fields, "change", str), content)
+    return Input(name, size, digest, _line(fields["change"]), content)
+
+
+def _line(value: object) -> str:
+    """Return a text that is shown in a line."""
+    if not isinstance(value, str) or not value.isprintable():
+        raise ValueError(f"{value!r} is not a text of one line")
+    return value
 
 
 def _mapping(data: object) -> Mapping[str, Any]:

@@ -63,6 +63,12 @@ SUPPORTED = [
     ('`mean = 57.1` and ```json\n{"mean": 57.1}\n```', "57.13"),
     ("id 12345678901234567890", "12345678901234567890"),
     ("```\nNorth 57.13\n```", "North    57.13"),
+    ("| GDP (bn USD) | Debt (USD, m) |\n|---|---|\n| 27,361 | 12.5 |", "27360935000000 12500012"),
+    ("1,5 Millionen, 1,5 milliards d'euros", "1500000 1500000000"),
+    ("All numbers in percent: 57.1", "0.571"),
+    ("a share of 57.1\\%", "0.571"),
+    ("_57.1_ and __57.1__", "57.13"),
+    ("It fell from 57 to 1.", "57 1"),
 ]
 
 
@@ -102,6 +108,11 @@ def test_a_number_of_an_outcome_is_found(answer: str, outcome: str) -> None:
         ("57.1±99.5, ×99.6", "57.1", ["99.5", "99.6"]),
         ("1.5e999 and 1.5e300 and 2e-999 and about 0e999", "1e999 0", ["1.5e300"]),
         ("2024 orders came in", "12", ["2024"]),
+        ("In North the total is 5,713 in 2023, up 12%.", "57.13 0.12", ["5,713"]),
+        ("the last 57.1, next 57.1% and Figure 57.1%", "12", ["57.1", "57.1%"]),
+        ("_4711_ and __4712__", "12", ["4711", "4712"]),
+        ("p = 0.05 and p = 0.01", "0.31", ["0.05", "0.01"]),
+        ("Mar 57% and below 0.3", "12", ["57%", "0.3"]),
     ],
 )
 def test_a_number_of_no_outcome_is_named(answer: str, outcome: str, expected: list[str]) -> None:
@@ -123,6 +134,12 @@ def test_a_number_of_no_outcome_is_named(answer: str, outcome: str, expected: li
         "| # | Region |\n|---|---|\n| 11 | North |\n| 12 | South |",
         "an 80/20 split, COVID-19, pre-2020, GPT-4, R^2, 3/4 of them, 24/7",
         "Session 20260102-101500-1a2b3c4d and <b>bold</b>",
+        "The order ORD-2024-00123 at 10.0.0.17:8080 (UTC+2) in ISO 8601 [2], [12].",
+        "per 1,000 inhabitants, per 100,000, 4 out of 5, 9/10, 3 to 1, over 12 months of 24 hours",
+        "a 30 day window, the past 90 days, an 80% / 20% split",
+        "Q3'24, FY2023/24, 03/2022, summer of '69, May '24",
+        "am 12. März, vom 01.01. bis 31.12., im 3. Quartal, le 12 août, au 1er trimestre",
+        "not significant at the 5% level, below the 0.05 threshold, alpha of 0.05, 95% confident",
     ],
 )
 def test_digits_that_are_no_figures_are_left_alone(answer: str) -> None:

@@ -82,6 +82,25 @@ def test_old_outcomes_are_found_in_a_long_conversation() -> None:
     ]  # fmt: skip
 
 
+def test_a_check_finds_outcomes_of_all_rounds_and_reads_each_once() -> None:
+    memory = Memory("s")
+    check = AnswerCheck(memory, "Planner", 20)
+    for number in range(20):
+        round_ = memory.create_round("go")
+        memory.add_post(round_, report(f"### Result\n```\n{number}.125 x\n```"))
+        answer = Post.create(f"{number}.125, 0.125 and 4711.5", "Planner", "User")
+        assert check.doubts(answer) == ["4711.5"]
+        assert check.mark(answer) == ("4711.5",)
+        memory.add_post(round_, answer)
+        for post in round_.post_list:  # not read again
+            post.attachment_list = [
+                item for item in post.attachment_list
+                if item.type is not AttachmentType.execution_result
+            ]  # fmt: skip
+    cells = [found.cell for found in round_.answer.evidence]
+    assert cells == [20, 1]
+
+
 def test_words_of_models_and_comments_support_nothing() -> None:
     posts = [
         Post.create("I guess 81.5", "Planner", "CodeInterpreter"),
