@@ -34,6 +34,7 @@ class SessionBranches:
         config: The session's configuration.
         session_var: Variables that plugins read.
         states: States of the kernels at round ends.
+        discard_scratch: Removes the newest scratch copy, if it was not taken over.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class SessionBranches:
         self._check = check
         self._open: dict[str, SessionBranch] = {}
         self._why_restored: dict[str, str] = {}
+        self.discard_scratch: Callable[[], None] = lambda: None
         folder = StateFolder(self.files.folder / STATE_FOLDER, config.state_limit_bytes)
         snapshots = Snapshots(config.snapshot_limit_bytes)
         self.states = RoundStates(snapshots, folder, logger, self._manifests_in_use)
@@ -214,5 +216,6 @@ class SessionBranches:
         try:
             self.states.close()  # before their kernels, which would wait for the snapshots
         finally:
+            self.discard_scratch()
             for branch in self._open.values():
                 branch.close()
