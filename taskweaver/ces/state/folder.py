@@ -112,9 +112,12 @@ class StateFolder:
             return None
         try:
             with path.open("rb") as file:
-                return read_manifest(file.read(MOST_BYTES))
+                found = read_manifest(file.read(MOST_BYTES))
         except OSError as error:
             raise StateDamaged(f"The stored variables cannot be read: {error}.") from error
+        if not found.is_readable:
+            raise StateDamaged("The stored variables have the format of another version.")
+        return found
 
     def path(self, branches: Sequence[str], round_id: str) -> Path | None:
         """Return the manifest of the state at a round's end; None if no branch stored it."""

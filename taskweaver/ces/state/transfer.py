@@ -18,10 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.claims import text, texts
+from taskweaver.ces.claims import text
 from taskweaver.ces.inkernel.wire import Wire, WireError
 from taskweaver.ces.state.folder import CHUNK_BYTES, StateFolder
-from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, StateManifest
+from taskweaver.ces.state.manifest import (
+    MOST_BYTES,
+    StateDamaged,
+    StateManifest,
+    chunk_names,
+)
 
 STALL_S = 60.0
 """Longest time without progress."""
@@ -60,7 +65,7 @@ def receive_state(
             if "at" in message:
                 at = text(message["at"], 500)
             elif "missing" in message:
-                wire.send({"missing": folder.missing(texts(message["missing"]))})
+                wire.send({"missing": folder.missing(chunk_names(message["missing"]))})
             elif "chunk" in message:
                 size = _size(message, CHUNK_BYTES)
                 folder.add_chunk(text(message["chunk"]), wire.receive_bytes(size))

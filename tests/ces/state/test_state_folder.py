@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import xxhash
 
+from taskweaver.ces.inkernel.state.manifest import FORMAT
 from taskweaver.ces.inkernel.wire import Wire, WireError
 from taskweaver.ces.state.folder import CHUNK_BYTES, StateFolder
 from taskweaver.ces.state.manifest import StateDamaged, read_manifest
@@ -39,7 +40,8 @@ def name_of(data: bytes) -> str:
 
 def manifest(*chunks: bytes, **fields: Any) -> bytes:
     islands = [{"names": ["x"], "stream": [name_of(chunk) for chunk in chunks]}]
-    return json.dumps({"islands": islands, "variables": {}, "lost": []} | fields).encode()
+    known = {"format": FORMAT, "islands": islands, "variables": {}, "lost": []}
+    return json.dumps(known | fields).encode()
 
 
 def put(folder: StateFolder, branch: str, round_id: str, *chunks: bytes) -> None:
