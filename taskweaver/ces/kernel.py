@@ -200,6 +200,8 @@ class Kernel:
         running = self._running
         if running is None or not running.process.is_alive:
             raise ForkRefused(["it is not running"])
+        if not running.has_state:
+            raise ForkRefused(["its variables are not restored yet"])
         homes, timeout_s = running.process.homes, self._limits.start_timeout_s
         with temporary_folder(homes) as home, Expectation(home) as expected:
             birth = Birth(str(expected.path), str(self.place.log_path))
@@ -296,15 +298,15 @@ class Kernel:
         """Fill a fresh kernel from its stored state; return the problems."""
         if running.has_state:
             return []
-        running.has_state = True
+        problems: list[list[str]] = []
         origin = self._origin()
-        if origin is None:
-            return []
-        with temporary_folder(running.process.homes) as home, origin.served(home) as path:
-            operation = {"op": "restore", "socket": str(path), "missing": dict(origin.missing)}
-            report = self._ask(running, operation, self._limits.start_timeout_s + _RESTORE_S)
-        problems = [*rows(report.get("problems"), 2), *map(list, origin.missing.items())]
-        return [f"`{name}`: {reason}" for name, reason in problems]
+        if origin is not None:
+            with temporary_folder(running.process.homes) as home, origin.served(home) as path:
+                operation = {"op": "restore", "socket": str(path), "missing": dict(origin.missing)}
+                report = self._ask(running, operation, self._limits.start_timeout_s + _RESTORE_S)
+            problems = [*rows(report.get("problems"), 2), *map(list, origin.missing.items())]
+        running.has_state = True
+        return [f"`{name}`: {reason}" if name else reason for name, reason in problems]
 
     def _restored_round(self) -> int | None:
         origin = self._origin()
