@@ -146,6 +146,20 @@ def test_a_kernel_that_died_comes_back_as_of_the_last_round(project: Path) -> No
         assert number not in run(session, "x")
 
 
+def test_a_kernel_that_died_leaves_no_stale_alias_or_global(project: Path) -> None:
+    """Objects are also changed by another name, by a function, and by a text that is code."""
+    with opened(project) as app:
+        session = app.get_session()
+        run(session, "a = [1]; b = a; holder = {'a': a}; total = low = high = 0; other = 3")
+        run(session, "def add(n):\n    global total\n    total += n; deeper()")
+        run(session, "deeper = lambda: globals().update(low=1)")
+        died = "a.append(2); add(5); exec('high = 1'); import os; os._exit(3)"
+        session.run_code(died)
+        for name in ("a", "b", "holder", "total", "low", "high"):
+            assert "round 4 may have changed it" in run(session, name), name
+        assert run(session, "other") == "3"
+
+
 def test_a_round_that_changes_nothing_writes_nothing(project: Path) -> None:
     with opened(project) as app:
         session = app.get_session()
@@ -273,9 +287,8 @@ def test_a_session_that_stops_discards_a_rebuilt_result(project: Path) -> None:
 
 def test_rebuilding_names_cells_that_failed_and_do_not_run_again(project: Path) -> None:
     ran_before(project, f"{LOST}\n1/0")
-    with opened(project) as app:
-        with pytest.raises(SessionError, match="failed"):
-            app.resume_session().rebuild()
+    with opened(project) as app, pytest.raises(SessionError, match="failed"):
+        app.resume_session().rebuild()
 
 
 def test_a_rebuilt_outcome_that_differs_is_shown(project: Path) -> None:
