@@ -153,6 +153,8 @@ class SessionBranches:
             raise SessionError("The stored variables of this session are trusted already.")
         try:
             folder.trust()
+        except StateDamaged as error:
+            raise SessionError(str(error)) from error
         except OSError as error:
             raise SessionError(f"{folder.folder} cannot be written: {error.strerror}.") from error
 

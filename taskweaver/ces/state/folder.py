@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -59,8 +60,13 @@ class StateFolder:
         """Take the folder for this installation's own from now on.
 
         Raises:
+            StateDamaged: If it holds links, through which other files would be read or removed.
             OSError: If it cannot be written.
         """
+        for path in (self.folder, *self.folder.rglob("*")):
+            kind = path.lstat().st_mode
+            if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+                raise StateDamaged(f"{path} is a link or no ordinary file: it is not trusted.")
         self._write(self.folder / _SEAL_FILE, seal(self.folder).encode())
 
     def missing(self, names: Iterable[str]) -> list[str]:
@@ -216,12 +222,19 @@ class StateFolder:
             aside = self.folder.with_name(_UNTRUSTED)
             shutil.rmtree(aside, ignore_errors=True)
             self.folder.rename(aside)
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        for folder in (self.folder, self._chunks, self.folder / _ROUNDS):
-            folder.mkdir(mode=0o700, exist_ok=True)
-        if not (self.folder / _SEAL_FILE).exists():
-            self.trust()
+        if not self.folder.exists():
+            self._make()
         self._is_prepared = True
+
+    def _make(self) -> None:
+        """Make the folder with its seal at once: one without it would count as another's."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.folder.with_name(f".{self.folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        for folder in (partial, partial / _CHUNKS, partial / _ROUNDS):
+            folder.mkdir(mode=0o700)
+        self._write(partial / _SEAL_FILE, seal(self.folder).encode())
+        partial.rename(self.folder)
 
     def _path(self, branch: str, round_id: str) -> Path:
         for name in (branch, round_id):

@@ -290,3 +290,33 @@ def test_open_files_stay_few(folder: StateFolder) -> None:
         put(folder, "main", f"r{number}", bytes([number]))
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > before
+
+
+@pytest.mark.parametrize("place", ["chunks", "chunks/link", "rounds/main", ""])
+def test_a_folder_that_holds_links_is_not_trusted(folder: StateFolder, place: str) -> None:
+    """Through a link the host would read, write or remove files that are no state."""
+    put(folder, "main", "r1", b"a" * 100)
+    target = folder.folder.parent / "precious"
+    linked = folder.folder / place
+    if linked.exists():
+        linked.rename(target)
+    linked.symlink_to(target)
+    with pytest.raises(StateDamaged, match="is a link"):
+        StateFolder(folder.folder, 1).trust()
+
+
+def test_a_folder_in_the_making_is_not_taken_for_one_of_others(
+    folder: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may be killed before the seal is written."""
+
+    def killed(_: Path) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("taskweaver.ces.state.folder.seal", killed)
+        with pytest.raises(KeyboardInterrupt):
+            folder.missing([])
+    assert folder.is_trusted
+    put(folder, "main", "r1", b"a" * 100)
+    assert folder.find(["main"], "r1") is not None
