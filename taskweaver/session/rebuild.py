@@ -84,6 +84,11 @@ class _Scratch:
             last = next(round_ for round_ in reversed(rounds) if ran_code(round_))
             self._branches.states.keep(RoundEnd(self.name, last.id, current.client))
 
+    def interrupt(self) -> None:
+        """Interrupt the cell that runs in it; may be called from any thread."""
+        if self._client is not None:
+            self._client.interrupt()
+
     def discard(self) -> None:
         """Remove it, unless it is a branch by now."""
         if self._is_open:
@@ -112,11 +117,11 @@ def rebuild(
     rounds = current.memory.conversation.rounds
     if cells.isdisjoint(cell.post_id for cell in successful_cells(rounds)):
         raise SessionError("The cells of the lost variables failed, so they do not run again.")
-    branches.discard_scratch()
-    scratch = _Scratch(branches, guard)
-    branches.discard_scratch = scratch.discard
+    if branches.scratch is not None:
+        branches.scratch.discard()
+    scratch = branches.scratch = _Scratch(branches, guard)
     try:
-        run = _counted(current.repeater(scratch.kernel()), on_step)
+        run = _counted(current.repeater(scratch.kernel()), branches.check, on_step)
         steps = list(replay(rounds, run, {}, only=cells))
     except BaseException:
         scratch.discard()
@@ -126,13 +131,15 @@ def rebuild(
 
 
 def _counted(
-    run: Callable[[RecordedCell], Ran], on_step: Callable[[int], None]
+    run: Callable[[RecordedCell], Ran], check: Callable[[], None], on_step: Callable[[int], None]
 ) -> Callable[[RecordedCell], Ran]:
     done = 0
 
     def run_and_count(cell: RecordedCell) -> Ran:
         nonlocal done
+        check()
         ran = run(cell)
+        check()  # or the outcome would be that of an interrupted cell
         done += 1
         on_step(done)
         return ran

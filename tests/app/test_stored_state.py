@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from support import Listener, Script, make_project, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.text import section
 from taskweaver.module.events import RoundEventType
-from taskweaver.session.errors import SessionError
+from taskweaver.session.errors import RoundInterrupted, SessionError
 from taskweaver.session.session import Session
 
 
@@ -130,6 +131,17 @@ def test_random_generators_go_on_where_they_stood(project: Path) -> None:
     ran_before(project, first + draw)
     with opened(project) as app:
         assert run(app.resume_session(), draw) == expected
+
+
+def test_settings_of_the_process_come_back(project: Path) -> None:
+    ran_before(
+        project,
+        "import os, time; os.environ['TZ'] = 'Asia/Tokyo'; time.tzset(); np.seterr(all='raise')",
+    )
+    with opened(project) as app:
+        assert run(app.resume_session(), "time.localtime(0).tm_hour, np.geterr()['over']") == (
+            "(9, 'raise')"
+        )
 
 
 def test_a_kernel_that_died_comes_back_as_of_the_last_round(project: Path) -> None:
@@ -283,6 +295,30 @@ def test_a_session_that_stops_discards_a_rebuilt_result(project: Path) -> None:
         session.stop()
         assert [one for one in kernels if one.is_running() and one.status() != "zombie"] == []
         assert list(folder.iterdir()) == []
+
+
+def test_rebuilding_can_be_interrupted(project: Path) -> None:
+    slow = "if 'rebuilt' in os.getcwd():\n    open('began', 'w').close()\n    time.sleep(60)"
+    ran_before(project, f"{LOST}; import os, time\n{slow}", f"other = con.cursor()\n{slow}")
+    with opened(project) as app:
+        session = app.resume_session()
+        began = session.workspace / "branches" / "rebuilt-1" / "cwd" / "began"
+        is_done = threading.Event()
+
+        def interrupt() -> None:
+            while not began.exists() and not is_done.wait(0.05):
+                pass
+            session.interrupt()
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        try:
+            with pytest.raises(RoundInterrupted):
+                session.rebuild()
+        finally:
+            is_done.set()
+            thread.join()
+        assert not began.parent.exists()
 
 
 def test_rebuilding_names_cells_that_failed_and_do_not_run_again(project: Path) -> None:
