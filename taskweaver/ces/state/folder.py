@@ -12,6 +12,7 @@ import re
 import secrets
 import shutil
 import stat
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -159,10 +160,7 @@ class StateFolder:
             return
         keep = in_use()
         groups = self._manifests()
-        users: dict[str, int] = {}
-        for _, _, chunks in groups:
-            for name in chunks:
-                users[name] = users.get(name, 0) + 1
+        users = Counter(name for _, _, chunks in groups for name in chunks)
         left = self._remove_orphans(users)
         for _, paths, chunks in groups:
             if left <= self.limit_bytes:
@@ -177,6 +175,11 @@ class StateFolder:
                     left -= _size(self._chunks / name)
                     (self._chunks / name).unlink(missing_ok=True)
         self._used_bytes = None
+
+    def remove_incomplete(self) -> None:
+        """Remove the chunks of a state that was not completed."""
+        users = {name for _, _, chunks in self._manifests() for name in chunks}
+        self._used_bytes = self._remove_orphans(users)
 
     def _manifests(self) -> list[tuple[int, list[Path], frozenset[str]]]:
         """Return age, names and chunks of the stored manifests, the oldest first."""

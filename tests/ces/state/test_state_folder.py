@@ -320,3 +320,12 @@ def test_a_folder_in_the_making_is_not_taken_for_one_of_others(
     assert folder.is_trusted
     put(folder, "main", "r1", b"a" * 100)
     assert folder.find(["main"], "r1") is not None
+
+
+def test_chunks_of_a_state_that_was_not_completed_are_removed(folder: StateFolder) -> None:
+    """On a full disk they would keep it full."""
+    put(folder, "main", "r1", b"a" * 100, b"b" * 100)
+    stored = files(folder.folder)
+    folder.add_chunk(name_of(b"c"), b"c")
+    folder.remove_incomplete()
+    assert files(folder.folder) == stored
