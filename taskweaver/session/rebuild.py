@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from taskweaver.ces.common import Client
 from taskweaver.memory.cells import Ran, RecordedCell, ran_code, successful_cells
 from taskweaver.session.branches import SessionBranches
-from taskweaver.session.compare import Pair, differing_files
+from taskweaver.session.compare import Pair, changed_variables, differing_files, variables_of
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import Step, replay
 from taskweaver.session.states import RoundEnd
@@ -23,6 +23,7 @@ class Rebuilt:
         name: Name of the branch that it becomes when it is accepted.
         steps: The cells that ran, each compared with its recorded outcome.
         files: Working files that differ from the present ones: sizes as text; None is none.
+        variables: Other variables that the cells changed: as recorded last, and now.
         accept: Goes on with the result, on a new branch; the present one stays as it is. Raises
             SessionError if the conversation went on, or the result is gone.
         discard: Removes the scratch copy; nothing happens after `accept`.
@@ -31,13 +32,15 @@ class Rebuilt:
     name: str
     steps: Sequence[Step]
     files: Mapping[str, Pair]
+    variables: Mapping[str, Pair]
     accept: Callable[[], None]
     discard: Callable[[], None]
 
     @property
     def is_same(self) -> bool:
-        """Whether every outcome is as recorded, and no file differs."""
-        return not self.files and all(step.verdict == "same" for step in self.steps)
+        """Whether every outcome is as recorded, and no file or other variable differs."""
+        has_changes = self.files or self.variables
+        return not has_changes and all(step.verdict == "same" for step in self.steps)
 
 
 class _Scratch:
@@ -121,27 +124,40 @@ def rebuild(
         branches.scratch.discard()
     scratch = branches.scratch = _Scratch(branches, guard)
     try:
-        run = _counted(current.repeater(scratch.kernel()), branches.check, on_step)
+        run = _Repeating(current.repeater(scratch.kernel()), branches.check, on_step)
         steps = list(replay(rounds, run, {}, only=cells))
     except BaseException:
         scratch.discard()
         raise
     changed = differing_files(files.working_folder(current.name), scratch.folder)
-    return Rebuilt(scratch.name, steps, changed, scratch.accept, scratch.discard)
+    variables = changed_variables(variables_of(rounds), run.variables)
+    return Rebuilt(scratch.name, steps, changed, variables, scratch.accept, scratch.discard)
 
 
-def _counted(
-    run: Callable[[RecordedCell], Ran], check: Callable[[], None], on_step: Callable[[int], None]
-) -> Callable[[RecordedCell], Ran]:
-    done = 0
+class _Repeating:
+    """Runs cells again, and counts them.
 
-    def run_and_count(cell: RecordedCell) -> Ran:
-        nonlocal done
-        check()
-        ran = run(cell)
-        check()  # or the outcome would be that of an interrupted cell
-        done += 1
-        on_step(done)
+    Attributes:
+        variables: The variables after the last one.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[RecordedCell], Ran],
+        check: Callable[[], None],
+        on_step: Callable[[int], None],
+    ) -> None:
+        self._run = run
+        self._check = check
+        self._on_step = on_step
+        self._done = 0
+        self.variables: Mapping[str, str] = {}
+
+    def __call__(self, cell: RecordedCell) -> Ran:
+        self._check()
+        ran = self._run(cell)
+        self._check()  # or the outcome would be that of an interrupted cell
+        self.variables = ran.variables
+        self._done += 1
+        self._on_step(self._done)
         return ran
-
-    return run_and_count

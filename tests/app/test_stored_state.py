@@ -269,6 +269,16 @@ def test_a_rebuilt_result_is_not_taken_over_by_a_conversation_that_went_on(proje
         assert (session.branch, run(session, "y")) == ("main", "2")
 
 
+def test_other_variables_that_rebuilding_changes_are_shown(project: Path) -> None:
+    """The cell of a lost variable sets others back to the value they had then."""
+    ran_before(project, f"{LOST}; total = 0; same = 1", "total += 5")
+    with opened(project) as app:
+        session = app.resume_session()
+        rebuilt = session.rebuild()
+        assert rebuilt.variables == {"total": ("5", "0")}
+        assert not rebuilt.is_same
+
+
 def test_a_rebuilt_result_is_accepted_or_discarded_once(project: Path) -> None:
     ran_before(project, LOST)
     with opened(project) as app:
