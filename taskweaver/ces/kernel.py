@@ -39,6 +39,7 @@ from taskweaver.ces.reported import fields, rows
 from taskweaver.ces.running import RunningKernel
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin
+from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.template import Arrival, Expectation, Template
 
@@ -46,7 +47,6 @@ _SLICE_S = 0.25
 _SECOND_INTERRUPT_S = 2.0
 _KILL_S = 5.0
 _SHUT_DOWN_S = 2.0
-_RESTORE_S = 600.0
 _MOST_TESTS = 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
@@ -303,7 +303,7 @@ class Kernel:
         if origin is not None:
             with temporary_folder(running.process.homes) as home, origin.served(home) as path:
                 operation = {"op": "restore", "socket": str(path), "missing": dict(origin.missing)}
-                report = self._ask(running, operation, self._limits.start_timeout_s + _RESTORE_S)
+                report = self._ask(running, operation, self._limits.start_timeout_s + RESTORE_S)
             problems = [*rows(report.get("problems"), 2), *map(list, origin.missing.items())]
         running.has_state = True
         return [f"`{name}`: {reason}" if name else reason for name, reason in problems]

@@ -29,7 +29,9 @@ from taskweaver.ces.state.manifest import (
 )
 
 STALL_S = 60.0
-"""Longest time without progress."""
+"""Longest time without progress of a writer."""
+RESTORE_S = 600.0
+"""Longest time to restore a state: a kernel that reads a large variable asks for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def receive_state(
 
 def send_state(connection: socket.socket, folder: StateFolder, state: StateManifest) -> None:
     """Serve a kernel that restores a state, until it is done or gone."""
-    connection.settimeout(STALL_S)
+    connection.settimeout(RESTORE_S)
     wire = Wire(connection)
     try:
         wire.send({"size": len(state.data)}, state.data)

@@ -329,3 +329,24 @@ def test_chunks_of_a_state_that_was_not_completed_are_removed(folder: StateFolde
     folder.add_chunk(name_of(b"c"), b"c")
     folder.remove_incomplete()
     assert files(folder.folder) == stored
+
+
+def test_a_kernel_may_take_long_between_two_chunks(
+    folder: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads a large variable meanwhile; the limit of a writer does not count."""
+    monkeypatch.setattr("taskweaver.ces.state.transfer.STALL_S", 0.05)
+    put(folder, "main", "r1", b"a" * 100)
+    state = folder.find(["main"], "r1")
+    assert state is not None
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        thread = threading.Thread(target=send_state, args=(ours, folder, state))
+        thread.start()
+        wire = Wire(theirs)
+        wire.receive_bytes(wire.receive()["size"])
+        thread.join(0.2)
+        wire.send({"read": name_of(b"a" * 100)})
+        assert wire.receive() == {"size": 100}
+        wire.send({"done": True})
+        thread.join()
