@@ -40,14 +40,14 @@ from taskweaver.ces.reported import fields
 from taskweaver.ces.running import RunningKernel
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin
+from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.template import Arrival, Expectation, Template
 
 _SLICE_S = 0.25
-_SECOND_INTERRUPT_S = 2.0
-_KILL_S = 5.0
+_SECOND_INTERRUPT_S, _KILL_S = 2.0, 5.0
 _SHUT_DOWN_S = 2.0
-_RESTORE_S, _MOST_TESTS = 600.0, 100
+_MOST_TESTS = 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
 
@@ -200,6 +200,8 @@ class Kernel:
         running = self._running
         if running is None or not running.process.is_alive:
             raise ForkRefused(["it is not running"])
+        if not running.has_state:
+            raise ForkRefused(["its variables are not restored yet"])
         homes, timeout_s = running.process.homes, self._limits.start_timeout_s
         with temporary_folder(homes) as home, Expectation(home) as expected:
             birth = Birth(str(expected.path), str(self.place.log_path))
@@ -294,12 +296,11 @@ class Kernel:
 
     def _restore(self, running: RunningKernel) -> list[str]:
         """Fill a fresh kernel from its stored state; return the problems."""
-        if running.has_state:
-            return []
+        origin = None if running.has_state else self._origin()
+        ask = partial(self._ask, running, limit_s=self._limits.start_timeout_s + RESTORE_S)
+        problems = [] if origin is None else origin.restore(running.process.homes, ask)
         running.has_state = True
-        origin, limit_s = self._origin(), self._limits.start_timeout_s + _RESTORE_S
-        ask = partial(self._ask, running, limit_s=limit_s)
-        return [] if origin is None else origin.restore(running.process.homes, ask)
+        return problems
 
     def _ask(
         self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None

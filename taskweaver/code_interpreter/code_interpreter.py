@@ -157,7 +157,7 @@ class CodeInterpreter(Role, Interpreter):
 
         def run(cell: RecordedCell) -> Ran:
             result = executor.execute_code(cell.post_id, cell.code, is_repeated=True)
-            return Ran(sections(result, level=3), result.reason)
+            return Ran(sections(result, level=3), result.reason, dict(result.variables))
 
         return run
 

@@ -39,10 +39,10 @@ def _rows(rebuilt: Rebuilt) -> list[tuple[str, str]]:
         verdict = "same outcome" if step.verdict == "same" else step.verdict
         rows.append((f"cell {step.number}", f"{verdict}: {head(safe(step.code), 1, _CODE_CHARS)}"))
         rows += [("", safe(detail)) for detail in step.details]
-    rows += [
-        (f"file {safe(name)}", f"{before or '-'}  |  {after or '-'}")
-        for name, (before, after) in rebuilt.files.items()
-    ]
+    for kind, differing in (("file", rebuilt.files), ("variable", rebuilt.variables)):
+        for name, (before, after) in differing.items():
+            old, new = (head(safe(text or "-"), 1, _CODE_CHARS) for text in (before, after))
+            rows.append((f"{kind} {safe(name)}", f"{old}  |  {new}"))
     return rows
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
@@ -36,10 +36,12 @@ class Ran:
     Attributes:
         report: The report on it, as it is recorded.
         error: Why it failed; empty when it did not.
+        variables: The variables after it, each in a line, by name.
     """
 
     report: str
     error: str
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def successful_cells(rounds: Iterable[Round]) -> list[RecordedCell]:

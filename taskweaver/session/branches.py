@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from taskweaver.ces.common import Client, Snapshot
 from taskweaver.ces.errors import KernelError
@@ -30,6 +31,18 @@ from taskweaver.session.store import SessionFiles
 STATE_FOLDER = "state"
 
 
+class Scratch(Protocol):
+    """A copy of a branch that is no branch yet."""
+
+    def interrupt(self) -> None:
+        """Interrupt the cell that runs in it; may be called from any thread."""
+        ...
+
+    def discard(self) -> None:
+        """Remove it, unless it is a branch by now."""
+        ...
+
+
 class SessionBranches:
     """Branches of a session. Close it: their roles and kernels end.
 
@@ -39,6 +52,8 @@ class SessionBranches:
         config: The session's configuration.
         session_var: Variables that plugins read.
         states: States of the kernels at round ends.
+        check: Raises when work must not go on.
+        scratch: The newest scratch copy; None if there was none.
     """
 
     def __init__(
@@ -54,15 +69,16 @@ class SessionBranches:
             parts: The session's parts.
             config: Its configuration.
             logger: Where problems are noted.
-            check: Raises when a round must not go on.
+            check: Raises when work must not go on.
         """
         self._parts = parts
         self.files: SessionFiles = parts.files
         self.config = config
         self.session_var: dict[str, str] = {}
-        self._check = check
+        self.check = check
         self._open: dict[str, SessionBranch] = {}
         self._why_restored: dict[str, str] = {}
+        self.scratch: Scratch | None = None
         folder = StateFolder(self.files.folder / STATE_FOLDER, config.state_limit_bytes)
         snapshots = Snapshots(config.snapshot_limit_bytes)
         self.states = RoundStates(snapshots, folder, logger, self._manifests_in_use)
@@ -82,7 +98,7 @@ class SessionBranches:
             def origin() -> Restorable | None:
                 return self._restorable(lineage, parts.memory.conversation.rounds)
 
-            self._open[name] = SessionBranch(name, parts, emitter, self.config, self._check, origin)
+            self._open[name] = SessionBranch(name, parts, emitter, self.config, self.check, origin)
         return self._open[name]
 
     def checkout(self, name: str) -> None:
@@ -156,6 +172,8 @@ class SessionBranches:
             raise SessionError("The stored variables of this session are trusted already.")
         try:
             folder.trust()
+        except StateDamaged as error:
+            raise SessionError(str(error)) from error
         except OSError as error:
             raise SessionError(f"{folder.folder} cannot be written: {error.strerror}.") from error
 
@@ -205,8 +223,10 @@ class SessionBranches:
         return found
 
     def interrupt(self) -> None:
-        """Give up what the current branch is doing; may be called from any thread."""
+        """Give up what is being done; may be called from any thread."""
         self.current.interrupt()
+        if self.scratch is not None:
+            self.scratch.interrupt()
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read, in all open branches."""
@@ -219,5 +239,7 @@ class SessionBranches:
         try:
             self.states.close()  # before their kernels, which would wait for the snapshots
         finally:
+            if self.scratch is not None:
+                self.scratch.discard()
             for branch in self._open.values():
                 branch.close()

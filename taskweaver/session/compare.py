@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched.compare import Difference
 from taskweaver.memory.round import Round
+from taskweaver.session.replay import ADDRESS
 from taskweaver.utils.hostile import open_inside
 
 Pair = tuple[str | None, str | None]
@@ -50,6 +52,24 @@ def variables_of(rounds: Sequence[Round]) -> dict[str, str]:
             if stored:
                 return {str(name): str(value) for name, value in json.loads(stored[-1].content)}
     return {}
+
+
+def changed_variables(recorded: dict[str, str], now: Mapping[str, str]) -> dict[str, Pair]:
+    """Return variables that both sides show, and show differently, without those that were lost.
+
+    Args:
+        recorded: The variables as the newest report shows them.
+        now: The variables after cells ran again.
+    """
+    known = {name: now[name] for name in recorded if name in now}
+    both = {name: recorded[name] for name in known if LOST_MARK not in recorded[name]}
+    found = pairs(both, {name: known[name] for name in both})
+    return {name: pair for name, pair in found.items() if not _is_same_object(pair)}
+
+
+def _is_same_object(pair: Pair) -> bool:
+    one, two = (ADDRESS.sub(" at 0x", str(text)) for text in pair)
+    return one == two
 
 
 def files_of(folder: Path) -> dict[str, tuple[int, bytes]]:

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from taskweaver.ces.common import Client
-from taskweaver.memory.cells import Ran, RecordedCell, ran_code
+from taskweaver.memory.cells import Ran, RecordedCell, ran_code, successful_cells
 from taskweaver.session.branches import SessionBranches
-from taskweaver.session.compare import Pair, differing_files
+from taskweaver.session.compare import Pair, changed_variables, differing_files, variables_of
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import Step, replay
 from taskweaver.session.states import RoundEnd
@@ -23,20 +23,82 @@ class Rebuilt:
         name: Name of the branch that it becomes when it is accepted.
         steps: The cells that ran, each compared with its recorded outcome.
         files: Working files that differ from the present ones: sizes as text; None is none.
-        accept: Goes on with the result, on a new branch; the present one stays as it is.
-        discard: Removes the scratch copy.
+        variables: Other variables that the cells changed: as recorded last, and now.
+        accept: Goes on with the result, on a new branch; the present one stays as it is. Raises
+            SessionError if the conversation went on, or the result is gone.
+        discard: Removes the scratch copy; nothing happens after `accept`.
     """
 
     name: str
     steps: Sequence[Step]
     files: Mapping[str, Pair]
+    variables: Mapping[str, Pair]
     accept: Callable[[], None]
     discard: Callable[[], None]
 
     @property
     def is_same(self) -> bool:
-        """Whether every outcome is as recorded, and no file differs."""
-        return not self.files and all(step.verdict == "same" for step in self.steps)
+        """Whether every outcome is as recorded, and no file or other variable differs."""
+        has_changes = self.files or self.variables
+        return not has_changes and all(step.verdict == "same" for step in self.steps)
+
+
+class _Scratch:
+    """A copy of a branch, its kernel and its working directory, that is no branch yet.
+
+    Attributes:
+        name: Name of the branch that it may become.
+        folder: Its working directory.
+    """
+
+    def __init__(
+        self, branches: SessionBranches, guard: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        """Copy the working directory of the current branch."""
+        self._branches = branches
+        self._guard = guard
+        self._source = branches.current
+        self._rounds = len(self._source.memory.conversation.rounds)
+        self._client: Client | None = None
+        self._is_open = True
+        self.name = branches.files.free_name("rebuilt")
+        limit_bytes = branches.config.fork_limit_bytes
+        self.folder = branches.files.copy_files(
+            self._source.name, self.name, limit_bytes=limit_bytes
+        )
+
+    def kernel(self) -> Client:
+        """Return its kernel, with the variables of the branch."""
+        self._client = self._branches.kernel_for(self.name)
+        return self._client
+
+    def accept(self) -> None:
+        """Make it a branch, and go on with that."""
+        with self._guard():
+            if not self._is_open:
+                raise SessionError("This result was accepted or discarded already.")
+            if len(self._source.memory.conversation.rounds) != self._rounds:
+                raise SessionError("The conversation went on: rebuild the variables again.")
+            self._branches.files.add_branch(self._source.name, self.name)
+            self._is_open = False
+            self._branches.checkout(self.name)
+            current = self._branches.current
+            rounds = current.memory.conversation.rounds
+            last = next(round_ for round_ in reversed(rounds) if ran_code(round_))
+            self._branches.states.keep(RoundEnd(self.name, last.id, current.client))
+
+    def interrupt(self) -> None:
+        """Interrupt the cell that runs in it; may be called from any thread."""
+        if self._client is not None:
+            self._client.interrupt()
+
+    def discard(self) -> None:
+        """Remove it, unless it is a branch by now."""
+        if self._is_open:
+            self._is_open = False
+            if self._client is not None:
+                self._client.stop()
+            self._branches.files.remove_files(self.name)
 
 
 def rebuild(
@@ -48,51 +110,54 @@ def rebuild(
 
     Args:
         branches: The session's branches.
-        guard: Excludes other work on the session while the result is accepted or discarded.
+        guard: Excludes other work on the session while the result is accepted.
         on_step: Called with the number of cells that have run, after each.
     """
     current, files = branches.current, branches.files
     cells = current.lost_cells(branches.restoring())
     if not cells:
         raise SessionError("No variable of this branch is lost: there is nothing to rebuild.")
-    name = files.free_name("rebuilt")
-    scratch = files.copy_files(current.name, name, limit_bytes=branches.config.fork_limit_bytes)
-    client: Client | None = None
-
-    def discard() -> None:
-        if client is not None:
-            client.stop()
-        files.remove_files(name)
-
-    def accept() -> None:
-        with guard():
-            files.add_branch(current.name, name)
-            branches.checkout(name)
-            rounds = branches.current.memory.conversation.rounds
-            last = next(round_ for round_ in reversed(rounds) if ran_code(round_))
-            branches.states.keep(RoundEnd(name, last.id, branches.current.client))
-
+    rounds = current.memory.conversation.rounds
+    if cells.isdisjoint(cell.post_id for cell in successful_cells(rounds)):
+        raise SessionError("The cells of the lost variables failed, so they do not run again.")
+    if branches.scratch is not None:
+        branches.scratch.discard()
+    scratch = branches.scratch = _Scratch(branches, guard)
     try:
-        client = branches.kernel_for(name)
-        run = _counted(current.repeater(client), on_step)
-        steps = list(replay(current.memory.conversation.rounds, run, {}, only=cells))
+        run = _Repeating(current.repeater(scratch.kernel()), branches.check, on_step)
+        steps = list(replay(rounds, run, {}, only=cells))
     except BaseException:
-        discard()
+        scratch.discard()
         raise
-    changed = differing_files(files.working_folder(current.name), scratch)
-    return Rebuilt(name, steps, changed, accept, discard)
+    changed = differing_files(files.working_folder(current.name), scratch.folder)
+    variables = changed_variables(variables_of(rounds), run.variables)
+    return Rebuilt(scratch.name, steps, changed, variables, scratch.accept, scratch.discard)
 
 
-def _counted(
-    run: Callable[[RecordedCell], Ran], on_step: Callable[[int], None]
-) -> Callable[[RecordedCell], Ran]:
-    done = 0
+class _Repeating:
+    """Runs cells again, and counts them.
 
-    def run_and_count(cell: RecordedCell) -> Ran:
-        nonlocal done
-        ran = run(cell)
-        done += 1
-        on_step(done)
+    Attributes:
+        variables: The variables after the last one.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[RecordedCell], Ran],
+        check: Callable[[], None],
+        on_step: Callable[[int], None],
+    ) -> None:
+        self._run = run
+        self._check = check
+        self._on_step = on_step
+        self._done = 0
+        self.variables: Mapping[str, str] = {}
+
+    def __call__(self, cell: RecordedCell) -> Ran:
+        self._check()
+        ran = self._run(cell)
+        self._check()  # or the outcome would be that of an interrupted cell
+        self.variables = ran.variables
+        self._done += 1
+        self._on_step(self._done)
         return ran
-
-    return run_and_count

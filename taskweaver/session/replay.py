@@ -22,7 +22,8 @@ TOLERANCE = 1e-6
 """Numbers that differ relatively by less are the same, unless both are integers."""
 
 _MOST_DIFFERENCES = 5
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Where an object lies in memory: it differs each time."""
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d*)")
 _SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE)
 
@@ -181,7 +182,7 @@ def _lines(text: str) -> list[str]:
 
 def _is_same(old: str, new: str) -> bool:
     # Where an object lies in memory differs each time.
-    lines = (_ADDRESS.sub(" at 0x", line) for line in (old, new))
+    lines = (ADDRESS.sub(" at 0x", line) for line in (old, new))
     tokens = [re.findall(r"[^\s,()\[\]{}]+", line) for line in lines]
     return len(tokens[0]) == len(tokens[1]) and all(map(_same_token, *tokens))
 

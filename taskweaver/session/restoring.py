@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import symtable
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from taskweaver.ces.state.manifest import LostVariable, StateManifest
@@ -14,6 +14,7 @@ from taskweaver.utils.text import counted
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _DEFINITIONS = {"module", "function", "type", "builtin_function_or_method"}
+_MAKES_CODE = {"eval", "exec", "get_ipython", "globals", "locals", "setattr", "vars"}
 _MOST_NAMED = 8
 
 
@@ -74,15 +75,18 @@ def _changed(
 ) -> dict[str, str]:
     """Return the variables that rounds may have changed after a state was stored.
 
-    A variable that code only names may have been changed in place, so it counts, too.
+    A variable that code only names may have been changed in place, so it counts, too; so do those
+    that share objects with it, and those that the functions it names use.
     """
     kept = {name for name, kind in manifest.types.items() if kind not in _DEFINITIONS}
+    links = _links(rounds, manifest)
     changed: dict[str, str] = {}
     for number in sorted(numbers):
         reason = f"round {number} may have changed it, and its variables were not stored"
         for cell in ran_cells([rounds[number - 1]]):
-            bound, named = names_in(cell.code)
-            changed |= dict.fromkeys(sorted(bound | (named & kept)), reason)
+            names = names_in(cell.code)
+            reached = _reached(names.mentioned, links)
+            changed |= dict.fromkeys(sorted(names.bound | (reached & kept)), reason)
     return changed
 
 
@@ -91,22 +95,80 @@ def cells_with_variables(rounds: Iterable[Round]) -> list[RecordedCell]:
     return [cell for cell in ran_cells(rounds) if not cell.is_script]
 
 
-def names_in(code: str) -> tuple[set[str], set[str]]:
-    """Return the names that a cell binds, without imports, and all names that it mentions."""
+def _links(rounds: Sequence[Round], manifest: StateManifest) -> dict[str, set[str]]:
+    """Return, for each name, the names whose variables a change of its own may reach."""
+    links: dict[str, set[str]] = {}
+    for names in manifest.together:
+        for name in names:
+            links.setdefault(name, set()).update(names)
+    for cell in ran_cells(rounds):
+        for name, used in names_in(cell.code).used.items():
+            links.setdefault(name, set()).update(used)
+    return links
+
+
+def _reached(names: set[str], links: Mapping[str, set[str]]) -> set[str]:
+    found, waiting = set(names), list(names)
+    while waiting:
+        new = links.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names in the code of a cell.
+
+    Attributes:
+        bound: Variables that it binds, without imports.
+        mentioned: All names; all words where code is made of texts.
+        used: Names in the body of each function and class that it defines.
+    """
+
+    bound: set[str]
+    mentioned: set[str]
+    used: Mapping[str, set[str]]
+
+
+def names_in(code: str) -> Names:
+    """Return the names in the code of a cell."""
     try:
-        waiting = [symtable.symtable(code, "cell", "exec")]
+        top = symtable.symtable(code, "cell", "exec")
     except (SyntaxError, ValueError, RecursionError):
-        return set(), set(_WORD.findall(code))
-    bound, named = set(), set()
+        return Names(set(), set(_WORD.findall(code)), {})
+    bound = _bound(top)
+    used: dict[str, set[str]] = {}
+    for table in top.get_children():
+        own = table.get_name()
+        # The variable that holds a lambda may be any of the cell's.
+        for name in bound if own == "lambda" else bound & {own}:
+            used.setdefault(name, set()).update(_mentioned(table, code))
+    return Names(bound, _mentioned(top, code), used)
+
+
+def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    waiting = [table]
     while waiting:
         table = waiting.pop()
         waiting += table.get_children()
-        for symbol in table.get_symbols():
-            named.add(symbol.get_name())
-            is_global = table.get_type() == "module" or symbol.is_declared_global()
-            if is_global and symbol.is_assigned() and not symbol.is_imported():
-                bound.add(symbol.get_name())
-    return bound, named
+        yield table
+
+
+def _mentioned(table: symtable.SymbolTable, code: str) -> set[str]:
+    names = {symbol.get_name() for inner in _tables(table) for symbol in inner.get_symbols()}
+    return names | set(_WORD.findall(code)) if names & _MAKES_CODE else names
+
+
+def _bound(top: symtable.SymbolTable) -> set[str]:
+    return {
+        symbol.get_name()
+        for table in _tables(top)
+        for symbol in table.get_symbols()
+        if (table.get_type() == "module" or symbol.is_declared_global())
+        and symbol.is_assigned()
+        and not symbol.is_imported()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +199,7 @@ class Restoring:
         if self.stored is None:
             return {cell.post_id for cell in ran}
         lost = self.stored.manifest.lost
-        holders = {name: cell.post_id for cell in ran for name in names_in(cell.code)[0]}
+        holders = {name: cell.post_id for cell in ran for name in names_in(cell.code).bound}
         made = {item.cell for item in lost} | {holders.get(item.name, "") for item in lost}
         later = cells_with_variables(self.rounds[number - 1] for number in self.stored.later)
         return (made - {""}) | {cell.post_id for cell in later}

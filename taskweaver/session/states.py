@@ -137,6 +137,7 @@ class RoundStates:
                 self._take_again(end)
             elif stored.problem:
                 self._report(stored.problem)
+                self.folder.remove_incomplete()
             else:
                 self.folder.tidy(self._in_use)
         except Exception as error:

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import os
 import secrets
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -36,12 +37,14 @@ def _key(file: Path | None) -> bytes:
     key = secrets.token_bytes(_KEY_BYTES)
     if file is None:
         return key
+    with suppress(OSError):
+        return file.read_bytes()
+    partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
         partial.touch(0o600)
-        partial.write_bytes(key)
         try:
+            partial.write_bytes(key)
             os.link(partial, file)  # whole or not at all, also when two processes begin at once
         except FileExistsError:
             key = file.read_bytes()

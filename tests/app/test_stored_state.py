@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from support import Listener, Script, make_project, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.text import section
 from taskweaver.module.events import RoundEventType
-from taskweaver.session.errors import SessionError
+from taskweaver.session.errors import RoundInterrupted, SessionError
 from taskweaver.session.session import Session
 
 
@@ -127,6 +129,17 @@ def test_random_generators_go_on_where_they_stood(project: Path) -> None:
         assert run(app.resume_session(), draw) == expected
 
 
+def test_settings_of_the_process_come_back(project: Path) -> None:
+    ran_before(
+        project,
+        "import os, time; os.environ['TZ'] = 'Asia/Tokyo'; time.tzset(); np.seterr(all='raise')",
+    )
+    with opened(project) as app:
+        assert run(app.resume_session(), "time.localtime(0).tm_hour, np.geterr()['over']") == (
+            "(9, 'raise')"
+        )
+
+
 def test_a_kernel_that_died_comes_back_as_of_the_last_round(project: Path) -> None:
     with opened(project) as app:
         session = app.get_session()
@@ -139,6 +152,20 @@ def test_a_kernel_that_died_comes_back_as_of_the_last_round(project: Path) -> No
         session.run_code("import os; os._exit(3)")
         assert run(session, "y") == "5"
         assert number not in run(session, "x")
+
+
+def test_a_kernel_that_died_leaves_no_stale_alias_or_global(project: Path) -> None:
+    """Objects are also changed by another name, by a function, and by a text that is code."""
+    with opened(project) as app:
+        session = app.get_session()
+        run(session, "a = [1]; b = a; holder = {'a': a}; total = low = high = 0; other = 3")
+        run(session, "def add(n):\n    global total\n    total += n; deeper()")
+        run(session, "deeper = lambda: globals().update(low=1)")
+        died = "a.append(2); add(5); exec('high = 1'); import os; os._exit(3)"
+        session.run_code(died)
+        for name in ("a", "b", "holder", "total", "low", "high"):
+            assert "round 4 may have changed it" in run(session, name), name
+        assert run(session, "other") == "3"
 
 
 def test_a_round_that_changes_nothing_writes_nothing(project: Path) -> None:
@@ -224,6 +251,88 @@ def test_rebuilding_runs_the_lost_cells_on_a_scratch_copy(resumed: Session) -> N
     assert "not in the restored state" in run(resumed, "con.execute('SELECT 1')")
 
 
+LOST = "import sqlite3; con = sqlite3.connect(':memory:')"
+
+
+def test_a_rebuilt_result_is_not_taken_over_by_a_conversation_that_went_on(project: Path) -> None:
+    ran_before(project, LOST, "y = 1")
+    with opened(project) as app:
+        session = app.resume_session()
+        rebuilt = session.rebuild()
+        run(session, "y = 2")
+        with pytest.raises(SessionError, match="went on"):
+            rebuilt.accept()
+        assert (session.branch, run(session, "y")) == ("main", "2")
+
+
+def test_other_variables_that_rebuilding_changes_are_shown(project: Path) -> None:
+    """The cell of a lost variable sets others back to the value they had then."""
+    ran_before(project, f"{LOST}; total = 0; same = 1", "total += 5")
+    with opened(project) as app:
+        session = app.resume_session()
+        rebuilt = session.rebuild()
+        assert rebuilt.variables == {"total": ("5", "0")}
+        assert not rebuilt.is_same
+
+
+def test_a_rebuilt_result_is_accepted_or_discarded_once(project: Path) -> None:
+    ran_before(project, LOST)
+    with opened(project) as app:
+        session = app.resume_session()
+        rebuilt = session.rebuild()
+        rebuilt.accept()
+        with pytest.raises(SessionError, match="accepted or discarded"):
+            rebuilt.accept()
+        rebuilt.discard()
+        assert run(session, "con.execute('SELECT 1').fetchone()[0]") == "1"
+
+
+def test_a_session_that_stops_discards_a_rebuilt_result(project: Path) -> None:
+    import psutil
+
+    ran_before(project, LOST)
+    with opened(project) as app:
+        session = app.resume_session()
+        session.rebuild()
+        session.rebuild()
+        folder = session.workspace / "branches"
+        assert len(list(folder.iterdir())) == 1
+        kernels = psutil.Process().children(recursive=True)
+        session.stop()
+        assert [one for one in kernels if one.is_running() and one.status() != "zombie"] == []
+        assert list(folder.iterdir()) == []
+
+
+def test_rebuilding_can_be_interrupted(project: Path) -> None:
+    slow = "if 'rebuilt' in os.getcwd():\n    open('began', 'w').close()\n    time.sleep(60)"
+    ran_before(project, f"{LOST}; import os, time\n{slow}", f"other = con.cursor()\n{slow}")
+    with opened(project) as app:
+        session = app.resume_session()
+        began = session.workspace / "branches" / "rebuilt-1" / "cwd" / "began"
+        is_done = threading.Event()
+
+        def interrupt() -> None:
+            while not began.exists() and not is_done.wait(0.05):
+                pass
+            session.interrupt()
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        try:
+            with pytest.raises(RoundInterrupted):
+                session.rebuild()
+        finally:
+            is_done.set()
+            thread.join()
+        assert not began.parent.exists()
+
+
+def test_rebuilding_names_cells_that_failed_and_do_not_run_again(project: Path) -> None:
+    ran_before(project, f"{LOST}\n1/0")
+    with opened(project) as app, pytest.raises(SessionError, match="failed"):
+        app.resume_session().rebuild()
+
+
 def test_a_rebuilt_outcome_that_differs_is_shown(project: Path) -> None:
     ran_before(project, "import random; g = (random.random() for _ in range(3)); random.random()")
     with opened(project) as app:
@@ -305,6 +414,80 @@ def test_damaged_state_is_named_and_the_session_goes_on(project: Path, damage: s
             assert section(message, "Result") == "5"
             assert not chunk.exists()
         assert run(session, "small = 7; small") == "7"
+
+
+def edit_manifest(project: Path, **fields: object) -> None:
+    (manifest,) = project.glob("workspace/sessions/*/state/rounds/main/*.json")
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | fields))
+
+
+def test_state_of_another_format_is_named_and_the_session_goes_on(project: Path) -> None:
+    ran_before(project, "x = 5")
+    edit_manifest(project, format=99)
+    with opened(project) as app:
+        session = app.resume_session()
+        assert "format of another version" in session.restore_notice()[0]
+        assert "is not defined" in run(session, "x")
+
+
+def test_a_manifest_of_wrong_parts_is_named_and_the_session_goes_on(project: Path) -> None:
+    ran_before(project, "x = 5")
+    edit_manifest(project, islands=["x", 3])
+    with opened(project) as app:
+        session = app.resume_session()
+        assert "cannot be read" in session.run_code("1").post_list[-1].message
+        assert "is not defined" in run(session, "x")
+
+
+def add_plugin(project: Path) -> None:
+    (project / "plugins").mkdir()
+    (project / "plugins" / "twice.py").write_text(TWICE)
+
+
+TWICE = """
+from taskweaver.plugin import register_plugin
+
+@register_plugin
+def twice(x: int) -> int:
+    \"\"\"Double a number.\"\"\"
+    return 2 * x
+"""
+
+
+def test_a_kernel_without_its_variables_is_not_forked(project: Path) -> None:
+    """Plugins are loaded before a cell is refused; a fork of that kernel would have no variable."""
+    add_plugin(project)
+    ran_before(project, "x = 5")
+    refusing = {
+        "code_interpreter.code_verification_on": True,
+        "code_interpreter.blocked_functions": ["len"],
+    }
+    with opened(project, **refusing) as app:
+        session = app.resume_session()
+        assert session.kernel_state == "not started"
+        session.run_code("len([])")
+        assert session.kernel_state == "ready"
+        session.fork("idea")
+        session.checkout("idea")
+        assert "not restored yet" in session.why_restored
+        assert run(session, "x") == "5"
+        session.checkout("main")
+        assert run(session, "x") == "5"
+
+
+def test_thousands_of_variables_are_stored(project: Path) -> None:
+    ran_before(project, "for i in range(2500): globals()[f'v{i}'] = i")
+    with opened(project) as app:
+        session = app.resume_session()
+        assert session.restore_notice() == []
+        assert run(session, "v0, v2499") == "(0, 2499)"
+
+
+def test_a_variable_named_like_a_plugin_comes_back(project: Path) -> None:
+    add_plugin(project)
+    ran_before(project, "twice(2)", "twice = 5")
+    with opened(project) as app:
+        assert run(app.resume_session(), "twice") == "5"
 
 
 def test_a_variable_that_is_too_large_is_listed(project: Path) -> None:

@@ -212,7 +212,11 @@ class CellKernel(IPythonKernel):
         from taskweaver.ces.inkernel.state_transport import restore
 
         shell: Any = self.shell
-        problems = restore(payload["socket"], shell.user_ns, payload["missing"])
+        try:
+            problems = restore(payload["socket"], shell.user_ns, payload["missing"])
+        except Exception as error:  # noqa: BLE001 - a manifest may hold anything; it is reported
+            reason = f"{type(error).__name__}: {error}"[:500]
+            return {"problems": [["", f"the stored variables cannot be read: {reason}"]]}
         self._made.note("", shell.user_ns)
         return {"problems": [[problem.name, problem.reason] for problem in problems]}
 

@@ -34,8 +34,9 @@ class LoadedPlugins:
 
     @property
     def names(self) -> frozenset[str]:
-        """Their names."""
-        return frozenset(self._loaded)
+        """Their names, without those that a cell has bound to another object."""
+        found = self._loaded.items()
+        return frozenset(n for n, it in found if self._namespace.get(n) is it.plugin)
 
     def load(self, payload: Payload) -> Payload:
         """Remove and load what a request says; what does not load is named and left out."""

@@ -11,6 +11,8 @@ import os
 import re
 import secrets
 import shutil
+import stat
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -58,8 +60,13 @@ class StateFolder:
         """Take the folder for this installation's own from now on.
 
         Raises:
+            StateDamaged: If it holds links, through which other files would be read or removed.
             OSError: If it cannot be written.
         """
+        for path in (self.folder, *self.folder.rglob("*")):
+            kind = path.lstat().st_mode
+            if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+                raise StateDamaged(f"{path} is a link or no ordinary file: it is not trusted.")
         self._write(self.folder / _SEAL_FILE, seal(self.folder).encode())
 
     def missing(self, names: Iterable[str]) -> list[str]:
@@ -111,9 +118,12 @@ class StateFolder:
             return None
         try:
             with path.open("rb") as file:
-                return read_manifest(file.read(MOST_BYTES))
+                found = read_manifest(file.read(MOST_BYTES))
         except OSError as error:
             raise StateDamaged(f"The stored variables cannot be read: {error}.") from error
+        if not found.is_readable:
+            raise StateDamaged("The stored variables have the format of another version.")
+        return found
 
     def path(self, branches: Sequence[str], round_id: str) -> Path | None:
         """Return the manifest of the state at a round's end; None if no branch stored it."""
@@ -149,10 +159,7 @@ class StateFolder:
             return
         keep = in_use()
         groups = self._manifests()
-        users: dict[str, int] = {}
-        for _, _, chunks in groups:
-            for name in chunks:
-                users[name] = users.get(name, 0) + 1
+        users = Counter(name for _, _, chunks in groups for name in chunks)
         left = self._remove_orphans(users)
         for _, paths, chunks in groups:
             if left <= self.limit_bytes:
@@ -167,6 +174,11 @@ class StateFolder:
                     left -= _size(self._chunks / name)
                     (self._chunks / name).unlink(missing_ok=True)
         self._used_bytes = None
+
+    def remove_incomplete(self) -> None:
+        """Remove the chunks of a state that was not completed."""
+        users = {name for _, _, chunks in self._manifests() for name in chunks}
+        self._used_bytes = self._remove_orphans(users)
 
     def _manifests(self) -> list[tuple[int, list[Path], frozenset[str]]]:
         """Return age, names and chunks of the stored manifests, the oldest first."""
@@ -212,12 +224,19 @@ class StateFolder:
             aside = self.folder.with_name(_UNTRUSTED)
             shutil.rmtree(aside, ignore_errors=True)
             self.folder.rename(aside)
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        for folder in (self.folder, self._chunks, self.folder / _ROUNDS):
-            folder.mkdir(mode=0o700, exist_ok=True)
-        if not (self.folder / _SEAL_FILE).exists():
-            self.trust()
+        if not self.folder.exists():
+            self._make()
         self._is_prepared = True
+
+    def _make(self) -> None:
+        """Make the folder with its seal at once: one without it would count as another's."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.folder.with_name(f".{self.folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        for folder in (partial, partial / _CHUNKS, partial / _ROUNDS):
+            folder.mkdir(mode=0o700)
+        self._write(partial / _SEAL_FILE, seal(self.folder).encode())
+        partial.rename(self.folder)
 
     def _path(self, branch: str, round_id: str) -> Path:
         for name in (branch, round_id):

@@ -14,6 +14,7 @@ from typing import Any
 
 from taskweaver.ces.claims import text
 from taskweaver.ces.errors import KernelError
+from taskweaver.ces.inkernel.state.manifest import FORMAT
 
 CHUNK_NAME = re.compile(r"[0-9a-f]{32}")
 """Name of a chunk: the XXH3-128 hash of its bytes."""
@@ -53,12 +54,16 @@ class StateManifest:
         types: Type of each variable, by name.
         lost: Variables that it does not hold.
         chunks: Names of the chunks it is made of.
+        together: Variables of each island of several: they share objects.
+        is_readable: Whether it has the format that this version reads.
     """
 
     data: bytes
     types: dict[str, str]
     lost: tuple[LostVariable, ...]
     chunks: frozenset[str]
+    together: tuple[frozenset[str], ...]
+    is_readable: bool
 
 
 def read_manifest(data: bytes) -> StateManifest:
@@ -78,6 +83,8 @@ def read_manifest(data: bytes) -> StateManifest:
         _types(found.get("variables")),
         _lost(found.get("lost")),
         _chunks([found["islands"], found.get("process")]),
+        _together(found["islands"]),
+        found.get("format") == FORMAT,
     )
 
 
@@ -101,8 +108,19 @@ def _lost(rows: Any) -> tuple[LostVariable, ...]:
     )
 
 
+def _together(islands: list[Any]) -> tuple[frozenset[str], ...]:
+    found = (island.get("names") for island in islands if isinstance(island, dict))
+    groups = (frozenset(_texts(names)) for names in found if isinstance(names, list))
+    return tuple(group for group in groups if len(group) > 1)
+
+
 def _chunks(islands: list[Any]) -> frozenset[str]:
-    return frozenset(name for name in _texts(islands) if CHUNK_NAME.fullmatch(name))
+    return frozenset(chunk_names(islands))
+
+
+def chunk_names(data: Any) -> list[str]:
+    """Return all names of chunks in plain data."""
+    return [name for name in _texts(data) if CHUNK_NAME.fullmatch(name)]
 
 
 def _texts(data: Any) -> Iterator[str]:

@@ -18,13 +18,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.claims import text, texts
+from taskweaver.ces.claims import text
 from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
 from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, StateManifest
+from taskweaver.ces.state.manifest import (
+    MOST_BYTES,
+    StateDamaged,
+    StateManifest,
+    chunk_names,
+)
 
 STALL_S = 60.0
-"""Longest time without progress."""
+"""Longest time without progress of a writer."""
+RESTORE_S = 600.0
+"""Longest time to restore a state: a kernel that reads a large variable asks for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ def receive_state(
             if "at" in message:
                 at = text(message["at"], 500)
             elif "missing" in message:
-                wire.send({"missing": folder.missing(texts(message["missing"]))})
+                wire.send({"missing": folder.missing(chunk_names(message["missing"]))})
             elif "chunk" in message:
                 size = _size(message, CHUNK_BYTES)
                 folder.add_chunk(text(message["chunk"]), wire.receive_bytes(size))
@@ -79,7 +86,7 @@ def receive_state(
 
 def send_state(connection: socket.socket, folder: StateFolder, state: StateManifest) -> None:
     """Serve a kernel that restores a state, until it is done or gone."""
-    connection.settimeout(STALL_S)
+    connection.settimeout(RESTORE_S)
     wire = Wire(connection)
     try:
         wire.send({"size": len(state.data)}, state.data)

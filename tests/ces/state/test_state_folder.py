@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import xxhash
 
+from taskweaver.ces.inkernel.state.manifest import FORMAT
 from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateDamaged, read_manifest
@@ -34,7 +35,8 @@ def name_of(data: bytes) -> str:
 
 def manifest(*chunks: bytes, **fields: Any) -> bytes:
     islands = [{"names": ["x"], "stream": [name_of(chunk) for chunk in chunks]}]
-    return json.dumps({"islands": islands, "variables": {}, "lost": []} | fields).encode()
+    known = {"format": FORMAT, "islands": islands, "variables": {}, "lost": []}
+    return json.dumps(known | fields).encode()
 
 
 def put(folder: StateFolder, branch: str, round_id: str, *chunks: bytes) -> None:
@@ -283,3 +285,63 @@ def test_open_files_stay_few(folder: StateFolder) -> None:
         put(folder, "main", f"r{number}", bytes([number]))
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > before
+
+
+@pytest.mark.parametrize("place", ["chunks", "chunks/link", "rounds/main", ""])
+def test_a_folder_that_holds_links_is_not_trusted(folder: StateFolder, place: str) -> None:
+    """Through a link the host would read, write or remove files that are no state."""
+    put(folder, "main", "r1", b"a" * 100)
+    target = folder.folder.parent / "precious"
+    linked = folder.folder / place
+    if linked.exists():
+        linked.rename(target)
+    linked.symlink_to(target)
+    with pytest.raises(StateDamaged, match="is a link"):
+        StateFolder(folder.folder, 1).trust()
+
+
+def test_a_folder_in_the_making_is_not_taken_for_one_of_others(
+    folder: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may be killed before the seal is written."""
+
+    def killed(_: Path) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("taskweaver.ces.state.folder.seal", killed)
+        with pytest.raises(KeyboardInterrupt):
+            folder.missing([])
+    assert folder.is_trusted
+    put(folder, "main", "r1", b"a" * 100)
+    assert folder.find(["main"], "r1") is not None
+
+
+def test_chunks_of_a_state_that_was_not_completed_are_removed(folder: StateFolder) -> None:
+    """On a full disk they would keep it full."""
+    put(folder, "main", "r1", b"a" * 100, b"b" * 100)
+    stored = files(folder.folder)
+    folder.add_chunk(name_of(b"c"), b"c")
+    folder.remove_incomplete()
+    assert files(folder.folder) == stored
+
+
+def test_a_kernel_may_take_long_between_two_chunks(
+    folder: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads a large variable meanwhile; the limit of a writer does not count."""
+    monkeypatch.setattr("taskweaver.ces.state.transfer.STALL_S", 0.05)
+    put(folder, "main", "r1", b"a" * 100)
+    state = folder.find(["main"], "r1")
+    assert state is not None
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        thread = threading.Thread(target=send_state, args=(ours, folder, state))
+        thread.start()
+        wire = Wire(theirs)
+        wire.receive_bytes(wire.receive()["size"])
+        thread.join(0.2)
+        wire.send({"read": name_of(b"a" * 100)})
+        assert wire.receive() == {"size": 100}
+        wire.send({"done": True})
+        thread.join()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+LOST_MARK = "is not in the restored state"
+"""Part of the rendering of each placeholder."""
+
 
 class LostObject:
     """Stand-in, at its place, for an object that could not be stored or read back.
@@ -84,4 +87,4 @@ def describe(lost: LostObject) -> str:
     """Return one phrase about a lost object: type, reason and cell."""
     type_name, reason, cell = lost.__reduce__()[1]
     made = f", made by cell {cell}" if cell else ""
-    return f"{type_name} is not in the restored state ({reason}{made})"
+    return f"{type_name} {LOST_MARK} ({reason}{made})"

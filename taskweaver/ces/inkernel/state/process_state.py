@@ -6,6 +6,7 @@ import decimal
 import os
 import random
 import sys
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -93,6 +94,7 @@ def _set_environment(difference: tuple[Mapping[str, str], list[str]]) -> None:
     os.environ.update(changed)
     for name in removed:
         os.environ.pop(name, None)
+    time.tzset()  # the zone of times, which is read from there
 
 
 def _import_path() -> Any:
@@ -123,6 +125,17 @@ def _set_numpy_numbers(state: Any) -> None:
     import numpy as np
 
     np.random.set_state(state)
+
+
+def _numpy_errors() -> Any:
+    numpy: Any = sys.modules.get("numpy")
+    return None if numpy is None else numpy.geterr()
+
+
+def _set_numpy_errors(kinds: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    np.seterr(**kinds)
 
 
 def _numpy_printing() -> Any:
@@ -202,6 +215,7 @@ _PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "import path": (_import_path, _set_import_path),
     "random": (_numbers.read, random.setstate),
     "numpy.random": (_numpy_numbers, _set_numpy_numbers),
+    "numpy errors": (_numpy_errors, _set_numpy_errors),
     "numpy print options": (_numpy_printing, _set_numpy_printing),
     "decimal context": (decimal.getcontext, decimal.setcontext),
     "pandas options": (_pandas_options, _set_pandas_options),
