@@ -199,7 +199,7 @@ def _plugins(chat: Chat, _: str) -> None:
     registry, offer = chat.app.plugins, chat.app.mcp_servers.offer()
     tools = {name: tool.entry for name, tool in offer.tools.items()}
     rows = [
-        (name, safe(head(entry.spec.description, 2, 200).replace("\n", " ")))
+        (name, head(safe(entry.spec.description), 2, 200).replace("\n", " "))
         for name, entry in sorted((tools | registry.plugins).items())
     ]
     rows += [(name, f"broken: {error}") for name, error in sorted(registry.broken.items())]

@@ -223,3 +223,14 @@ def test_a_killed_chat_keeps_every_finished_round_and_can_be_resumed(project: Pa
             assert all(round_.state in {"finished", "failed"} for round_ in rounds.values())
             assert session.send_message(f"still there? {number}").state == "finished"
     assert told
+
+
+def test_a_secret_of_the_environment_is_named_and_cannot_be_rebuilt(project: Path) -> None:
+    first_session(project, "import os\nos.environ['DB_PASSWORD'] = 'swordfish-1'\nx = 1")
+    with TaskWeaverApp(project, model=codes("x"), config=ALONE) as app:
+        session = app.resume_session()
+        (line,) = session.restore_notice()  # and no offer of /rebuild, which would not help
+        assert "os.environ['DB_PASSWORD']" in line
+        assert "set it again" in line
+        with pytest.raises(SessionError, match="nothing to rebuild"):
+            session.rebuild()
