@@ -33,6 +33,7 @@ from taskweaver.session.session import Session
 from taskweaver.session.store import (
     SessionFiles,
     StoredSession,
+    require_readable,
     stored_session,
     stored_sessions,
 )
@@ -156,6 +157,7 @@ class SessionManager:
         if session_id is None:
             found = stored_sessions(folder)
             if not found:
+                require_readable(folder)
                 raise SessionError("There is no session to resume yet.")
             if found[0].is_open:
                 raise _in_use(found)

@@ -14,7 +14,7 @@ from typing import IO
 
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.errors import BranchedMemoryError
+from taskweaver.memory.branched.errors import BranchedMemoryError, UnknownBranch
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.memory import Memory
 from taskweaver.session.clone import clone_folder
@@ -259,26 +259,48 @@ def _locked(folder: Path) -> IO[str]:
 
 def stored_sessions(root: Path) -> list[StoredSession]:
     """Return the sessions below a folder in which something was asked, the newest first."""
-    found = [stored_session(path.parent) for path in sorted(root.glob(f"*/{MEMORY_FILE}"))]
+    found = [_readable(path.parent) for path in sorted(root.glob(f"*/{MEMORY_FILE}"))]
     asked = [session for session in found if session is not None]
     return sorted(asked, key=lambda session: session.changed_at, reverse=True)
 
 
-def stored_session(folder: Path) -> StoredSession | None:
-    """Return the session in a folder; None unless something was asked in it."""
-    if not (folder / MEMORY_FILE).is_file():
-        return None
+def _readable(folder: Path) -> StoredSession | None:
     try:
-        with MemoryManager(folder / MEMORY_FILE, MemoryConfig(memory_log_enabled=False)) as store:
-            rounds = store.turns.load(MAIN_BRANCH, with_posts=False)
+        return stored_session(folder)
     except BranchedMemoryError:
         return None
+
+
+def stored_session(folder: Path) -> StoredSession | None:
+    """Return the session in a folder; None unless something was asked in it.
+
+    Raises:
+        StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.
+    """
+    if not (folder / MEMORY_FILE).is_file():
+        return None
+    with MemoryManager(folder / MEMORY_FILE, MemoryConfig(memory_log_enabled=False)) as store:
+        try:
+            rounds = store.turns.load(MAIN_BRANCH, with_posts=False)
+        except UnknownBranch:
+            return None
     if not rounds:
         return None
     newest = max(path.stat().st_mtime for path in folder.glob(f"{MEMORY_FILE}*"))
     first = rounds[0].user_query.strip().rpartition("\n")[2]
     changed = datetime.fromtimestamp(newest, UTC)
     return StoredSession(folder.name, folder, changed, len(rounds), first, _is_open(folder))
+
+
+def require_readable(root: Path) -> None:
+    """Raise if the newest session below a folder cannot be read.
+
+    Raises:
+        StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.
+    """
+    files = list(root.glob(f"*/{MEMORY_FILE}"))
+    if files:
+        stored_session(max(files, key=lambda file: file.stat().st_mtime).parent)
 
 
 def _is_open(folder: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from support import Listener, Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.branched import StoreUnwritable
+from taskweaver.memory.branched import StoreTooNew, StoreUnwritable
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.store import remove_session, stored_sessions
@@ -37,6 +38,19 @@ def first_session(project: Path, *cells: str) -> str:
         for number, _ in enumerate(cells):
             session.send_message(f"question {number} ☃ \0")
         return session.session_id
+
+
+def test_a_session_of_a_newer_program_is_refused_by_its_format(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    with TaskWeaverApp(project, model=Script([planner_reply("User", "hello")])) as app:
+        app.get_session().send_message("hi")
+    (file,) = project.glob("workspace/sessions/*/memory.sqlite")
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with TaskWeaverApp(project, model=Script([])) as app:
+        for id_ in (None, file.parent.name):
+            with pytest.raises(StoreTooNew, match="newer version"):
+                app.resume_session(id_)
 
 
 def test_a_session_goes_on_where_it_was_left_variables_included(project: Path) -> None:
