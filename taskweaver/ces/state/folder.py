@@ -55,13 +55,22 @@ class StateFolder:
         except (OSError, ValueError):
             return not self.folder.exists()
 
+    @property
+    def has_untrusted(self) -> bool:
+        """Whether states of others are here, or were put aside by a write."""
+        return not self.is_trusted or self._aside.is_dir()
+
     def trust(self) -> None:
-        """Take the folder for this installation's own from now on.
+        """Take states of others for this installation's own from now on.
+
+        States that were put aside come back; states stored since stay.
 
         Raises:
-            OSError: If it cannot be written.
+            OSError: If the folder cannot be written.
         """
-        self._write(self.folder / _SEAL_FILE, seal(self.folder).encode())
+        if self.is_trusted and self._aside.is_dir():
+            self._bring_back()
+        self._seal()
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Return those chunks that are not stored yet."""
@@ -210,15 +219,30 @@ class StateFolder:
         if self._is_prepared:
             return
         if not self.is_trusted:
-            aside = self.folder.with_name(_UNTRUSTED)
-            shutil.rmtree(aside, ignore_errors=True)
-            self.folder.rename(aside)
+            shutil.rmtree(self._aside, ignore_errors=True)
+            self.folder.rename(self._aside)
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         for folder in (self.folder, self._chunks, self.folder / _ROUNDS):
             folder.mkdir(mode=0o700, exist_ok=True)
         if not (self.folder / _SEAL_FILE).exists():
-            self.trust()
+            self._seal()
         self._is_prepared = True
+
+    @property
+    def _aside(self) -> Path:
+        return self.folder.with_name(_UNTRUSTED)
+
+    def _seal(self) -> None:
+        self._write(self.folder / _SEAL_FILE, seal(self.folder).encode())
+
+    def _bring_back(self) -> None:
+        for source in (*self._aside.glob(f"{_CHUNKS}/*"), *self._aside.glob(f"{_ROUNDS}/*/*")):
+            target = self.folder / source.relative_to(self._aside)
+            if not target.exists():
+                target.parent.mkdir(mode=0o700, exist_ok=True)
+                source.replace(target)
+        shutil.rmtree(self._aside, ignore_errors=True)
+        self._used_bytes = None
 
     def _path(self, branch: str, round_id: str) -> Path:
         for name in (branch, round_id):

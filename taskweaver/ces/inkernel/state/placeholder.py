@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 class LostObject:
     """Stand-in, at its place, for an object that could not be stored or read back.
 
-    Attribute access raises an error that names the object, the reason and the cell. Copying,
+    Attribute access raises an error that names the object and the reason. Copying,
     printing and pickling work.
     """
 
@@ -81,7 +81,6 @@ class ClosedFile:
 
 
 def describe(lost: LostObject) -> str:
-    """Return one phrase about a lost object: type, reason and cell."""
-    type_name, reason, cell = lost.__reduce__()[1]
-    made = f", made by cell {cell}" if cell else ""
-    return f"{type_name} is not in the restored state ({reason}{made})"
+    """Return one phrase about a lost object: type and reason."""
+    type_name, reason, _ = lost.__reduce__()[1]
+    return f"{type_name} is not in the restored state ({reason})"
