@@ -136,8 +136,13 @@ class Chat:
 
     def close(self) -> None:
         """Stop the session and the application; variables are stored first."""
-        with self.surface.working(lambda: "storing variables"):
-            self.app.stop()
+        try:
+            with self.surface.working(lambda: "storing variables, Ctrl-C breaks off"):
+                self.app.stop()
+        except KeyboardInterrupt:
+            note = "The variables of the last round may not be stored; --resume says so."
+            self.surface.show(Note(note, is_warning=True))
+            raise
 
 
 def is_answered(round_: Round | None) -> bool:
