@@ -48,7 +48,7 @@ REFUSED = {
         "joblib's worker processes are running",
         "",
     ),
-    "file, opened for writing": (
+    "io, a file opened for writing": (
         "gone = open('a.txt', 'w'); gone.close(); report = open('n.txt', 'wb')",
         r"n.txt is open for writing: close the file `report`",
         "report.close()",
