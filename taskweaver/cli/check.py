@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe
+from taskweaver.utils.app_utils import discover_app_dir
 from taskweaver.utils.redact import redact_known
 from taskweaver.utils.text import counted
 
@@ -40,7 +43,7 @@ def check_file(
     Raises:
         TaskWeaverError: If the project or the receipt cannot be used.
     """
-    with TaskWeaverApp(project) as app:
+    with _scratch(project) as config, TaskWeaverApp(project, config=config) as app:
         verdict = app.check_receipt(file, data=data, is_trusted=is_trusted)
     if as_json:
         facts = {"verdict": "same" if verdict.is_same else "different", **asdict(verdict)}
@@ -55,3 +58,18 @@ def check_file(
     for note in verdict.notes:
         click.echo(f"note: {safe(note)}")
     return 0 if verdict.is_same else 1
+
+
+@contextmanager
+def _scratch(project: Path | None) -> Iterator[dict[str, str]]:
+    """Keep a folder that is no project free of a log and of working folders.
+
+    Yields:
+        Configuration that leads them to a temporary folder; empty for a project.
+    """
+    _, is_project, _ = discover_app_dir(project)
+    if is_project:
+        yield {}
+        return
+    with TemporaryDirectory(prefix="taskweaver-check-") as folder:
+        yield {"workspace.workspace_path": folder, "logging.log_folder": folder}

@@ -47,6 +47,8 @@ def replay_file(
     """
     steps = []
     with TaskWeaverApp(project) as app:
+        for warning in app.warnings:
+            click.echo(f"warning: {safe(warning)}", err=True)
         for step in app.replay(file, settings=settings, data=data, repair=repair):
             steps.append(step)
             click.echo(redact_known(json.dumps(asdict(step)))) if as_json else _show(step)

@@ -25,8 +25,9 @@ def show_fork(chat: Chat, arguments: str) -> None:
     before = chat.session.branch
     at_round = int(match["round"]) if match["round"] else None
     name = chat.session.fork(match["name"] or "", at_round=at_round)
-    chat.checkout(name)
+    chat.session.checkout(name)
     chat.surface.show(Note(f"now on {name}; /checkout {before} goes back"))
+    chat.show_notice()
 
 
 def show_branches(chat: Chat, _: str) -> None:
@@ -62,20 +63,21 @@ def show_checkout(chat: Chat, arguments: str) -> None:
     if not arguments:
         chat.surface.show(Broken("Which branch? /branches lists them."))
         return
-    chat.checkout(arguments)
+    chat.session.checkout(arguments)
     rounds = chat.session.memory.conversation.rounds
     chat.surface.show(Note(f"now on {chat.session.branch}, after {counted(len(rounds), 'round')}"))
+    chat.show_notice()
 
 
 def show_undo(chat: Chat, _: str) -> None:
     """Go back by one round."""
     before = chat.session.branch
     name = chat.session.undo()
-    chat.show_notice()
     rounds = len(chat.session.memory.conversation.rounds)
     chat.surface.show(
         Note(f"now on {name}, after {counted(rounds, 'round')}; /checkout {before} undoes this")
     )
+    chat.show_notice()
 
 
 def show_diff(chat: Chat, arguments: str) -> None:

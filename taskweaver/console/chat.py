@@ -15,6 +15,7 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
+from taskweaver.session.restoring import without_notes
 from taskweaver.session.session import Session
 from taskweaver.utils.text import counted
 
@@ -71,7 +72,7 @@ class Chat:
         if len(rounds) > _MOST_SHOWN:
             self.surface.show(Note(f"... the last {_MOST_SHOWN} of them:"))
         for round_ in rounds[-_MOST_SHOWN:]:
-            self.surface.show(Note(f"> {safe(round_.user_query)}"))
+            self.surface.show(Note(f"> {safe(without_notes(round_.user_query))}"))
             if round_.state == "finished" and round_.post_list:
                 self.surface.show(Answer(safe(round_.post_list[-1].message)))
                 unsupported = round_.answer.unsupported_numbers
@@ -81,21 +82,12 @@ class Chat:
             else:
                 self.surface.show(Note("this round was not finished", is_warning=True))
 
-    def checkout(self, name: str) -> None:
-        """Go on with another branch of the session.
-
-        Raises:
-            SessionError: If there is no such branch.
-        """
-        self.session.checkout(name)
-        self.show_notice()
-
     def show_notice(self) -> None:
         """Show which variables of the current branch are not restored, once."""
         for line in self.session.restore_notice():
             self.surface.show(Note(safe(line), is_warning=True))
         if self.session.why_restored:
-            self.surface.show(Note(safe(f"from stored variables: {self.session.why_restored}")))
+            self.surface.show(Note(safe(f"variables from disk: {self.session.why_restored}")))
 
     def ask(self, message: str) -> Round | None:
         """Send a message, show the round, and return it.
@@ -144,8 +136,13 @@ class Chat:
 
     def close(self) -> None:
         """Stop the session and the application; variables are stored first."""
-        with self.surface.working(lambda: "storing variables"):
-            self.app.stop()
+        try:
+            with self.surface.working(lambda: "storing variables, Ctrl-C breaks off"):
+                self.app.stop()
+        except KeyboardInterrupt:
+            note = "The variables of the last round may not be stored; --resume says so."
+            self.surface.show(Note(note, is_warning=True))
+            raise
 
 
 def is_answered(round_: Round | None) -> bool:

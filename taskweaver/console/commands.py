@@ -219,7 +219,7 @@ COMMANDS = (
     Command(("plugins",), "", "functions the code may use", _plugins),
     Command(("prompts",), "[N [PAGE]]", "prompts and replies of the last round", show_prompts),
     Command(("save",), "", "keep this conversation as an experience", _save),
-    Command(("fork",), "[NAME] [at N]", "try another way from here, or from round N", show_fork),
+    Command(("fork",), "[NAME] [at N]", "try another way from here, or after round N", show_fork),
     Command(("branches",), "", "the branches of this session", show_branches),
     Command(("checkout", "co"), "NAME", "go on with another branch", show_checkout),
     Command(("undo",), "", "go back by one round", show_undo),

@@ -11,6 +11,11 @@ from taskweaver.utils.text import counted
 
 _ANSWER_S = 600.0
 _CODE_CHARS = 60
+_TRUSTED = "the stored variables are loaded when code runs"
+_TRUSTED_LATE = (
+    "the stored variables are back, but code ran without them: /fork at N starts from those of"
+    " round N"
+)
 
 
 def show_rebuild(chat: Chat, _: str) -> None:
@@ -57,5 +62,6 @@ def _is_agreed(chat: Chat, rebuilt: Rebuilt) -> bool:
 def show_trust(chat: Chat, _: str) -> None:
     """Agree to load stored variables of another installation."""
     chat.session.trust_state()
-    chat.surface.show(Note("the stored variables are loaded when code runs"))
+    is_running = chat.session.restoring() is None
+    chat.surface.show(Note(_TRUSTED_LATE if is_running else _TRUSTED))
     chat.show_notice()

@@ -60,9 +60,11 @@ def section(report: str, title: str) -> str:
 
 def display_path(path: Path, start: Path | None = None) -> str:
     """Return a path as one would type it: relative to `start` (the current folder) if shorter."""
-    whole = str(path)
+    whole, start = str(path), start or Path.cwd()
+    if start == Path(start.anchor):
+        return whole  # one character longer, and right from everywhere
     try:
-        relative = str(path.relative_to(start or Path.cwd()))
+        relative = str(path.relative_to(start))
     except ValueError:
         home = Path.home()
         relative = str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else whole

@@ -168,7 +168,8 @@ class SessionBranches:
             SessionError: If there are none, or the agreement cannot be written.
         """
         folder = self.states.folder
-        if folder.is_trusted:
+        self.states.finish()
+        if not folder.has_untrusted:
             raise SessionError("The stored variables of this session are trusted already.")
         try:
             folder.trust()

@@ -12,8 +12,9 @@ from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched.compare import Difference
 from taskweaver.memory.round import Round
-from taskweaver.session.replay import ADDRESS
+from taskweaver.session.restoring import without_notes
 from taskweaver.utils.hostile import open_inside
+from taskweaver.utils.text import without_addresses
 
 Pair = tuple[str | None, str | None]
 
@@ -39,8 +40,8 @@ def rounds_apart(first: Sequence[Round], second: Sequence[Round]) -> tuple[list[
     """Return what was asked in rounds that only one of two conversations has."""
     ids = [{round_.id for round_ in rounds} for rounds in (first, second)]
     return (
-        [round_.user_query for round_ in first if round_.id not in ids[1]],
-        [round_.user_query for round_ in second if round_.id not in ids[0]],
+        [without_notes(round_.user_query) for round_ in first if round_.id not in ids[1]],
+        [without_notes(round_.user_query) for round_ in second if round_.id not in ids[0]],
     )
 
 
@@ -61,15 +62,8 @@ def changed_variables(recorded: dict[str, str], now: Mapping[str, str]) -> dict[
         recorded: The variables as the newest report shows them.
         now: The variables after cells ran again.
     """
-    known = {name: now[name] for name in recorded if name in now}
-    both = {name: recorded[name] for name in known if LOST_MARK not in recorded[name]}
-    found = pairs(both, {name: known[name] for name in both})
-    return {name: pair for name, pair in found.items() if not _is_same_object(pair)}
-
-
-def _is_same_object(pair: Pair) -> bool:
-    one, two = (ADDRESS.sub(" at 0x", str(text)) for text in pair)
-    return one == two
+    shown = {name: text for name, text in recorded.items() if name in now and LOST_MARK not in text}
+    return differing_variables(shown, {name: now[name] for name in shown})
 
 
 def files_of(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -96,14 +90,22 @@ def differing_files(first: Path, second: Path) -> dict[str, Pair]:
     """Return files that only one folder has, or that differ; large ones go by size and time."""
     one, two = files_of(first), files_of(second)
     names = sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
-    return {name: (_size(one, name), _size(two, name)) for name in names}
+    return {name: _sizes(_size(one, name), _size(two, name)) for name in names}
+
+
+def _sizes(first: str | None, second: str | None) -> Pair:
+    return first, f"{second}, other content" if first == second else second
 
 
 def _size(files: dict[str, tuple[int, bytes]], name: str) -> str | None:
     return f"{files[name][0]:,} bytes" if name in files else None
 
 
-def pairs(first: dict[str, str], second: dict[str, str]) -> dict[str, Pair]:
-    """Return what differs between two dictionaries."""
-    names = sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
+def differing_variables(first: dict[str, str], second: dict[str, str]) -> dict[str, Pair]:
+    """Return variables that differ; the address of an object in memory does not count."""
+    one, two = (
+        {name: without_addresses(value) for name, value in variables.items()}
+        for variables in (first, second)
+    )
+    names = sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
     return {name: (first.get(name), second.get(name)) for name in names}

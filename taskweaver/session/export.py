@@ -15,6 +15,7 @@ from taskweaver.memory.cells import successful_cells
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
+from taskweaver.session.restoring import without_notes
 from taskweaver.utils.files import write_text
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 from taskweaver.utils.text import fenced
@@ -84,7 +85,7 @@ def _answer(round_: Round) -> str:
 
 def _question(round_: Round) -> str:
     # Below a `>` no fence is taken for one, so that nothing in a question is HTML.
-    lines = round_.user_query.strip().splitlines()
+    lines = without_notes(round_.user_query).strip().splitlines()
     return "\n".join(f"> {_TAG.sub('&lt;', line)}" for line in lines)
 
 
@@ -164,7 +165,8 @@ def _script(rounds: Sequence[Round], title: str) -> str:
     for round_ in rounds:
         cells = successful_cells([round_])
         if cells:
-            asked = "\n".join(f"# {line}" for line in round_.user_query.strip().splitlines())
+            query = without_notes(round_.user_query).strip()
+            asked = "\n".join(f"# {line}" for line in query.splitlines())
             parts.append("\n\n".join([asked, *(_marked(cell.code).strip() for cell in cells)]))
     return "\n\n\n".join(parts) + "\n"
 

@@ -14,6 +14,7 @@ from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.redact import MASK_ADVICE, has_mask
+from taskweaver.utils.text import without_addresses
 
 Verdict = Literal["same", "differs", "mended", "failed"]
 Mend = Callable[[str, str], str | None]
@@ -22,8 +23,6 @@ TOLERANCE = 1e-6
 """Numbers that differ relatively by less are the same, unless both are integers."""
 
 _MOST_DIFFERENCES = 5
-ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""Where an object lies in memory: it differs each time."""
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d*)")
 _SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE)
 
@@ -182,7 +181,7 @@ def _lines(text: str) -> list[str]:
 
 def _is_same(old: str, new: str) -> bool:
     # Where an object lies in memory differs each time.
-    lines = (ADDRESS.sub(" at 0x", line) for line in (old, new))
+    lines = map(without_addresses, (old, new))
     tokens = [re.findall(r"[^\s,()\[\]{}]+", line) for line in lines]
     return len(tokens[0]) == len(tokens[1]) and all(map(_same_token, *tokens))
 

@@ -16,6 +16,8 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _DEFINITIONS = {"module", "function", "type", "builtin_function_or_method"}
 _MAKES_CODE = {"eval", "exec", "get_ipython", "globals", "locals", "setattr", "vars"}
 _MOST_NAMED = 8
+_GONE = "variable that is gone, make it again before use"
+_ALL_GONE = "The Python session is new: the variables of earlier rounds are gone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,8 @@ class Restoring:
             return [
                 "The stored variables were written by another installation, or the session's"
                 " folder was copied or moved. /trust loads them (code in them runs in the"
-                " sandbox), /rebuild makes them again from the cells."
+                " sandbox), /rebuild makes them again from the cells. Code that runs before that"
+                " runs without them."
             ]
         if self.stored is None:
             problem = self.problem or "No variables of this session are stored."
@@ -225,9 +228,7 @@ class Restoring:
             )
         lost = self._descriptions()
         if lost:
-            lines += [f"not restored: {line}" for line in lost[:_MOST_NAMED]]
-            more = len(lost) - _MOST_NAMED
-            lines += [f"and {more} more"] if more > 0 else []
+            lines += [f"not restored: {line}" for line in _first(lost)]
             if self.cells:
                 lines.append("/rebuild makes them again by running their cells.")
         return lines
@@ -235,13 +236,8 @@ class Restoring:
     def note(self) -> str:
         """Describe for the roles what is not restored; empty when everything is."""
         if self.stored is None:
-            return "The Python session is new: the variables of earlier rounds are gone."
-        lost = self._descriptions()
-        if not lost:
-            return ""
-        return "Variables that are gone, make them again before use:\n" + "\n".join(
-            f"- {line}" for line in lost[:_MOST_NAMED]
-        )
+            return _ALL_GONE
+        return "\n".join(f"{_GONE}: {line}" for line in _first(self._descriptions()))
 
     def _descriptions(self) -> list[str]:
         rounds = {
@@ -255,4 +251,15 @@ class Restoring:
 def _description(item: LostVariable, number: int | None) -> str:
     kind = f" ({item.type})" if item.type else ""
     made = f"; made in round {number}" if number is not None else ""
-    return f"{item.name}{kind}: {item.reason}{made}"
+    return " ".join(f"{item.name}{kind}: {item.reason}{made}".split())
+
+
+def _first(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _MOST_NAMED
+    return [*lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
+
+
+def without_notes(query: str) -> str:
+    """Return a request without the lines for the roles about variables that are gone."""
+    lines = query.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith((f"{_GONE}: ", _ALL_GONE)))

@@ -21,7 +21,7 @@ from taskweaver.session.clone import clone_folder
 from taskweaver.session.compare import (
     BranchDifference,
     differing_files,
-    pairs,
+    differing_variables,
     rounds_apart,
     variables_of,
 )
@@ -228,7 +228,7 @@ class SessionFiles:
         return BranchDifference(
             rounds_apart(one, two),
             self.store.diff(first, second),
-            pairs(variables_of(one), variables_of(two)),
+            differing_variables(variables_of(one), variables_of(two)),
             differing_files(self.working_folder(first), self.working_folder(second)),
         )
 

@@ -12,6 +12,7 @@ TEMPORAL_START = "{{DELIMITER_START_TEMPORAL}}"
 TEMPORAL_END = "{{DELIMITER_END_TEMPORAL}}"
 _TEMPORAL = re.compile(re.escape(TEMPORAL_START) + ".*?" + re.escape(TEMPORAL_END), re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*[ \t]*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 
 BYTES_PER_TOKEN = 3.6
@@ -87,3 +88,8 @@ def fill(template: str, **values: str) -> str:
         return template
     names = "|".join(re.escape(name) for name in values)
     return re.sub(r"\{(" + names + r")\}", lambda match: values[match[1]], template)
+
+
+def without_addresses(text: str) -> str:
+    """Return a text in which addresses of objects in memory are cut: they differ each time."""
+    return _ADDRESS.sub(" at 0x", text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -285,6 +286,18 @@ def test_the_command_prints_and_exits(
 
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
+def test_checking_beside_no_project_leaves_nothing_behind(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mail = tmp_path / "mail"
+    mail.mkdir()
+    shutil.copy(original, mail)
+    monkeypatch.chdir(mail)
+    result = CliRunner().invoke(commands, ["check", original.name, "--trust"])
+    assert result.exit_code == 0, result.output
+    assert [path.name for path in mail.iterdir()] == [original.name]
+
+
 def test_a_receipt_runs_in_the_sandbox(project: Path, facts: Facts, tmp_path: Path) -> None:
     (project / "secret.txt").write_text("keep")
     code = f"open({str(project / 'secret.txt')!r}).read()"

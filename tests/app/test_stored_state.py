@@ -21,6 +21,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.text import section
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import RoundInterrupted, SessionError
+from taskweaver.session.export import export
 from taskweaver.session.session import Session
 
 
@@ -101,6 +102,33 @@ def test_the_roles_learn_once_which_variables_are_gone(project: Path) -> None:
     assert "con (sqlite3.Connection)" not in script.last(1)
     warnings = listener.messages(RoundEventType.round_warning)
     assert sum("con (sqlite3.Connection)" in warning for warning in warnings) == 1
+
+
+def test_notes_for_the_roles_are_not_shown_as_words_of_the_user(
+    project: Path, tmp_path: Path
+) -> None:
+    ran_before(project, "import sqlite3; con = sqlite3.connect(':memory:')")
+    with opened(project) as app:
+        session = app.resume_session()
+        session.send_message("tell me a joke")
+        assert "con (sqlite3.Connection)" in session.memory.conversation.rounds[-1].user_query
+        session.fork("before", at_round=1)
+        assert session.diff("main", "before").rounds == (["tell me a joke"], [])
+        export(session.memory.conversation.rounds, tmp_path / "report.md", title="t")
+    report = (tmp_path / "report.md").read_text("utf-8")
+    assert "> tell me a joke" in report
+    assert "con (sqlite3.Connection)" not in report
+
+
+def test_restored_objects_differ_by_content_and_not_by_address(project: Path) -> None:
+    ran_before(project, "class Box: pass\nbox = Box(); open('a.txt', 'w').write('old'); number = 1")
+    with opened(project) as app:
+        session = app.resume_session()
+        session.checkout(session.fork("b"))
+        run(session, "number = 2; open('a.txt', 'w').write('new')")
+        found = session.diff("main", "b")
+    assert set(found.variables) == {"number"}
+    assert found.files == {"a.txt": ("3 bytes", "3 bytes, other content")}
 
 
 def test_no_cell_runs_again_by_itself(project: Path) -> None:
@@ -381,7 +409,12 @@ def test_state_of_a_copied_session_is_loaded_only_after_consent(
     with opened(copied) as app:
         session = app.resume_session()
         assert "is not defined" in run(session, "x")
-        assert (session.workspace / "state-untrusted").is_dir() or run(session, "1") == "1"
+        session.wait_until_stored()
+        session.trust_state()  # still loads what was put aside when the cell ran
+        with pytest.raises(SessionError, match="trusted already"):
+            session.trust_state()
+        session.checkout(session.fork("before", at_round=1))
+        assert run(session, "x") == "5"
 
 
 @pytest.mark.parametrize(

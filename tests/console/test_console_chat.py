@@ -195,3 +195,16 @@ def test_the_effort_of_a_round_is_known(chat: Chat, capsys: pytest.CaptureFixtur
     chat.ask("hello")
     assert "tokens)" in capsys.readouterr().out
     assert chat.session.round_usage.total_tokens > 0
+
+
+def test_leaving_that_is_interrupted_says_what_may_be_lost(
+    chat: Chat, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(chat.app, "stop", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            chat.close()
+    assert "may not be stored" in capsys.readouterr().out

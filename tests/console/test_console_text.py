@@ -145,6 +145,7 @@ def test_a_path_is_shown_the_shortest_way(tmp_path: Path) -> None:
     assert display_path(tmp_path / "a" / "b.png", tmp_path) == str(Path("a/b.png"))
     assert display_path(Path.home() / "x.csv", tmp_path) == str(Path("~/x.csv"))
     assert display_path(Path("/elsewhere/x.csv"), tmp_path) == "/elsewhere/x.csv"
+    assert display_path(Path("/elsewhere/x.csv"), Path("/")) == "/elsewhere/x.csv"
 
 
 def test_files_a_message_names_are_found(tmp_path: Path) -> None:

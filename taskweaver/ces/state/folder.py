@@ -56,18 +56,27 @@ class StateFolder:
         except (OSError, ValueError):
             return not self.folder.exists()
 
+    @property
+    def has_untrusted(self) -> bool:
+        """Whether states of others are here, or were put aside by a write."""
+        return not self.is_trusted or self._aside.is_dir()
+
     def trust(self) -> None:
-        """Take the folder for this installation's own from now on.
+        """Take states of others for this installation's own from now on.
+
+        States that were put aside come back; states stored since stay.
 
         Raises:
-            StateDamaged: If it holds links, through which other files would be read or removed.
-            OSError: If it cannot be written.
+            StateDamaged: If they hold links, through which other files would be read or removed.
+            OSError: If the folder cannot be written.
         """
-        for path in (self.folder, *self.folder.rglob("*")):
+        for path in (*_tree(self.folder), *_tree(self._aside)):
             kind = path.lstat().st_mode
             if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
                 raise StateDamaged(f"{path} is a link or no ordinary file: it is not trusted.")
-        self._write(self.folder / _SEAL_FILE, seal(self.folder).encode())
+        if self.is_trusted and self._aside.is_dir():
+            self._bring_back()
+        self._seal(self.folder)
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Return those chunks that are not stored yet."""
@@ -221,9 +230,8 @@ class StateFolder:
         if self._is_prepared:
             return
         if not self.is_trusted:
-            aside = self.folder.with_name(_UNTRUSTED)
-            shutil.rmtree(aside, ignore_errors=True)
-            self.folder.rename(aside)
+            shutil.rmtree(self._aside, ignore_errors=True)
+            self.folder.rename(self._aside)
         if not self.folder.exists():
             self._make()
         self._is_prepared = True
@@ -235,8 +243,24 @@ class StateFolder:
         shutil.rmtree(partial, ignore_errors=True)
         for folder in (partial, partial / _CHUNKS, partial / _ROUNDS):
             folder.mkdir(mode=0o700)
-        self._write(partial / _SEAL_FILE, seal(self.folder).encode())
+        self._seal(partial)
         partial.rename(self.folder)
+
+    @property
+    def _aside(self) -> Path:
+        return self.folder.with_name(_UNTRUSTED)
+
+    def _seal(self, folder: Path) -> None:
+        self._write(folder / _SEAL_FILE, seal(self.folder).encode())
+
+    def _bring_back(self) -> None:
+        for source in (*self._aside.glob(f"{_CHUNKS}/*"), *self._aside.glob(f"{_ROUNDS}/*/*")):
+            target = self.folder / source.relative_to(self._aside)
+            if not target.exists():
+                target.parent.mkdir(mode=0o700, exist_ok=True)
+                source.replace(target)
+        shutil.rmtree(self._aside, ignore_errors=True)
+        self._used_bytes = None
 
     def _path(self, branch: str, round_id: str) -> Path:
         for name in (branch, round_id):
@@ -254,6 +278,13 @@ class StateFolder:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def _tree(folder: Path) -> Iterator[Path]:
+    """Yield a folder and everything in it; nothing when it is not there."""
+    if os.path.lexists(folder):
+        yield folder
+        yield from folder.rglob("*")
 
 
 def _link(source: Path, target: Path) -> bool:

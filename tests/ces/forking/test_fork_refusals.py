@@ -48,6 +48,11 @@ REFUSED = {
         "joblib's worker processes are running",
         "",
     ),
+    "io, a file opened for writing": (
+        "gone = open('a.txt', 'w'); gone.close(); report = open('n.txt', 'wb')",
+        r"n.txt is open for writing: close the file `report`",
+        "report.close()",
+    ),
     "sqlite3, a file": (
         "import sqlite3; con = sqlite3.connect('d.db'); con.execute('create table t (a)')",
         r"d.db is open for writing: close the connection `con`",

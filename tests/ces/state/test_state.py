@@ -8,8 +8,10 @@ import io
 import json
 import pickle
 import shutil
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ces.state import trips
@@ -24,14 +26,25 @@ from taskweaver.ces.inkernel.state.save import MAX_VARIABLES
 
 def test_a_placeholder_names_the_lost_object_and_breaks_nothing() -> None:
     lost = LostObject("sqlite3.Connection", "it cannot be pickled", "c-7")
-    with pytest.raises(AttributeError, match=r"sqlite3.Connection.*c-7.*/rebuild"):
+    with pytest.raises(AttributeError, match=r"sqlite3.Connection.*pickled.*/rebuild"):
         lost.execute("select 1")
+    uses: list[Callable[[Any], object]] = [
+        iter, next, lambda it: it["a"], lambda it: it(), lambda it: it + 1, lambda it: it > 1,
+        lambda it: it.__enter__(), lambda it: 1 in it,
+    ]  # fmt: skip
+    for use in uses:
+        with pytest.raises(TypeError, match=r"sqlite3.Connection.*pickled.*/rebuild"):
+            use(lost)
+    assert lost
+    assert lost == lost
     with pytest.raises(AttributeError) as dunder:
         lost.__len__()
     assert "/rebuild" not in str(dunder.value)
     assert copy.copy(lost) is copy.deepcopy(lost) is lost
     assert repr(pickle.loads(pickle.dumps(lost))) == repr(lost)
-    assert "c-7" in repr(lost)
+    assert "sqlite3.Connection is not in the restored state" in repr(lost)
+    assert "c-7" not in repr(lost)  # an id that is shown nowhere else
+    assert repr(LostObject("", "it changed")).startswith("<A variable is not")
 
 
 def test_placeholders_are_listed_again_by_the_next_save() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import resource
 import socket
@@ -18,6 +19,7 @@ _PASSING_FILES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/pts/", "/pro
 _GPUS = ("/dev/nvidia", "/dev/kfd")
 _PASSING_MAPPINGS = ("/dev/shm/sem.", "/dev/zero", "anon_inode:", "/memfd:doublemapper")
 _SQLITE = b"SQLite format 3\0"
+_FILES = {io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO}
 _SOCKET = "a network connection or socket is open"
 
 
@@ -83,6 +85,13 @@ class OpenFiles:
         return ""
 
     def _advice_for_file(self, fd: int) -> str:
+        names = [
+            f"`{name}`"
+            for name, file in holders(self._namespace, "_io", "_IOBase")
+            if type(file) in _FILES and _is_open_at(file, fd)
+        ]
+        if names:
+            return f": close the file {', '.join(names)}"
         try:
             is_database = os.pread(fd, len(_SQLITE), 0) in {_SQLITE, b""}
         except OSError:
@@ -117,6 +126,13 @@ def mapping_reasons(mappings: Mappings) -> Iterator[str]:
 
 def _access(fd: int) -> int:
     return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+
+
+def _is_open_at(file: Any, fd: int) -> bool:
+    try:
+        return bool(file.fileno() == fd)
+    except ValueError:  # closed or detached
+        return False
 
 
 def _address(fd: int) -> object:

@@ -11,8 +11,8 @@ LOST_MARK = "is not in the restored state"
 class LostObject:
     """Stand-in, at its place, for an object that could not be stored or read back.
 
-    Attribute access raises an error that names the object, the reason and the cell. Copying,
-    printing and pickling work.
+    Use of it raises an error that names the object and the reason: attributes, items,
+    iteration, calls, `with`, arithmetic and ordering. Copying, printing, pickling and `==` work.
     """
 
     __slots__ = ("_lost_cell", "_lost_reason", "_lost_type")
@@ -33,6 +33,18 @@ class LostObject:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise AttributeError(f"{describe(self)}; /rebuild runs its cell again")
+
+    def _refuse(self, *_args: object, **_kwargs: object) -> NoReturn:
+        raise TypeError(f"{describe(self)}; /rebuild runs its cell again")
+
+    __getitem__ = __setitem__ = __delitem__ = __contains__ = _refuse
+    __iter__ = __next__ = __call__ = __enter__ = __exit__ = _refuse
+    __add__ = __sub__ = __mul__ = __matmul__ = __truediv__ = __floordiv__ = __mod__ = _refuse
+    __radd__ = __rsub__ = __rmul__ = __rmatmul__ = __rtruediv__ = __rfloordiv__ = _refuse
+    __pow__ = __rpow__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+    def __bool__(self) -> bool:
+        return True
 
     def __repr__(self) -> str:
         return f"<{describe(self)}>"
@@ -84,7 +96,6 @@ class ClosedFile:
 
 
 def describe(lost: LostObject) -> str:
-    """Return one phrase about a lost object: type, reason and cell."""
-    type_name, reason, cell = lost.__reduce__()[1]
-    made = f", made by cell {cell}" if cell else ""
-    return f"{type_name} {LOST_MARK} ({reason}{made})"
+    """Return one phrase about a lost object: type and reason."""
+    type_name, reason, _ = lost.__reduce__()[1]
+    return f"{type_name or 'A variable'} {LOST_MARK} ({reason})"
