@@ -21,12 +21,7 @@ from taskweaver.ces.common import (
     PluginCode,
     PluginTestResult,
 )
-from taskweaver.ces.errors import (
-    ForkRefused,
-    KernelClosed,
-    KernelError,
-    KernelStartFailed,
-)
+from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, KernelStartFailed
 from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.inkernel.birth import Birth
@@ -43,10 +38,8 @@ from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.template import Arrival, Expectation, Template
 
-_SLICE_S = 0.25
-_SECOND_INTERRUPT_S = 2.0
-_KILL_S = 5.0
-_SHUT_DOWN_S = 2.0
+_SLICE_S, _SECOND_INTERRUPT_S = 0.25, 2.0
+_KILL_S, _SHUT_DOWN_S = 5.0, 2.0
 _MOST_TESTS = 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
@@ -308,10 +301,6 @@ class Kernel:
         running.has_state = True
         return [f"`{name}`: {reason}" if name else reason for name, reason in problems]
 
-    def _restored_round(self) -> int | None:
-        origin = self._origin()
-        return None if origin is None else origin.round_number
-
     def _ask(
         self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
     ) -> dict[str, Any]:
@@ -394,7 +383,8 @@ class Kernel:
         running = self._running
         is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
         how = running.process.exit_text() if running else "stopped"
-        ended = Ended(how, self._restored_round()) if is_lost else None
+        origin = self._origin() if is_lost else None
+        ended = Ended(how, origin and origin.round_number) if is_lost else None
         place, limits = self.place, self._limits
         result = result_of(
             exec_id, code, (status, exchange), place=place, limits=limits, ended=ended
