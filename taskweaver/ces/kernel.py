@@ -22,12 +22,7 @@ from taskweaver.ces.common import (
     PluginCode,
     PluginTestResult,
 )
-from taskweaver.ces.errors import (
-    ForkRefused,
-    KernelClosed,
-    KernelError,
-    KernelStartFailed,
-)
+from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, KernelStartFailed
 from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.inkernel.birth import Birth

@@ -108,8 +108,8 @@ class SessionBranches:
 
     def keep_state(self, round_: Round) -> None:
         """Take and store the state of the current kernel at a round's end, in the background."""
-        if ran_code(round_):
-            self.states.keep(RoundEnd(self.current.name, round_.id, self.current.client))
+        end = RoundEnd(self.current.name, round_.id, self.current.client)
+        self.states.end_round(end if ran_code(round_) else None)
 
     def fork(self, name: str, at_round: int | None) -> str:
         """Make a branch of the current one; return its name. See `Session.fork`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +67,7 @@ class RoundStates:
         self._storer = ThreadPoolExecutor(1, thread_name_prefix="state")
         self._lock = threading.Lock()
         self._is_playing = False
+        self._again: RoundEnd | None = None
         self._forks: Future[None] | None = None
         self._waiting: tuple[Future[None], Writer] | None = None
         self._stuck: dict[str, str] = {}
@@ -78,12 +80,18 @@ class RoundStates:
             self._is_playing = True
         self.settle()
 
-    def keep(self, end: RoundEnd) -> None:
-        """Take the state at a round's end, and store it; returns at once."""
+    def end_round(self, end: RoundEnd | None) -> None:
+        """Take the state at a round's end, and store it; returns at once.
+
+        Args:
+            end: The round; None if it ran no code.
+        """
         with self._lock:
             self._is_playing = False
-            if not self._is_closed:
-                self._forks = self._forker.submit(self._take, end)
+            again, self._again = self._again, None
+            last = end or again
+            if last is not None and not self._is_closed:
+                self._forks = self._forker.submit(self._take, last, is_again=end is None)
 
     def settle(self) -> None:
         """Wait until the state of the last round is taken."""
@@ -102,7 +110,8 @@ class RoundStates:
         while before is not self._forks:
             before = self._forks
             self.settle()
-            self._storer.submit(lambda: None).result()
+            with suppress(RuntimeError):  # closed by another thread meanwhile
+                self._storer.submit(lambda: None).result()
 
     def take_problems(self) -> list[str]:
         """Return, once each, what could not be stored, a sentence for each."""
@@ -147,9 +156,11 @@ class RoundStates:
             writer.close()
 
     def _take_again(self, end: RoundEnd) -> None:
-        """Store the state without the variable that held it up, unless a cell may run by now."""
+        """Store the state without the variable that held it up, once no cell can run."""
         with self._lock:
-            if not self._is_playing:
+            if self._is_playing:
+                self._again = end  # at the end of the open round, if that runs no code
+            else:
                 self._forks = self._forker.submit(self._take, end, is_again=True)
 
     def _report(self, problem: str) -> None:

@@ -104,7 +104,7 @@ fine = 5
     assert found["left"]["s"] is found["right"][0] is found["shared"]
     assert found["exits"][1] is found["shared"]
     assert found["fine"] == 5
-    assert "c-2" in repr(found["bad"])
+    assert "missing 1 required positional argument" in repr(found["bad"])
 
 
 HOSTILE = {
