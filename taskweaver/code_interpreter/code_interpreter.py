@@ -24,6 +24,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
@@ -192,8 +193,7 @@ class CodeInterpreter(Role, Interpreter):
                     proxy.update_send_to(task.send_from)
                     return self._answer(proxy, raw, may_retry=may_retry)
                 case Cell(written):
-                    ran = successful_cells(rounds)
-                    return self._check(proxy, task, written, ran, may_retry=may_retry)
+                    return self._check(proxy, task, written, rounds, may_retry=may_retry)
 
     def _answer(self, proxy: PostEventProxy, raw: str, *, may_retry: bool) -> Post:
         """Send an answer in words, or have the model correct numbers that stand in no outcome."""
@@ -215,8 +215,8 @@ class CodeInterpreter(Role, Interpreter):
             self._load()
             proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
             proxy.update_attachment(task.message, AttachmentType.reply_content)
-            ran = successful_cells(memory.conversation.rounds)
-            return self._check(proxy, task, task.message, ran, may_retry=False)
+            rounds = memory.conversation.rounds
+            return self._check(proxy, task, task.message, rounds, may_retry=False)
 
     def _load(self) -> None:
         for problem in (*self.executor.load_plugins(), *self.executor.new_problems()):
@@ -227,19 +227,19 @@ class CodeInterpreter(Role, Interpreter):
         proxy: PostEventProxy,
         task: Post,
         written: str,
-        ran: Sequence[RecordedCell],
+        rounds: Sequence[Round],
         *,
         may_retry: bool,
     ) -> Post:
         """Run a cell if what the role may run, and a person, allow it."""
         code = self._kept(proxy, written)
         if has_mask(code):
-            return self._refuse_mask(proxy, task, len(ran) + 1, may_retry=may_retry)
-        refused = self._verify(proxy, code, [cell.code for cell in ran])
+            number = len(successful_cells(rounds)) + 1
+            return self._refuse_mask(proxy, task, number, may_retry=may_retry)
+        refused = self._verify(proxy, code, rounds)
         if refused:
             return self._refuse(proxy, task, refused, may_retry=may_retry)
-        own = [cell.code for cell in ran if cell.role == self.alias]
-        declined = self._declined(proxy, code, own)
+        declined = self._declined(proxy, code, rounds)
         if declined:
             proxy.update_message(declined)
             proxy.update_send_to(task.send_from)
@@ -253,10 +253,11 @@ class CodeInterpreter(Role, Interpreter):
             proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = cell
         return cell
 
-    def _verify(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> list[str]:
+    def _verify(self, proxy: PostEventProxy, code: str, rounds: Sequence[Round]) -> list[str]:
         """Return what is not allowed in a cell."""
         if not self.scope.is_checked:
             return []
+        earlier = [cell.code for cell in successful_cells(rounds)]
         names = [entry.name for entry in (*self.plugins, *self.tools)]
         found = self.scope.problems(code, names, earlier)
         proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
@@ -291,12 +292,13 @@ class CodeInterpreter(Role, Interpreter):
         proxy.update_send_to(self.alias)
         return proxy.end()
 
-    def _declined(self, proxy: PostEventProxy, code: str, earlier: Sequence[str]) -> str:
+    def _declined(self, proxy: PostEventProxy, code: str, rounds: Sequence[Round]) -> str:
         """Return why a cell may not run, where a person has to be asked; empty if it may."""
         if not self.interpreter_config.require_confirmation:
             return ""
         names = [entry.name for entry in self.plugins]
-        previous, self._asked = self._asked or (earlier[-1] if earlier else ""), code
+        own = [cell.code for cell in successful_cells(rounds) if cell.role == self.alias]
+        previous, self._asked = self._asked or (own[-1] if own else ""), code
         request = ConfirmationRequest(self.scope.kinds(code, names), code, previous, proxy.post.id)
         proxy.update_status("waiting for you")
         confirmations = self.event_emitter.confirmations

@@ -38,13 +38,13 @@ class ExecutedCell:
 
 def executed_cells(rounds: Iterable[Round]) -> list[ExecutedCell]:
     """Return the cells of a conversation that ran, in order."""
-    return [executed_cell(number, post) for number, post in executed_posts(rounds)]
+    posts = (post for round_ in rounds for post in round_.post_list if has_run(post))
+    return [executed_cell(number, post) for number, post in enumerate(posts, start=1)]
 
 
-def executed_posts(rounds: Iterable[Round]) -> Iterator[tuple[int, Post]]:
-    """Yield the posts of a conversation whose cell ran, numbered from 1."""
-    posts = (post for round_ in rounds for post in round_.post_list if _status(post))
-    return enumerate(posts, start=1)
+def has_run(post: Post) -> bool:
+    """Return whether the cell of a post ran."""
+    return bool(_status(post))
 
 
 def executed_cell(number: int, post: Post) -> ExecutedCell:

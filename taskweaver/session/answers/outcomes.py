@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from taskweaver.memory.answer import Evidence
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.executed import ExecutedCell, executed_cell, executed_posts
+from taskweaver.memory.executed import ExecutedCell, executed_cell, has_run
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim
@@ -200,11 +200,26 @@ def _sizes_of(sources: Iterable[Source]) -> list[float]:
     return sorted(size for source in sources for size in source.sizes())
 
 
+@dataclass(slots=True)
+class _RoundSources:
+    """The sources of a round.
+
+    Attributes:
+        posts: How many of its posts were read.
+        cells: How many of them ran a cell.
+        ranked: Sources by rank, the newest first.
+    """
+
+    posts: int = 0
+    cells: int = 0
+    ranked: tuple[list[Source], ...] = field(default_factory=lambda: ([], [], []))
+
+
 class Outcomes:
     """The sources of a conversation; each post is read once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, list[Source]] = {}
+        self._rounds: dict[str, _RoundSources] = {}
         self._sizes: list[float] = []
 
     def library(self, rounds: Sequence[Round], leader: str) -> Library:
@@ -218,21 +233,31 @@ class Outcomes:
             rounds: The conversation.
             leader: Alias of the role that answers; its own words support nothing.
         """
-        cells = {post.id: number for number, post in executed_posts(rounds)}
-        found: list[Source] = []
-        for round_ in reversed(rounds):
-            for post in reversed(round_.post_list):
-                if post.id not in self._known:
-                    self._read(post, cells.get(post.id, 0), leader)
-                found += self._known[post.id]
-        return sorted(found, key=_rank)
+        known: list[_RoundSources] = []
+        cells = 0
+        for round_ in rounds:
+            found = self._rounds.setdefault(round_.id, _RoundSources())
+            self._read(round_.post_list[found.posts :], found, cells, leader)
+            cells += found.cells
+            known.append(found)
+        ranks = range(len(_RoundSources().ranked))
+        return [one for rank in ranks for each in reversed(known) for one in each.ranked[rank]]
 
-    def _read(self, post: Post, number: int, leader: str) -> None:
-        cell = executed_cell(number, post) if number else None
-        sources = _of_post(post, cell, leader)
-        self._known[post.id] = sources
-        self._sizes += _sizes_of(sources)
-        self._sizes.sort()  # two sorted runs, which are merged
+    def _read(
+        self, posts: Sequence[Post], into: _RoundSources, earlier_cells: int, leader: str
+    ) -> None:
+        """Read the new posts of a round."""
+        for post in posts:
+            into.posts += 1
+            into.cells += has_run(post)
+            number = earlier_cells + into.cells
+            cell = executed_cell(number, post) if has_run(post) else None
+            sources = _of_post(post, cell, leader)
+            for source in reversed(sources):
+                into.ranked[_rank(source)].insert(0, source)
+            self._sizes += _sizes_of(sources)
+        if posts:
+            self._sizes.sort()  # two sorted runs, which are merged
 
 
 def _rank(source: Source) -> int:
