@@ -98,7 +98,9 @@ class SessionBranches:
             def origin() -> Restorable | None:
                 return self._restorable(lineage, parts.memory.conversation.rounds)
 
-            self._open[name] = SessionBranch(name, parts, emitter, self.config, self.check, origin)
+            branch = SessionBranch(name, parts, emitter, self.config, self.check, origin)
+            branch.update_session_var(self.session_var)
+            self._open[name] = branch
         return self._open[name]
 
     def checkout(self, name: str) -> None:

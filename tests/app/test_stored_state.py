@@ -261,6 +261,24 @@ def test_a_kernel_that_cannot_be_forked_is_branched_by_its_stored_state(project:
         run(session, "e.set(); t.join()")
 
 
+def test_variables_of_the_session_reach_branches_whose_kernel_was_not_forked(
+    project: Path,
+) -> None:
+    (project / "plugins").mkdir()
+    (project / "plugins" / "look.py").write_text(
+        "from taskweaver.plugin import Plugin, register_plugin\n\n"
+        "@register_plugin\nclass Look(Plugin):\n"
+        '    def __call__(self) -> str:\n        """Return who asks."""\n'
+        "        return self.ctx.get_session_var('user', 'nobody')\n"
+    )
+    with opened(project) as app:
+        session = app.get_session()
+        session.update_session_var({"user": "Ada"})
+        assert run(session, "look()") == "Ada"
+        session.checkout(session.fork("start", at_round=0))
+        assert run(session, "look()") == "Ada"
+
+
 def test_rebuilding_runs_the_lost_cells_on_a_scratch_copy(resumed: Session) -> None:
     rebuilt = resumed.rebuild()
     assert [step.code[:3] for step in rebuilt.steps] == ["con", "hol"]
