@@ -13,12 +13,10 @@ class Footprint:
     Attributes:
         resident_bytes: All of it that is in memory.
         shared_bytes: The part that other processes use too: kernels share it until one writes.
-        proportional_bytes: All of it, but what is shared counts in proportion (PSS of proc(5)).
     """
 
     resident_bytes: int = 0
     shared_bytes: int = 0
-    proportional_bytes: int = 0
 
 
 def footprint(pid: int) -> Footprint:
@@ -30,4 +28,4 @@ def footprint(pid: int) -> Footprint:
     pairs = (line.split(":") for line in lines)
     sizes = {name: int(value.split()[0]) << 10 for name, value in pairs}
     shared = sizes.get("Shared_Clean", 0) + sizes.get("Shared_Dirty", 0)
-    return Footprint(sizes.get("Rss", 0), shared, sizes.get("Pss", 0))
+    return Footprint(sizes.get("Rss", 0), shared)

@@ -34,15 +34,19 @@ FOLDER = "tw-"
 """Private folders are called this, the owner's process id, and something random."""
 
 
-def private_folder() -> Path:
-    """Make a folder that only this user can look into; `sweep_folders` finds it one day."""
-    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+def private_folder(parent: Path | None = None) -> Path:
+    """Make a folder that only this user can look into; `sweep_folders` finds it one day.
+
+    Args:
+        parent: Folder it is made in; None takes the one for temporary files.
+    """
+    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
 
 
 @contextmanager
 def temporary_folder(parent: Path) -> Iterator[Path]:
     """Make a private folder inside another for the time of the block."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
+    folder = private_folder(parent)
     try:
         yield folder
     finally:
@@ -177,7 +181,7 @@ class KernelHome:
             parent: Folder it is made in; None takes the one for temporary files.
         """
         self.id = create_id("kernel")
-        self.folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
+        self.folder = private_folder(parent)
         try:
             self.file, self.connection = _write_connection(self.folder)
         except BaseException:

@@ -215,7 +215,8 @@ class StateFolder:
         return left
 
     def _files(self) -> Iterator[tuple[Path, int]]:
-        for folder in (self._chunks, *(self.folder / _ROUNDS).glob("*")):
+        """Yield the stored files with their sizes; none before the first write."""
+        for folder in (*self.folder.glob(_CHUNKS), *self.folder.glob(f"{_ROUNDS}/*")):
             with os.scandir(folder) as entries:
                 files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
             yield from ((Path(entry.path), entry.stat().st_size) for entry in files)

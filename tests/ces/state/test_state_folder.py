@@ -345,3 +345,10 @@ def test_a_kernel_may_take_long_between_two_chunks(
         assert wire.receive() == {"size": 100}
         wire.send({"done": True})
         thread.join()
+
+
+def test_a_folder_that_was_never_written_is_tidied_without_an_error(folder: StateFolder) -> None:
+    """A writer can end before its first chunk: then there is nothing to remove."""
+    folder.remove_incomplete()
+    folder.tidy(set)
+    assert not folder.folder.exists()

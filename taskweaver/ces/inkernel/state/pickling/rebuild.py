@@ -7,7 +7,6 @@ import importlib
 import sys
 import threading
 import types
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -149,11 +148,6 @@ def view(data: Any, begin: int, length: int, form: str, shape: tuple[int, ...]) 
 def weak_mapping(kind: type, items: list[tuple[Any, Any]]) -> Any:
     """Return a mapping with weak keys or values."""
     return kind(items)
-
-
-def weak_set(items: list[Any]) -> weakref.WeakSet[Any]:
-    """Return a set with weak members."""
-    return weakref.WeakSet(items)
 
 
 def reopened(
