@@ -14,7 +14,7 @@ from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.session.clone import clone_folder
+from taskweaver.session.clone import copy_working_folder
 from taskweaver.session.store import MAIN_BRANCH, MEMORY_FILE, WORKING_FOLDER
 from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.errors import SearchError
@@ -35,6 +35,7 @@ from taskweaver.treesearch.search import (
 )
 from taskweaver.treesearch.state import fold
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.safe_fs import Folder
 
 _MOST_COPIED = 4 << 30
 
@@ -202,5 +203,14 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
             own.fork(journal[found].branch, MAIN_BRANCH)
     workspace = places.node(found).workspace
     if workspace.is_dir() and not workspace.is_symlink():  # code may have put a link there
-        clone_folder(workspace, folder / WORKING_FOLDER, limit_bytes=_MOST_COPIED)
+        _copy(workspace, folder / WORKING_FOLDER)
     return id_
+
+
+def _copy(workspace: Path, cwd: Path) -> None:
+    cwd.mkdir()
+    try:
+        with Folder.at(workspace) as source, Folder.at(cwd.resolve()) as target:
+            copy_working_folder(source, target, limit_bytes=_MOST_COPIED)
+    except OSError as error:
+        raise SearchError(f"{workspace} cannot be opened: {error.strerror}.") from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mimetypes
+import os
+import stat
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 from taskweaver.ces.claims import text
 from taskweaver.ces.common import ExecutionArtifact
+from taskweaver.utils.safe_fs import Folder
 
 _TYPES = ("chart", "df", "file", "txt", "svg", "html", "image")
 _MAX_ARTIFACTS = 200
@@ -63,18 +66,18 @@ def _too_large(name: str, origin: str, size_bytes: int, limit_bytes: int) -> str
 def contained(cwd: Path, file_name: str) -> tuple[str, int] | None:
     """Return a file's name relative to `cwd`, and its size in bytes, or None.
 
-    None if it is elsewhere, also by a link, is no ordinary file, or has a name that would not stay
-    in one line.
+    None if it is elsewhere, is reached by a link, is no ordinary file, or has a name that would not
+    stay in one line.
     """
-    root = cwd.resolve()
-    try:
-        path = (root / file_name).resolve(strict=True)
-        is_good = path.is_relative_to(root) and path.is_file()
-        size_bytes = path.stat().st_size
-    except (OSError, ValueError, RuntimeError):  # the last for links in a circle
+    name = os.path.relpath(os.path.normpath(cwd / file_name), cwd)
+    if not name.isprintable():
         return None
-    name = str(path.relative_to(root)) if is_good else ""
-    return (name, size_bytes) if name and name.isprintable() else None
+    try:
+        with Folder.at(cwd) as folder:
+            facts = folder.stat(name)
+    except OSError:
+        return None
+    return (name, facts.st_size) if facts and stat.S_ISREG(facts.st_mode) else None
 
 
 def _line(value: Any) -> str:

@@ -23,10 +23,11 @@ from taskweaver.ces.environment import (
     python_command,
 )
 from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.homes import Homes
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import KernelProcess, kill_marked, private_folder, wait_for_ends
+from taskweaver.ces.process import KernelProcess, kill_marked, wait_for_ends
 from taskweaver.ces.sandbox import confined, require
 from taskweaver.ces.template import Expectation, Template
 from taskweaver.utils.ids import create_id
@@ -101,17 +102,21 @@ class Box:
             path.mkdir(parents=True, exist_ok=True)
         log_path.touch()
         self._mark = create_id("box")
-        self._homes = private_folder()
+        self._homes = Homes.sandboxed()
         self._group = ControlGroup(plan.limits.process_limit)
         self._proxy: EgressProxy | None = None
         # What is below the others can be a link that code made there: it must not be followed.
         inner = [] if set(own) & {cwd, *cwd.parents} else [cwd]
-        writable = [*own, *inner, log_path, self._homes]
+        writable = [*own, *inner, log_path, self._homes.folder]
         try:
             if plan.policy.allowed_hosts and not plan.policy.has_network:
                 self._proxy = EgressProxy(plan.policy.allowed_hosts)
-            with Expectation(self._homes) as expected, log_path.open("ab") as log:
-                own_place = (writable, cwd, self._homes, place.calls)
+            with (
+                self._homes.new() as home,
+                Expectation(home) as expected,
+                log_path.open("ab") as log,
+            ):
+                own_place = (writable, cwd, self._homes.folder, place.calls)
                 start = _Start(plan, self._mark, *own_place, self._group, self._proxy)
                 self._process = start.run(expected.path, log)
                 self._template = self._meet(expected, plan.limits.start_timeout_s, is_wanted)
@@ -150,7 +155,7 @@ class Box:
         if self._proxy is not None:
             self._proxy.close()
         self._group.remove()
-        shutil.rmtree(self._homes, ignore_errors=True)
+        self._homes.remove()
 
     def _kill(self) -> None:
         """Kill the sandbox, and wait for all that the system ends with it."""

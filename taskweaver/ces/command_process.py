@@ -13,10 +13,8 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -25,8 +23,9 @@ from pathlib import Path
 from taskweaver.ces.cgroup import ControlGroup, counts_by_sandbox
 from taskweaver.ces.egress import EgressProxy
 from taskweaver.ces.environment import bridge_environment, bridged, command_environment
+from taskweaver.ces.homes import private_folder, remove_folder
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import FOLDER, kill_marked
+from taskweaver.ces.process import kill_marked
 from taskweaver.ces.sandbox import confined, require
 from taskweaver.utils.ids import create_id
 
@@ -173,8 +172,8 @@ def started(command: Command) -> Iterator[RunningCommand]:
     with ExitStack() as stack:
         group = ControlGroup(command.limits.process_limit)
         stack.callback(group.remove)
-        tmp = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
-        stack.callback(shutil.rmtree, tmp, ignore_errors=True)
+        tmp = private_folder()
+        stack.callback(remove_folder, tmp)
         start = _Start(command, group, tmp, create_id("command"))
         running = start.confined(stack)
         stack.callback(running.close)

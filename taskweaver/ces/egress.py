@@ -8,20 +8,16 @@ nor a second look-up can lead to this machine or its networks.
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import socket
-import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
+from taskweaver.ces.homes import private_folder, remove_folder
 from taskweaver.ces.hosts import KEY, AllowedHosts, is_public
 from taskweaver.ces.httphead import END, BadHead, Request, read_reply, read_request
-from taskweaver.ces.process import FOLDER
 from taskweaver.utils.relay import IDLE_S, Stream, carry, idle_limit, pump
 
 _HEAD_BYTES = 16 << 10
@@ -74,7 +70,7 @@ class EgressProxy:
         self._is_permitted = is_permitted
         self._idle_s = idle_s
         self._tasks: set[asyncio.Task[None]] = set()
-        self._folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+        self._folder = private_folder()
         self.path = self._folder / "egress"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -82,7 +78,7 @@ class EgressProxy:
             self._socket.listen(_MOST_CONNECTIONS)
         except BaseException:
             self._socket.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_folder(self._folder)
             raise
         self._lookups = ThreadPoolExecutor(_MOST_LOOKUPS, thread_name_prefix="egress-lookup")
         self._loop = asyncio.new_event_loop()
@@ -99,7 +95,7 @@ class EgressProxy:
         # A look-up cannot be broken off: its thread ends when the resolver gives up.
         self._lookups.shutdown(wait=False, cancel_futures=True)
         self._socket.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_folder(self._folder)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:

@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.channel import Exchange
@@ -24,13 +23,14 @@ from taskweaver.ces.common import (
 )
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, KernelStartFailed
 from taskweaver.ces.footprint import Footprint, footprint
+from taskweaver.ces.homes import Homes
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.kernel_plugins import KernelPlugins
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.outcome import Ended, result_of, status_of
 from taskweaver.ces.place import KernelPlace
-from taskweaver.ces.process import KernelProcess, temporary_folder
+from taskweaver.ces.process import KernelProcess
 from taskweaver.ces.reported import fields
 from taskweaver.ces.running import RunningKernel
 from taskweaver.ces.snapshot import KernelSnapshot
@@ -190,15 +190,15 @@ class Kernel:
         with self._one_cell:
             return StateWriter(self._fork(operation)[0])
 
-    def _fork(self, operation: dict[str, Any]) -> tuple[Arrival, Path]:
-        """Have the kernel fork a child; return it, and the folder for its private folders."""
+    def _fork(self, operation: dict[str, Any]) -> tuple[Arrival, Homes]:
+        """Have the kernel fork a child; return it, and the place for its private folders."""
         running = self._running
         if running is None or not running.process.is_alive:
             raise ForkRefused(["it is not running"])
         if not running.has_state:
             raise ForkRefused(["its variables are not restored yet"])
         homes, timeout_s = running.process.homes, self._limits.start_timeout_s
-        with temporary_folder(homes) as home, Expectation(home) as expected:
+        with homes.new() as home, Expectation(home) as expected:
             birth = Birth(str(expected.path), str(self.place.log_path))
             refused = self._ask(running, operation | {"birth": asdict(birth)})
             if refused:

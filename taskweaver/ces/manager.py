@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,18 +18,19 @@ from taskweaver.ces.common import (
 )
 from taskweaver.ces.errors import PluginLoadFailed
 from taskweaver.ces.footprint import Footprint
+from taskweaver.ces.homes import private_folder, remove_folder, sweep_folders
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.kernel import Kernel
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import KernelProcess, private_folder, start_kernel, sweep_folders
+from taskweaver.ces.process import KernelProcess, start_kernel
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.zygote import Zygote
 from taskweaver.config.known_keys import BY_NAME
-from taskweaver.utils.hostile import is_plain_name, replacing
+from taskweaver.utils.safe_fs import Folder, is_plain_name
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
 
@@ -40,7 +40,7 @@ class KernelClient:
 
     def __init__(self, kernel: Kernel, cwd: Path, on_stop: Callable[[], None]) -> None:
         self._kernel = kernel
-        self._cwd = cwd.resolve()
+        self._cwd = cwd
         self._on_stop = on_stop
 
     @property
@@ -127,7 +127,7 @@ class KernelClient:
         """Write a file into the working directory; return its name there."""
         if not is_plain_name(filename):
             raise ValueError(f"{filename!r} is not the name of a file without folders")
-        with replacing(self._cwd, filename) as target:
+        with Folder.at(self._cwd) as folder, folder.replacing(filename) as target:
             target.write(content)
         return filename
 
@@ -249,8 +249,7 @@ class KernelManager:
         devices: tuple[Path, ...] = (),
     ) -> KernelClient:
         folder = Path(session_dir or self._env_dir / "sessions" / session_id)
-        where = Path(cwd or folder / "cwd")
-        where.mkdir(parents=True, exist_ok=True)
+        folder, where = _made(folder, Path(cwd) if cwd else None)
         log_path = folder / "kernel.log"
         if folder not in self._calls:
             self._calls[folder] = private_folder()
@@ -273,11 +272,29 @@ class KernelManager:
     def _forget_calls(self, folder: Path) -> None:
         calls = self._calls.pop(folder, None)
         if calls is not None:
-            shutil.rmtree(calls, ignore_errors=True)
+            remove_folder(calls)
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""
         return "local" if self._boxes is None else self._boxes.tier
+
+
+def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
+    """Make the folder of a session and a working directory; return both without links.
+
+    Code can write to the parents of a working directory inside of the session's folder: those are
+    made without following a link, and not resolved.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    root, where = folder.resolve(), (cwd or folder / "cwd").absolute()
+    for start in (root, folder.absolute()):
+        if where.is_relative_to(start) and where != start:
+            inner = where.relative_to(start)
+            with Folder.at(root) as own:
+                own.make_folders(inner)
+            return root, root / inner
+    where.mkdir(parents=True, exist_ok=True)
+    return root, where.resolve()
 
 
 def default_limits() -> KernelLimits:

@@ -12,47 +12,24 @@ from __future__ import annotations
 import os
 import secrets
 import select
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from taskweaver.ces.environment import KERNEL_MARK, kernel_environment, python_command
+from taskweaver.ces.homes import Home, Homes
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.utils.ids import create_id
 
 _KILL_WAIT_S = 5.0
-FOLDER = "tw-"
-"""Private folders are called this, the owner's process id, and something random."""
-
-
-def private_folder(parent: Path | None = None) -> Path:
-    """Make a folder that only this user can look into; `sweep_folders` finds it one day.
-
-    Args:
-        parent: Folder it is made in; None takes the one for temporary files.
-    """
-    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
-
-
-@contextmanager
-def temporary_folder(parent: Path) -> Iterator[Path]:
-    """Make a private folder inside another for the time of the block."""
-    folder = private_folder(parent)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
+_CONNECTION_FILE = "c.json"
 _OWNED: set[int] = set()
 """Process ids that have a handle: they are ended by it. A forked one carries its parent's mark."""
 
@@ -93,7 +70,7 @@ class KernelProcess:
         pid: Process id.
         connection: Addresses and key, as in a Jupyter connection file.
         log_path: Where the process's own output goes: crashes, messages of native libraries.
-        homes: Folder in which private folders can be made that the process sees too.
+        homes: Place for private folders that the process sees too.
     """
 
     def __init__(
@@ -117,7 +94,7 @@ class KernelProcess:
         self.id = home.id
         self.connection = home.connection
         self.log_path = log_path
-        self.homes = home.folder.parent
+        self.homes = home.homes
         self.pid = handle.pid
         self.death_fd = handle.death_fd
         self._home = home
@@ -165,39 +142,42 @@ class KernelProcess:
 
 
 class KernelHome:
-    """The private folder of a process: its sockets, and the file that names them.
+    """The private folder of a kernel, with its connection file.
 
     Attributes:
         id: Mark of the processes started by the one that lives here.
-        folder: The folder; nobody else can look into it.
+        place: The folder; nobody else can look into it.
         file: The Jupyter connection file.
         connection: What the file says.
+        homes: Where it is made.
     """
 
-    def __init__(self, parent: Path | None = None) -> None:
-        """Make it.
+    def __init__(self, homes: Homes | None = None) -> None:
+        """Prepare it.
 
         Args:
-            parent: Folder it is made in; None takes the one for temporary files.
+            homes: Where it is made; None takes the place for temporary files.
         """
         self.id = create_id("kernel")
-        self.folder = private_folder(parent)
+        self.homes = homes or Homes()
+        self.place = self.homes.new()
         try:
-            self.file, self.connection = _write_connection(self.folder)
+            self.connection = _write_connection(self.place)
+            self.file = self.place.path / _CONNECTION_FILE
         except BaseException:
             self.remove()
             raise
 
     def remove(self) -> None:
-        """Delete the folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the folder."""
+        self.place.remove()
 
     def __enter__(self) -> KernelHome:
         """Return the home itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Delete the folder."""
+        """Remove the folder."""
         self.remove()
 
 
@@ -239,29 +219,21 @@ def start(
         )
 
 
-def sweep_folders() -> None:
-    """Remove the private folders of owners that were killed before they could."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*-*"):
-        owner = folder.name.removeprefix(FOLDER).partition("-")[0]
-        if owner.isdigit() and not psutil.pid_exists(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)  # another user's stays
-
-
 def mark(id_: str) -> dict[str, str]:
     """Return the variable of the environment by which `kill_marked` finds a process."""
     return {"TASKWEAVER_KERNEL_ID": id_}
 
 
-def _write_connection(folder: Path) -> tuple[Path, dict[str, Any]]:
+def _write_connection(home: Home) -> dict[str, Any]:
     """Choose addresses: ipc sockets in the private folder, TCP where the system has none."""
     from jupyter_client.connect import write_connection_file
 
     place: dict[str, Any] = {"ip": "127.0.0.1"}
     if hasattr(os, "fork"):
-        place = {"transport": "ipc", "ip": str(folder / "k")}
+        place = {"transport": "ipc", "ip": str(home.path / "k")}
     key = secrets.token_hex(32).encode()
-    name, connection = write_connection_file(str(folder / "c.json"), key=key, **place)
-    return Path(name), dict(connection)
+    _, connection = write_connection_file(str(home.draft / _CONNECTION_FILE), key=key, **place)
+    return dict(connection)
 
 
 def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.homes import Home, Homes
 from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import KernelHome, KernelProcess, ProcessHandle, start
 
 _LINE_BYTES = 1 << 16
+_SOCKET_FILE = "birth"
 _END_WAIT_S = 5.0
 _TOLD_WAIT_S = 1.0
 _SLICE_S = 0.1
@@ -45,13 +47,23 @@ class Arrival:
 
 
 class Expectation:
-    """A socket at which one process is expected; use it as a context manager."""
+    """A socket at which one process is expected; use it as a context manager.
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "birth"
+    Attributes:
+        path: Address of the socket.
+    """
+
+    def __init__(self, home: Home) -> None:
+        """Listen in a private folder, and publish it."""
+        self.path = home.path / _SOCKET_FILE
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.bind(str(self.path))
-        self._socket.listen(1)
+        try:
+            self._socket.bind(str(home.draft / _SOCKET_FILE))
+            self._socket.listen(1)
+            home.publish()
+        except BaseException:
+            self._socket.close()
+            raise
 
     def arrive(
         self, parent_death_fd: int, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True
@@ -95,7 +107,6 @@ class Expectation:
     def __exit__(self, *exc: object) -> None:
         """Expect nobody any more."""
         self._socket.close()
-        self.path.unlink(missing_ok=True)
 
 
 def _introduction(
@@ -141,7 +152,7 @@ class Template:
         arrival: Arrival,
         start_timeout_s: float,
         started: subprocess.Popen[bytes] | None = None,
-        homes: Path | None = None,
+        homes: Homes | None = None,
     ) -> None:
         """Take charge of a process.
 
@@ -149,7 +160,7 @@ class Template:
             arrival: The process.
             start_timeout_s: Longest wait for a kernel of its.
             started: The process, where it is a child of this one.
-            homes: Folder for the private folders of its kernels; None takes the usual one.
+            homes: Place for the private folders of its kernels; None takes the usual one.
         """
         self.pid = arrival.handle.pid
         self._process = arrival.handle
@@ -172,7 +183,7 @@ class Template:
         home = KernelHome(self._homes)
         birth_paths = (str(log_path), home.id, str(home.file), str(cwd))
         try:
-            with self._lock, Expectation(home.folder) as expected:
+            with self._lock, Expectation(home.place) as expected:
                 self._ask(Birth(str(expected.path), *birth_paths))
                 arrival = expected.arrive(self._process.death_fd, self._start_timeout_s)
                 self._codes.pop(arrival.inner_pid, None)  # of an earlier one with this number
@@ -239,7 +250,7 @@ def warm_template(
     """
     home, cwd = KernelHome(), log_path.parent
     try:
-        with Expectation(home.folder) as expected:
+        with Expectation(home.place) as expected:
             process = start("warm", expected.path, home.id, limits, cwd=cwd, log_path=log_path)
             death_fd = os.pidfd_open(process.pid)
             try:

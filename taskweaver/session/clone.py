@@ -1,73 +1,72 @@
-"""Copies a working directory: shares storage where the file system can, else within a limit."""
+"""Copies of working directories for branches."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import stat
-from pathlib import Path
+from pathlib import PurePosixPath
 
 from taskweaver.session.errors import SessionError
-from taskweaver.utils.hostile import open_inside
-from taskweaver.utils.reflink import share_storage
+from taskweaver.utils.copy_tree import CopyLimits, CopyTooLarge, copy_tree
+from taskweaver.utils.safe_fs import Folder
+
+STAGING_FOLDER = "staging"
+"""Folder of a session in which branches are prepared; code cannot write there."""
 
 
-def clone_folder(source: Path, target: Path, *, limit_bytes: int) -> None:
-    """Copy a folder with its files and folders; links stay links, pipes and the like are left out.
+def copy_working_folder(source: Folder, target: Folder, *, limit_bytes: int) -> None:
+    """Copy a working directory into an empty folder that code cannot write.
+
+    Links stay links, special files are left out; storage is shared where the file system can.
 
     Args:
-        source: The folder.
-        target: Where the copy goes; it must not exist.
-        limit_bytes: Most bytes that are really copied; files that share storage are free.
+        source: The working directory.
+        target: The other folder.
+        limit_bytes: Most bytes that are really copied.
 
     Raises:
-        SessionError: If there is more to copy, or it cannot be done. Nothing is left behind.
+        SessionError: If there is more to copy, or it cannot be done.
     """
-    budget = _Budget(source.resolve(), limit_bytes)
-    partial = target.with_name(target.name + ".partial")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(source, partial, symlinks=True, ignore=_special, copy_function=budget.copy)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.rename(target)
-    except (OSError, shutil.Error) as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise SessionError(f"{source} cannot be copied: {error}") from error
-    except SessionError:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+        copy_tree(source, target, CopyLimits(limit_bytes))
+    except OSError as error:
+        raise _not_copied(error) from error
+    except CopyTooLarge as error:
+        raise SessionError(
+            f"The working directory holds more than {error.limit}, and this file system cannot"
+            " share storage. Remove files, or raise session.fork_limit_mb."
+        ) from error
 
 
-class _Budget:
-    """Copies files while there is room."""
+def clone_into(
+    session: Folder, source: Folder, target: PurePosixPath, inner: str, *, limit_bytes: int
+) -> None:
+    """Copy a working directory into a new folder, which appears when the copy is complete.
 
-    def __init__(self, root: Path, limit_bytes: int) -> None:
-        self._root = root
-        self._limit = self._left = limit_bytes
+    The copy is made in `STAGING_FOLDER`, where code cannot swap its files, and then moved.
 
-    def copy(self, source: str, target: str) -> None:
-        """Copy one file: share its storage, or copy its bytes."""
-        with open_inside(self._root, Path(source)) as old, Path(target).open("xb") as new:
-            facts = os.fstat(old.fileno())
-            if not share_storage(old.fileno(), new.fileno()):
-                self._left -= facts.st_size
-                if self._left < 0:
-                    raise SessionError(
-                        f"The working directory holds more than {self._limit >> 20} MiB, and this"
-                        " file system cannot share storage. Remove files, or raise"
-                        " session.fork_limit_mb."
-                    )
-                shutil.copyfileobj(old, new, 1 << 20)
-                new.flush()
-            os.utime(new.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
-            os.fchmod(new.fileno(), facts.st_mode & 0o755)
+    Args:
+        session: The session's folder.
+        source: The working directory.
+        target: Path of the new folder, relative to the session's; a leftover of that name goes.
+        inner: Name of the copy inside of the new folder.
+        limit_bytes: Most bytes that are really copied.
+
+    Raises:
+        SessionError: If there is more to copy, or it cannot be done; nothing is left behind.
+    """
+    draft = PurePosixPath(STAGING_FOLDER, target.name)
+    try:
+        session.remove(draft)
+        session.make_folder(draft)
+        session.make_folder(draft / inner)
+        with session.folder(draft / inner) as copy:
+            copy_working_folder(source, copy, limit_bytes=limit_bytes)
+        session.remove(target)
+        session.move(draft, session, target)
+    except OSError as error:
+        raise _not_copied(error) from error
+    finally:
+        session.remove(draft)
 
 
-def _special(folder: str, names: list[str]) -> set[str]:
-    """Return what is neither a file, a folder nor a link: opening it may never end."""
-    kinds = ((name, Path(folder, name).lstat().st_mode) for name in names)
-    return {
-        name
-        for name, mode in kinds
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
-    }
+def _not_copied(error: OSError) -> SessionError:
+    return SessionError(f"The working directory cannot be copied: {error}")

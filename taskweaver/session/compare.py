@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched.compare import Difference
 from taskweaver.memory.round import Round
 from taskweaver.session.restoring import without_notes
-from taskweaver.utils.hostile import open_inside
+from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.text import without_addresses
 
 Pair = tuple[str | None, str | None]
@@ -66,27 +64,25 @@ def changed_variables(recorded: dict[str, str], now: Mapping[str, str]) -> dict[
     return differing_variables(shown, {name: now[name] for name in shown})
 
 
-def files_of(folder: Path) -> dict[str, tuple[int, bytes]]:
+def files_of(folder: Folder) -> dict[str, tuple[int, bytes]]:
     """Return the files of a folder by name, with size and content where it is small."""
-    found, root = {}, folder.resolve()
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_file():
-            continue
-        try:
-            with open_inside(root, path) as file:
-                facts = os.fstat(file.fileno())
-                is_small = facts.st_size <= _SMALL
-                content = file.read(_SMALL) if is_small else str(facts.st_mtime_ns).encode()
-        except OSError:
-            continue  # code took it away, or made something else of it, while we looked
-        found[path.relative_to(folder).as_posix()] = (facts.st_size, content)
+    found = {}
+    for path, facts in folder.files():
+        content = str(facts.st_mtime_ns).encode()
+        if facts.st_size <= _SMALL:
+            try:
+                with folder.open_file(path) as file:
+                    content = file.read(_SMALL)
+            except OSError:
+                continue  # removed or replaced since it was listed
+        found[path] = (facts.st_size, content)
     return found
 
 
 _SMALL = 1 << 20
 
 
-def differing_files(first: Path, second: Path) -> dict[str, Pair]:
+def differing_files(first: Folder, second: Folder) -> dict[str, Pair]:
     """Return files that only one folder has, or that differ; large ones go by size and time."""
     one, two = files_of(first), files_of(second)
     names = sorted(name for name in {*one, *two} if one.get(name) != two.get(name))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from taskweaver.ces.common import Client
 from taskweaver.memory.cells import Ran, RecordedCell, ran_code, successful_cells
 from taskweaver.session.branches import SessionBranches
-from taskweaver.session.compare import Pair, changed_variables, differing_files, variables_of
+from taskweaver.session.compare import Pair, changed_variables, variables_of
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import Step, replay
 from taskweaver.session.states import RoundEnd
@@ -129,7 +129,7 @@ def rebuild(
     except BaseException:
         scratch.discard()
         raise
-    changed = differing_files(files.working_folder(current.name), scratch.folder)
+    changed = files.differing_files(current.name, scratch.name)
     variables = changed_variables(variables_of(rounds), run.variables)
     return Rebuilt(scratch.name, steps, changed, variables, scratch.accept, scratch.discard)
 

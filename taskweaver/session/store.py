@@ -5,11 +5,10 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from taskweaver.memory.branch_log import BranchLog
@@ -17,9 +16,10 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, UnknownBranch
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.memory import Memory
-from taskweaver.session.clone import clone_folder
+from taskweaver.session.clone import STAGING_FOLDER, clone_into
 from taskweaver.session.compare import (
     BranchDifference,
+    Pair,
     differing_files,
     differing_variables,
     rounds_apart,
@@ -27,6 +27,7 @@ from taskweaver.session.compare import (
 )
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.utils.files import write_text
+from taskweaver.utils.safe_fs import Folder
 
 MEMORY_FILE, LOCK_FILE, WORKING_FOLDER = "memory.sqlite", "session.lock", "cwd"
 MAIN_BRANCH, BRANCHES_FOLDER = "main", "branches"
@@ -84,21 +85,28 @@ class SessionFiles:
             StoreCorrupt, StoreTooNew, StoreUnwritable: If the memory cannot be opened.
         """
         self.session_id = session_id
-        self.folder = folder
         try:
-            # Private: what code leaves in there is nobody else's to read, or to run.
+            # Private: files that code leaves there are for this user alone to read or run.
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (folder / WORKING_FOLDER).mkdir(exist_ok=True)
+            self.folder = folder = folder.resolve()
+            _prepare(folder)
         except OSError as error:
             raise SessionError(f"{folder} cannot be made: {error.strerror}") from error
         self._lock = _locked(folder)
         try:
+            self._remove_drafts()
             self.store = MemoryManager(folder / MEMORY_FILE, config)
             if self.store.root_branch_id is None:
                 self.store.create_branch(None, branch_id=MAIN_BRANCH)
         except BaseException:
             self._lock.close()
             raise
+
+    def _remove_drafts(self) -> None:
+        """Remove the branches that a killed process was preparing."""
+        with Folder.at(self.folder / STAGING_FOLDER) as staging:
+            for name in staging.names():
+                staging.remove(name)
 
     def memory(self, branch: str) -> Memory:
         """Return a branch's conversation as it was left; every write to it goes to disk."""
@@ -194,11 +202,22 @@ class SessionFiles:
         Raises:
             SessionError: If they cannot be copied.
         """
-        folder = self.working_folder(name)
-        self.remove_files(name)  # of a fork that was cut off
-        folder.parent.mkdir(parents=True)
-        clone_folder(self.working_folder(parent), folder, limit_bytes=limit_bytes)
-        return folder
+        with Folder.at(self.folder) as own, self._open_working_folder(parent) as source:
+            target = PurePosixPath(BRANCHES_FOLDER, name)
+            clone_into(own, source, target, WORKING_FOLDER, limit_bytes=limit_bytes)
+        return self.working_folder(name)
+
+    def _open_working_folder(self, branch: str) -> Folder:
+        """Open the working directory of a branch.
+
+        Raises:
+            SessionError: If it is gone, or code put a link in its place.
+        """
+        folder = self.working_folder(branch)
+        try:
+            return Folder.at(folder)
+        except OSError as error:
+            raise SessionError(f"{folder} cannot be opened: {error.strerror}") from error
 
     def add_branch(self, parent: str, name: str) -> None:
         """Make a branch whose files are there; see `copy_files`."""
@@ -208,7 +227,8 @@ class SessionFiles:
         """Remove the working files of a branch that was not made."""
         if name == MAIN_BRANCH:
             raise SessionError("The first branch always exists.")
-        shutil.rmtree(self.working_folder(name).parent, ignore_errors=True)
+        with Folder.at(self.folder) as own:
+            own.remove(f"{BRANCHES_FOLDER}/{name}")
 
     def _end_of(self, branch: str, number: int) -> int:
         rounds = self.store.turns.load(branch, with_posts=False)
@@ -229,13 +249,31 @@ class SessionFiles:
             rounds_apart(one, two),
             self.store.diff(first, second),
             differing_variables(variables_of(one), variables_of(two)),
-            differing_files(self.working_folder(first), self.working_folder(second)),
+            self.differing_files(first, second),
         )
+
+    def differing_files(self, first: str, second: str) -> dict[str, Pair]:
+        """Return the working files of two branches that differ, as `BranchDifference` has them.
+
+        Raises:
+            SessionError: If one of the folders is gone, or code put a link in its place.
+        """
+        with self._open_working_folder(first) as one, self._open_working_folder(second) as two:
+            return differing_files(one, two)
 
     def close(self) -> None:
         """Close the memory, and let others have the session; safe to call again."""
         self.store.close()
         self._lock.close()
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folders of a session; a link in the place of one is refused."""
+    with Folder.at(folder) as own:
+        for name in (WORKING_FOLDER, BRANCHES_FOLDER, STAGING_FOLDER):
+            if own.stat(name) is None:
+                own.make_folder(name)
+            own.folder(name).close()
 
 
 def _locked(folder: Path) -> IO[str]:
@@ -323,6 +361,7 @@ def remove_session(root: Path, session_id: str) -> None:
         raise SessionError(f"There is no session {session_id!r}.")
     with _locked(folder):
         try:
-            shutil.rmtree(folder)
+            with Folder.at(root.resolve()) as parent:
+                parent.remove(session_id)
         except OSError as error:
             raise SessionError(f"{folder} cannot be deleted: {error}") from error

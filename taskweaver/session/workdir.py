@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
 from taskweaver.session.errors import FileNotAdded
-from taskweaver.utils.hostile import copy_in, is_plain_name, replacing
+from taskweaver.utils.safe_fs import Folder, copy_in, is_plain_name
 
 _WORD = re.compile(r"[^\s`'\"<>|*?]+")
 _TRAILING = ".,;:!?)]}"
@@ -47,16 +48,8 @@ def add_files(cwd: Path, files: Iterable[AddedFile]) -> list[str]:
 def _add_file(cwd: Path, file: AddedFile) -> str:
     name = _name(file)
     try:
-        if "content" in file:
-            content = file["content"]
-            with replacing(cwd, name) as target:
-                target.write(content.encode() if isinstance(content, str) else content)
-        elif "path" in file:
-            source = Path(file["path"]).expanduser()
-            if not _is_there(cwd / name, source):
-                copy_in(source, cwd, name)
-        else:
-            raise FileNotAdded(f"{name}: a file needs a path or its content.")
+        with Folder.at(cwd) as folder:
+            _write(folder, name, file)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         reason = f"{error.strerror or error}{where}"
@@ -65,6 +58,19 @@ def _add_file(cwd: Path, file: AddedFile) -> str:
         # A path with a NUL, the home folder of nobody, content that is no text UTF-8 can hold.
         raise FileNotAdded(f"{name} cannot be added: {error}") from error
     return name
+
+
+def _write(folder: Folder, name: str, file: AddedFile) -> None:
+    if "content" in file:
+        content = file["content"]
+        with folder.replacing(name) as target:
+            target.write(content.encode() if isinstance(content, str) else content)
+    elif "path" in file:
+        source = Path(file["path"]).expanduser()
+        if not _is_there(folder, name, source):
+            copy_in(source, folder, name)
+    else:
+        raise FileNotAdded(f"{name}: a file needs a path or its content.")
 
 
 def _name(file: AddedFile) -> str:
@@ -76,8 +82,9 @@ def _name(file: AddedFile) -> str:
     return name
 
 
-def _is_there(copy: Path, source: Path) -> bool:
-    return copy.exists() and not copy.is_symlink() and copy.samefile(source)
+def _is_there(folder: Folder, name: str, source: Path) -> bool:
+    copy = folder.stat(name)
+    return copy is not None and os.path.samestat(copy, source.stat())
 
 
 def mentioned_files(message: str, folder: Path) -> dict[str, Path]:
@@ -112,7 +119,7 @@ class WorkingFiles:
 
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd
-        self._brought: dict[str, tuple[_Stamp, _Stamp]] = {}
+        self._brought: dict[str, tuple[_Stamp, _Stamp | None]] = {}
 
     def bring(self, files: Sequence[AddedFile], mentioned: Mapping[str, Path]) -> list[str]:
         """Add the user's files, and those a message names that are new or changed.
@@ -137,25 +144,37 @@ class WorkingFiles:
         for name in new + changed:
             added += add_files(self._cwd, [{"name": name, "path": named[name]}])
         for name in new + changed + kept:
-            self._brought[name] = _stamp(named[name]), _stamp(self._cwd / name)
+            self._brought[name] = _stamp_of(named[name]), self._stamp_here(name)
         notes = {_ADDED: added, _CHANGED: changed, _KEPT: kept}
         return [f"{what}: {', '.join(names)}." for what, names in notes.items() if names]
 
     def _state(self, name: str, source: Path) -> Literal["new", "same", "changed", "kept"]:
-        copy = self._cwd / name
-        if not copy.exists():
+        copy_now = self._stamp_here(name)
+        if copy_now is None:
             return "new"
         if name not in self._brought:  # code or the user put it there
             return "same"
         source_then, copy_then = self._brought[name]
-        if _stamp(source) == source_then:
+        if _stamp_of(source) == source_then:
             return "same"
-        return "changed" if _stamp(copy) == copy_then else "kept"
+        return "changed" if copy_now == copy_then else "kept"
+
+    def _stamp_here(self, name: str) -> _Stamp | None:
+        """Return the stamp of a copy; None if there is none."""
+        try:
+            with Folder.at(self._cwd) as folder:
+                facts = folder.stat(name)
+        except OSError as error:
+            raise FileNotAdded(f"{self._cwd} cannot be read: {error.strerror}") from error
+        return None if facts is None else _stamp(facts)
 
 
-def _stamp(path: Path) -> _Stamp:
+def _stamp_of(path: Path) -> _Stamp:
     try:
-        facts = path.stat()
+        return _stamp(path.stat())
     except OSError as error:
         raise FileNotAdded(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _stamp(facts: os.stat_result) -> _Stamp:
     return facts.st_mtime_ns, facts.st_size

@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 from taskweaver.ces.cgroup import sweep_groups
 from taskweaver.ces.environment import WORKER_MARK
-from taskweaver.ces.process import kill_marked, sweep_folders
+from taskweaver.ces.homes import sweep_folders
+from taskweaver.ces.process import kill_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
 from taskweaver.treesearch.gpus import VARIABLE
 from taskweaver.treesearch.worker import Reply

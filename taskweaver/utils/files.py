@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from taskweaver.utils.hostile import open_ordinary
+from taskweaver.utils.safe_fs import open_ordinary
 
 MAX_BYTES = 64 << 20
 PRIVATE = 0o600

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.homes import Homes
 from taskweaver.ces.template import Expectation
 
 pytestmark = pytest.mark.measured
@@ -34,7 +35,7 @@ def say(path: Path, data: bytes, *, with_handle: bool) -> None:
 def test_nonsense_is_no_process(tmp_path: Path, data: bytes, with_handle: bool) -> None:
     own = os.pidfd_open(os.getpid())
     try:
-        with Expectation(tmp_path) as expected:
+        with Homes(tmp_path).new() as home, Expectation(home) as expected:
             speaker = threading.Thread(
                 target=say, args=(expected.path, data), kwargs={"with_handle": with_handle}
             )
@@ -49,7 +50,11 @@ def test_nonsense_is_no_process(tmp_path: Path, data: bytes, with_handle: bool) 
 def test_a_handle_of_another_process_is_refused(tmp_path: Path) -> None:
     own = os.pidfd_open(os.getpid())
     try:
-        with Expectation(tmp_path) as expected, socket.socket(socket.AF_UNIX) as liar:
+        with (
+            Homes(tmp_path).new() as home,
+            Expectation(home) as expected,
+            socket.socket(socket.AF_UNIX) as liar,
+        ):
             liar.connect(str(expected.path))
             other = os.pidfd_open(os.getppid())
             socket.send_fds(liar, [b'{"pid": 2}'], [other])
@@ -63,7 +68,11 @@ def test_a_handle_of_another_process_is_refused(tmp_path: Path) -> None:
 def test_one_who_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
     own = os.pidfd_open(os.getpid())
     try:
-        with Expectation(tmp_path) as expected, socket.socket(socket.AF_UNIX) as silent:
+        with (
+            Homes(tmp_path).new() as home,
+            Expectation(home) as expected,
+            socket.socket(socket.AF_UNIX) as silent,
+        ):
             silent.connect(str(expected.path))
             with pytest.raises(ForkRefused, match="cannot be heard"):
                 expected.arrive(own, 0.2)

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.claims import rows
-from taskweaver.ces.process import temporary_folder
+from taskweaver.ces.homes import Home, Homes
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateManifest
 from taskweaver.ces.state.transfer import STALL_S, send_state
+
+_SOCKET_FILE = "state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +35,30 @@ class Restorable:
     round_number: int
     missing: Mapping[str, str] = field(default_factory=dict)
 
-    def restore(self, homes: Path, ask: Callable[[dict[str, Any]], Mapping[str, Any]]) -> list[str]:
+    def restore(
+        self, homes: Homes, ask: Callable[[dict[str, Any]], Mapping[str, Any]]
+    ) -> list[str]:
         """Fill a fresh kernel.
 
         Args:
-            homes: Folder for private folders that the kernel sees.
+            homes: Place for private folders that the kernel sees.
             ask: Sends an operation to the kernel; returns its report.
 
         Returns:
             Variables that are not there, or not as they were, a line for each.
         """
-        with temporary_folder(homes) as home, self._served(home) as path:
+        with homes.new() as home, self._served(home) as path:
             operation = {"op": "restore", "socket": str(path), "missing": dict(self.missing)}
             report = ask(operation)
         problems = [*rows(report.get("problems"), 2), *map(list, self.missing.items())]
         return [f"`{name}`: {reason}" if name else reason for name, reason in problems]
 
     @contextmanager
-    def _served(self, place: Path) -> Iterator[Path]:
+    def _served(self, home: Home) -> Iterator[Path]:
         """Serve the state to one kernel inside the block.
 
         Args:
-            place: Private folder that the kernel sees.
+            home: Private folder that the kernel sees; published here.
 
         Yields:
             The socket at which it is served.
@@ -62,19 +66,18 @@ class Restorable:
         Raises:
             OSError: If the socket cannot be made.
         """
-        path = place / "state"
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            listener.bind(str(path))
+            listener.bind(str(home.draft / _SOCKET_FILE))
             listener.listen(1)
+            home.publish()
             listener.settimeout(STALL_S)
             thread = threading.Thread(target=self._serve, args=(listener,), name="restore")
             thread.start()
             try:
-                yield path
+                yield home.path / _SOCKET_FILE
             finally:
                 listener.shutdown(socket.SHUT_RDWR)
                 thread.join()
-                path.unlink(missing_ok=True)
 
     def _serve(self, listener: socket.socket) -> None:
         try:

@@ -9,13 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 
-from taskweaver.ces.process import FOLDER
+from taskweaver.ces.homes import private_folder, remove_folder
 from taskweaver.ext_role.web_explorer.errors import INSTALL, BrowserError, NoBrowser
 
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
@@ -77,7 +76,7 @@ class BrowserProcess:
         Raises:
             BrowserError: If the process cannot be started.
         """
-        self.profile = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
+        self.profile = private_folder()
         self._log = self.profile / "browser.log"
         descriptors: list[int] = []
         try:
@@ -87,7 +86,7 @@ class BrowserProcess:
             self._process = self._start(program, theirs_in, theirs_out)
         except OSError as error:
             _close(descriptors)
-            shutil.rmtree(self.profile, ignore_errors=True)
+            remove_folder(self.profile)
             raise BrowserError(f"{program} cannot be started: {error}") from error
         _close([theirs_in, theirs_out])
 
@@ -138,7 +137,7 @@ class BrowserProcess:
             self._process.wait(_KILL_WAIT_S)
             _kill_those_of(str(self.profile))
         finally:
-            shutil.rmtree(self.profile, ignore_errors=True)
+            remove_folder(self.profile)
 
 
 def _pipe() -> list[int]:

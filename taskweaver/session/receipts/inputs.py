@@ -15,7 +15,7 @@ from taskweaver.memory.executed import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.session.workdir import AddedFile, file_notes, mentioned_files
-from taskweaver.utils.hostile import open_inside, open_ordinary
+from taskweaver.utils.safe_fs import Folder, open_ordinary
 
 EMBEDDED_BYTES = 10 << 20
 """Most bytes of inputs that a receipt holds, the smallest files first."""
@@ -39,27 +39,36 @@ def inputs_of(rounds: Sequence[Round], cwd: Path, data_dir: Path) -> tuple[Input
     Raises:
         ReceiptError: If a file cannot be read.
     """
+    try:
+        with Folder.at(cwd) as folder:
+            return _inputs(folder, _added(rounds, cwd, folder), data_dir)
+    except OSError as error:
+        raise ReceiptError(f"The working directory cannot be read: {error}") from error
+
+
+def _added(rounds: Sequence[Round], cwd: Path, folder: Folder) -> dict[str, float]:
+    """Return the names of the files that cells were given, each with its round's beginning."""
     added: dict[str, float] = {}
     for round_ in rounds:
         began = _time_of(round_.id)
         for name in mentioned_files(file_notes(round_.user_query), cwd):
             added[name] = began
         code = "\n".join(cell.code for cell in executed_cells([round_]))
-        for name, path in mentioned_files(code, cwd).items():
-            if name not in added and path.lstat().st_mtime < began:
+        for name in mentioned_files(code, cwd):
+            facts = folder.stat(name)
+            if name not in added and facts is not None and facts.st_mtime < began:
                 added[name] = began
-    root = cwd.resolve()
-    paths = sorted((root / name for name in added), key=_size)
+    return added
+
+
+def _inputs(folder: Folder, added: Mapping[str, float], data_dir: Path) -> tuple[Input, ...]:
+    sizes = {name: facts.st_size for name in added if (facts := folder.stat(name)) is not None}
     left, inputs = EMBEDDED_BYTES, []
-    for path in paths:
-        found = _input(root, path, added[path.name], data_dir, left)
+    for name in sorted(added, key=lambda name: sizes.get(name, 0)):
+        found = _input(folder, name, added[name], data_dir, left)
         left -= found.bytes if found.content is not None else 0
         inputs.append(found)
     return tuple(sorted(inputs, key=lambda item: item.name))
-
-
-def _size(path: Path) -> int:
-    return path.lstat().st_size
 
 
 def _time_of(round_id: str) -> float:
@@ -70,9 +79,9 @@ def _time_of(round_id: str) -> float:
     return datetime.strptime(match[1], "%Y%m%d-%H%M%S").replace(tzinfo=UTC).timestamp()
 
 
-def _input(root: Path, path: Path, added: float, data_dir: Path, left: int) -> Input:
+def _input(folder: Folder, name: str, added: float, data_dir: Path, left: int) -> Input:
     try:
-        with open_inside(root, path) as file:
+        with folder.open_file(name) as file:
             facts = os.fstat(file.fileno())
             kept = file.read(left + 1) if facts.st_size <= left else None
             digest = hashlib.sha256(kept or b"")
@@ -82,15 +91,15 @@ def _input(root: Path, path: Path, added: float, data_dir: Path, left: int) -> I
                 size += len(chunk)
                 kept = None
     except OSError as error:
-        raise ReceiptError(f"The input {path.name} cannot be read: {error}") from error
-    source = data_dir / path.name
+        raise ReceiptError(f"The input {name} cannot be read: {error}") from error
+    source = data_dir / name
     change = ""
     if facts.st_mtime >= added + _SECOND:
         change = "in the working directory"
     elif source.is_file() and _hash_of(source) != digest.hexdigest():
         change = "in the data folder"
     content = None if kept is None else base64.b64encode(kept).decode("ascii")
-    return Input(path.name, size, digest.hexdigest(), change, content)
+    return Input(name, size, digest.hexdigest(), change, content)
 
 
 def _hash_of(path: Path) -> str:

@@ -1,0 +1,118 @@
+"""Private folders of processes: sockets, and the file that names them.
+
+A sandboxed kernel must be able to write to its folder, and so must all code in its sandbox. Such a
+folder is therefore prepared where that code cannot reach it, and moved to its place when complete.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from taskweaver.utils.safe_fs import Folder
+
+FOLDER = "tw-"
+"""Private folders are called this, the owner's process id, and something random."""
+_INNER, _STAGING = "in", "new"
+
+
+def private_folder() -> Path:
+    """Make a temporary folder that only this user can look into; `sweep_folders` finds it later."""
+    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")).resolve()
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a private folder with everything in it.
+
+    A folder that cannot be removed now stays for `sweep_folders`.
+    """
+    with suppress(OSError), Folder.at(folder.parent) as parent:
+        parent.remove(folder.name)
+
+
+def sweep_folders() -> None:
+    """Remove the private folders of owners that were killed before they could."""
+    for folder in Path(tempfile.gettempdir()).resolve().glob(f"{FOLDER}*-*"):
+        owner = folder.name.removeprefix(FOLDER).partition("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            remove_folder(folder)  # another user's stays
+
+
+class Homes:
+    """Place in which the folders of processes are made.
+
+    Attributes:
+        folder: Folder that holds them when they are complete.
+    """
+
+    def __init__(self, folder: Path | None = None, staging: Path | None = None) -> None:
+        """Name the place.
+
+        Args:
+            folder: Folder that holds them; None is the one for temporary files.
+            staging: Folder beside it in which they are prepared; None where no code is sandboxed,
+                so that there is nobody to hide them from.
+        """
+        self.folder = folder or Path(tempfile.gettempdir()).resolve()
+        self._staging = staging or self.folder
+
+    @classmethod
+    def sandboxed(cls) -> Self:
+        """Make the place for a sandbox, in which code may write to `folder`; remove it later."""
+        root = private_folder()
+        homes = cls(root / _INNER, root / _STAGING)
+        homes.folder.mkdir(mode=0o700)
+        homes._staging.mkdir(mode=0o700)
+        return homes
+
+    def new(self) -> Home:
+        """Prepare a folder. Remove it when it is not needed any more."""
+        return Home(self.folder, self._staging)
+
+    def remove(self) -> None:
+        """Remove the place that `sandboxed` made."""
+        remove_folder(self.folder.parent)
+
+
+class Home:
+    """The folder of a process. Remove it, or use it as a context manager.
+
+    Attributes:
+        draft: Where its files are made.
+        path: Where it is once it is published.
+    """
+
+    def __init__(self, place: Path, staging: Path) -> None:
+        """Make it; see `Homes.new`."""
+        self.draft = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=staging))
+        self.path = place / self.draft.name
+        self._is_published = self.draft == self.path
+
+    def publish(self) -> None:
+        """Move it to its place; its files are complete.
+
+        Raises:
+            OSError: If it cannot be moved, or code has taken its name.
+        """
+        if self._is_published:
+            return
+        with Folder.at(self.draft.parent) as staging, Folder.at(self.path.parent) as place:
+            staging.move(self.draft.name, place, self.path.name)
+        self._is_published = True
+
+    def remove(self) -> None:
+        """Remove it; safe to call again."""
+        remove_folder(self.path if self._is_published else self.draft)
+
+    def __enter__(self) -> Self:
+        """Return the folder itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Remove it."""
+        self.remove()

@@ -1,0 +1,111 @@
+"""Copies of folders that sandboxed code can write, within limits."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from taskweaver.utils.reflink import share_storage
+from taskweaver.utils.safe_fs import DEEPEST, Folder
+
+_CHUNK_BYTES = 1 << 20
+_OTHERS_CANNOT_WRITE = 0o755
+_OWNER_RIGHTS = 0o600
+
+
+class CopyTooLarge(Exception):
+    """More than may be copied.
+
+    Attributes:
+        limit: The limit, with its unit.
+    """
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(f"more than {limit}")
+        self.limit = limit
+
+
+@dataclass(frozen=True, slots=True)
+class CopyLimits:
+    """Limits of a copy.
+
+    Attributes:
+        most_bytes: Bytes that are really copied; files that share storage are free.
+        most_entries: Files, folders and links.
+    """
+
+    most_bytes: int
+    most_entries: int = 1_000_000
+
+
+def copy_tree(source: Folder, target: Folder, limits: CopyLimits, *, left_out: str = "") -> None:
+    """Copy the content of a folder into an empty one.
+
+    Links stay links; pipes, sockets and devices are left out, and so is whatever disappears
+    meanwhile. Files keep their times, and their modes without the rights of others to write and
+    without set-user-id bits. A file that grows is copied up to the size it had.
+
+    Args:
+        source: The folder.
+        target: The other one; nobody else may write to it.
+        limits: Limits of the copy.
+        left_out: Name of an entry of `source` that is not copied.
+
+    Raises:
+        CopyTooLarge: If there is more than the limits allow, or folders are nested too deeply.
+        OSError: If it cannot be done.
+    """
+    _Copy(limits).folder(source, target, 0, left_out)
+
+
+class _Copy:
+    """A copy in progress: the room that is left."""
+
+    def __init__(self, limits: CopyLimits) -> None:
+        self._limits = limits
+        self._bytes_left, self._entries_left = limits.most_bytes, limits.most_entries
+
+    def folder(self, source: Folder, target: Folder, depth: int, left_out: str = "") -> None:
+        """Copy the entries of one open folder to another."""
+        if depth > DEEPEST:
+            raise CopyTooLarge(f"{DEEPEST} levels of folders")
+        for name in source.names():
+            self._entries_left -= 1
+            if self._entries_left < 0:
+                raise CopyTooLarge(f"{self._limits.most_entries:,} files")
+            if name == left_out:
+                continue
+            try:
+                self._entry(source, target, name, depth)
+            except FileNotFoundError:
+                if source.stat(name) is not None:
+                    raise
+
+    def _entry(self, source: Folder, target: Folder, name: str, depth: int) -> None:
+        facts = os.stat(name, dir_fd=source.fd, follow_symlinks=False)
+        if stat.S_ISLNK(facts.st_mode):
+            target.make_link(name, os.readlink(name, dir_fd=source.fd))
+        elif stat.S_ISDIR(facts.st_mode):
+            with source.folder(name) as old:
+                target.make_folder(name, facts.st_mode & _OTHERS_CANNOT_WRITE | 0o700)
+                with target.folder(name) as new:
+                    self.folder(old, new, depth + 1)
+        elif stat.S_ISREG(facts.st_mode):
+            with source.open_file(name) as old_file, target.create_file(name) as new_file:
+                self._file(old_file, new_file)
+
+    def _file(self, old: BinaryIO, new: BinaryIO) -> None:
+        facts = os.fstat(old.fileno())
+        if not share_storage(old.fileno(), new.fileno()):
+            self._bytes_left -= facts.st_size
+            if self._bytes_left < 0:
+                raise CopyTooLarge(f"{self._limits.most_bytes >> 20:,} MiB")
+            left = facts.st_size
+            while left and (data := old.read(min(left, _CHUNK_BYTES))):
+                new.write(data)
+                left -= len(data)
+            new.flush()
+        os.utime(new.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        os.fchmod(new.fileno(), facts.st_mode & _OTHERS_CANNOT_WRITE | _OWNER_RIGHTS)

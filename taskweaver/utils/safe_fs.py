@@ -1,0 +1,325 @@
+"""File operations in folders that sandboxed code can write.
+
+Code may swap files, folders and links there at any moment, also while this process works in the
+same folder. Every operation here is relative to an open directory (`Folder`), follows no link,
+opens ordinary files only, and replaces an entry only where its name says so. Modules that work in
+such folders use these operations and no others; an import rule and `tests/test_house.py` hold them
+to it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import secrets
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path, PurePath
+from typing import BinaryIO, Self
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# To pass through a directory needs the right to search it, not to read it.
+_PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_REPLACE = 1
+_CHUNK_BYTES = 1 << 20
+_REMOVE_S = 60.0
+DEEPEST = 64
+"""Most levels of folders that are listed."""
+
+
+def is_plain_name(name: str) -> bool:
+    """Return whether a text can be the name of a file in a folder, and stays in one line."""
+    return name not in {"", ".", ".."} and name.isprintable() and not set(name) & {"/", "\\"}
+
+
+def open_ordinary(path: Path | str, flags: int = 0) -> BinaryIO:
+    """Open an ordinary file of the user's for reading, without waiting at a pipe.
+
+    Args:
+        path: The file; it may be a link.
+        flags: Further flags of ``open(2)``.
+
+    Raises:
+        OSError: If it cannot be opened, or is no ordinary file.
+    """
+    return _ordinary(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags), str(path))
+
+
+def _ordinary(fd: int, name: str) -> BinaryIO:
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "is no ordinary file", name)
+    return os.fdopen(fd, "rb")
+
+
+class Folder:
+    """An open directory. Close it, or use it as a context manager.
+
+    Paths given to its operations are relative and have ``/`` between their parts; an empty part,
+    ``.`` or ``..`` is refused. All operations raise OSError when the system refuses, and when a
+    part of a path is a link.
+
+    Attributes:
+        fd: File descriptor of the directory.
+    """
+
+    def __init__(self, fd: int) -> None:
+        """Take charge of an open directory."""
+        self.fd = fd
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """Open a directory by its absolute path, no part of which may be a link.
+
+        Resolve the path before code runs that can write to one of its folders, never afterwards.
+        """
+        if not path.is_absolute():
+            raise OSError(errno.EINVAL, "is no absolute path", str(path))
+        with cls(os.open(path.anchor, _PASS)) as root:
+            return root.folder(PurePath(*path.parts[1:])) if path.parts[1:] else root.folder()
+
+    def __enter__(self) -> Self:
+        """Return the folder itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the directory; safe to call again."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def folder(self, path: PurePath | str = "") -> Self:
+        """Open a directory below this one; an empty path opens this one again."""
+        parts = _parts(path) if str(path) not in {"", "."} else ()
+        with ExitStack() as stack:
+            place = self.fd
+            for part in parts[:-1]:
+                place = os.open(part, _PASS, dir_fd=place)
+                stack.callback(os.close, place)
+            last = parts[-1] if parts else "."
+            return type(self)(os.open(last, _FOLDER, dir_fd=place))
+
+    @contextmanager
+    def _holder(self, path: PurePath | str) -> Iterator[tuple[int, str]]:
+        """Give the open directory that holds an entry, and the entry's name."""
+        *parents, name = _parts(path)
+        with ExitStack() as stack:
+            place = self.fd
+            for part in parents:
+                place = os.open(part, _PASS, dir_fd=place)
+                stack.callback(os.close, place)
+            yield place, name
+
+    def make_folder(self, path: PurePath | str, mode: int = 0o700) -> None:
+        """Make a directory; its parent must exist."""
+        with self._holder(path) as (place, name):
+            os.mkdir(name, mode & 0o777, dir_fd=place)
+
+    def make_folders(self, path: PurePath | str) -> None:
+        """Make a directory and its parents, those that are missing; a link at the end is kept."""
+        parts = _parts(path)
+        for count in range(1, len(parts) + 1):
+            part = PurePath(*parts[:count])
+            if self.stat(part) is None:
+                with suppress(FileExistsError):
+                    self.make_folder(part)
+
+    def names(self) -> list[str]:
+        """Return the names of the entries, sorted."""
+        return sorted(os.listdir(self.fd))  # noqa: PTH208 - an open directory has no path
+
+    def stat(self, path: PurePath | str) -> os.stat_result | None:
+        """Return the facts about an entry, of a link those of the link; None if there is none."""
+        try:
+            with self._holder(path) as (place, name):
+                return os.stat(name, dir_fd=place, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def open_file(self, path: PurePath | str) -> BinaryIO:
+        """Open an ordinary file for reading, without waiting at a pipe."""
+        with self._holder(path) as (place, name):
+            return _ordinary(os.open(name, _FILE, dir_fd=place), str(path))
+
+    def create_file(self, path: PurePath | str, mode: int = 0o600) -> BinaryIO:
+        """Create a file and open it for writing; FileExistsError if the name is taken."""
+        with self._holder(path) as (place, name):
+            return os.fdopen(os.open(name, _CREATE, mode & 0o777, dir_fd=place), "wb")
+
+    @contextmanager
+    def replacing(self, path: PurePath | str, mode: int = 0o644) -> Iterator[BinaryIO]:
+        """Write a file, under its name when the whole of it is written.
+
+        A file or link of that name is replaced; until then it is untouched.
+        """
+        draft = f".{secrets.token_hex(8)}.partial"
+        with (
+            self._holder(path) as (place, name),
+            os.fdopen(os.open(draft, _CREATE, mode & 0o777, dir_fd=place), "wb") as file,
+        ):
+            try:
+                yield file
+                file.flush()
+                os.replace(draft, name, src_dir_fd=place, dst_dir_fd=place)
+            except BaseException:
+                with suppress(FileNotFoundError):
+                    os.unlink(draft, dir_fd=place)
+                raise
+
+    def make_link(self, path: PurePath | str, target: Path | str) -> None:
+        """Make a symbolic link; FileExistsError if the name is taken."""
+        with self._holder(path) as (place, name):
+            os.symlink(target, name, dir_fd=place)
+
+    def move(self, path: PurePath | str, target: Folder, new: PurePath | str) -> None:
+        """Move an entry; FileExistsError if the new name is taken."""
+        with self._holder(path) as (old, name), target._holder(new) as (place, new_name):
+            _rename(old, name, place, new_name)
+
+    def remove(self, path: PurePath | str) -> None:
+        """Remove an entry with everything below it; nothing happens if there is none.
+
+        Depth is unlimited: a folder is emptied by moving the folders in its folders up to it.
+
+        Raises:
+            OSError: If the system refuses, or processes add entries faster than they go.
+        """
+        with self._holder(path) as (place, name):
+            if _unlink(place, name):
+                return
+            _allow(place, name)
+            with Folder(os.open(name, _FOLDER, dir_fd=place)) as top:
+                _empty(top, time.monotonic() + _REMOVE_S)
+            os.rmdir(name, dir_fd=place)
+
+    def files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the ordinary files below, sorted, by path; at most `DEEPEST` levels of folders.
+
+        Entries that disappear meanwhile, and names that are not printable, are left out.
+        """
+        yield from _files(self, "", 0)
+
+
+def _files(folder: Folder, prefix: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
+    for name in folder.names():
+        facts = folder.stat(name) if name.isprintable() else None
+        if facts is None:
+            continue
+        if stat.S_ISREG(facts.st_mode):
+            yield prefix + name, facts
+        elif stat.S_ISDIR(facts.st_mode) and depth < DEEPEST:
+            try:
+                inner = folder.folder(name)
+            except OSError:
+                continue  # moved away, replaced by a link, or not readable
+            with inner:
+                yield from _files(inner, f"{prefix}{name}/", depth + 1)
+
+
+def copy_in(source: Path, folder: Folder, name: str) -> None:
+    """Copy an ordinary file of the user's into a folder; a file of that name is replaced.
+
+    Raises:
+        OSError: If it cannot be read or written, or is no ordinary file.
+    """
+    with open_ordinary(source) as file, folder.replacing(name) as target:
+        shutil.copyfileobj(file, target, _CHUNK_BYTES)
+
+
+def _parts(path: PurePath | str) -> tuple[str, ...]:
+    parts = tuple(path.split("/")) if isinstance(path, str) else path.parts
+    if not parts or any(part in {"", ".", "..", "/"} or "\0" in part for part in parts):
+        raise OSError(errno.EINVAL, "is no path inside of a folder", str(path))
+    return parts
+
+
+def _rename(old: int, name: str, place: int, new: str) -> None:
+    if sys.platform != "linux":  # there is no sandbox, and so no code to race with
+        if _is_there(place, new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+        os.rename(name, new, src_dir_fd=old, dst_dir_fd=place)
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(old, os.fsencode(name), place, os.fsencode(new), _NO_REPLACE) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), new)
+
+
+def _is_there(place: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=place, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _unlink(place: int, name: str) -> bool:
+    """Remove an entry unless it is a folder; return whether there is none of that name now."""
+    try:
+        os.unlink(name, dir_fd=place)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        # Linux reports EISDIR for a folder, POSIX EPERM.
+        if error.errno not in {errno.EISDIR, errno.EPERM}:
+            raise
+        return False
+    return True
+
+
+def _empty(top: Folder, deadline: float) -> None:
+    """Remove the entries of a folder until there are none, or a deadline."""
+    while (entries := top.names()) and time.monotonic() < deadline:
+        for entry in entries:
+            if not _unlink(top.fd, entry):
+                _flatten(top, entry)
+
+
+def _flatten(top: Folder, name: str) -> None:
+    """Remove a folder in an open folder, moving the folders in it up to that one."""
+    try:
+        _allow(top.fd, name)
+        inner = top.folder(name)
+    except OSError as error:
+        if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+            return  # swapped or gone: the next listing shows which
+        raise
+    with inner:
+        for entry in inner.names():
+            if not _unlink(inner.fd, entry):
+                _allow(inner.fd, entry)
+                with suppress(FileNotFoundError):
+                    beside = f"{secrets.token_hex(12)}.removed"
+                    os.rename(entry, beside, src_dir_fd=inner.fd, dst_dir_fd=top.fd)
+    try:
+        os.rmdir(name, dir_fd=top.fd)
+    except OSError as error:
+        if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY}:
+            raise
+
+
+def _allow(place: int, name: str) -> None:
+    """Give the owner of a folder back the rights that removing its entries needs."""
+    try:
+        facts = os.stat(name, dir_fd=place, follow_symlinks=False)
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_mode & 0o700 == 0o700:
+            return
+        folder = os.open(name, _PASS, dir_fd=place)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    try:
+        # An open O_PATH descriptor takes no fchmod; its link in /proc leads to this very folder.
+        Path(f"/proc/self/fd/{folder}").chmod(0o700)
+    finally:
+        os.close(folder)
