@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from taskweaver.session.errors import SessionError
-from taskweaver.utils.copy_tree import CopyLimits, CopyTooLarge, copy_tree
+from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.safe_fs import Folder
 
 STAGING_FOLDER = "staging"
@@ -26,7 +26,7 @@ def copy_working_folder(source: Folder, target: Folder, *, limit_bytes: int) -> 
         SessionError: If there is more to copy, or it cannot be done.
     """
     try:
-        copy_tree(source, target, CopyLimits(limit_bytes))
+        copy_tree(source, target, CopyRules(limit_bytes))
     except OSError as error:
         raise _not_copied(error) from error
     except CopyTooLarge as error:

@@ -10,9 +10,10 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from taskweaver.treesearch import findings
@@ -22,8 +23,10 @@ from taskweaver.treesearch.node import Cost, Node, NodeKind
 from taskweaver.treesearch.places import NodePlaces
 from taskweaver.treesearch.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.treesearch.stages import STAGES
+from taskweaver.treesearch.takeover import remove
 from taskweaver.utils.files import write_json, write_text
 from taskweaver.utils.redact import redact_secrets_in
+from taskweaver.utils.safe_fs import Folder
 
 LARGEST_FILE_BYTES = 256 << 20
 _NAMED = frozenset({NodeKind.HYPERPARAM, NodeKind.ABLATION})
@@ -192,29 +195,43 @@ def write_best(journal: Journal, run_dir: Path) -> Path | None:
         write_json(draft / "node.json", redact_secrets_in(facts))
         _replace(draft, target)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        remove(draft)
     return target
 
 
 def _copy(source: Path, target: Path) -> list[str]:
-    """Copy a folder; return what was left out, relative to it."""
+    """Copy a folder; return the paths that were left out."""
     left_out: list[str] = []
-    home = source.resolve()
-    for folder, folders, names in os.walk(source):
-        here = Path(folder)
-        (target / here.relative_to(source)).mkdir(parents=True, exist_ok=True)
-        links = [name for name in folders if (here / name).is_symlink()]
-        for path in (here / name for name in [*names, *links]):
-            if _is_wanted(path, home):
-                shutil.copy2(path, target / path.relative_to(source))
-            else:
-                left_out.append(str(path.relative_to(source)))
+    target.mkdir(parents=True)
+    with Folder.at(source) as workspace, Folder.at(target) as copy:
+        for path, facts in workspace.walk():
+            if not _copy_entry(workspace, copy, path, facts):
+                left_out.append(path)
     return sorted(left_out)
 
 
-def _is_wanted(path: Path, home: Path) -> bool:
-    is_inside = path.resolve().is_relative_to(home)
-    return is_inside and path.is_file() and path.stat().st_size <= LARGEST_FILE_BYTES
+def _copy_entry(workspace: Folder, copy: Folder, path: str, facts: os.stat_result) -> bool:
+    """Copy a file, or a link to an entry inside; return whether it is wanted."""
+    copy.make_folders(PurePosixPath(path).parent)
+    if stat.S_ISLNK(facts.st_mode):
+        target = workspace.link_target(path)
+        if not _is_inside(workspace, os.path.normpath(PurePosixPath(path).parent / target)):
+            return False
+        copy.make_link(path, target)
+        return True
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_FILE_BYTES:
+        return False
+    with workspace.open_file(path) as old, copy.create_file(path) as new:
+        shutil.copyfileobj(old, new)
+        os.fchmod(new.fileno(), facts.st_mode & 0o755 | 0o600)
+    return True
+
+
+def _is_inside(workspace: Folder, path: str) -> bool:
+    try:
+        return path != "." and workspace.stat(path) is not None
+    except OSError:  # it leads outside, or by a further link
+        return False
 
 
 def _write_proposed(files: Mapping[str, str], target: Path) -> None:
@@ -238,4 +255,4 @@ def _replace(draft: Path, target: Path) -> None:
     except BaseException:
         old.replace(target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    remove(old)

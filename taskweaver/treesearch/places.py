@@ -69,10 +69,14 @@ class RunPlaces:
     """Where the files of a run are.
 
     Attributes:
-        folder: Folder of the run.
+        folder: Folder of the run, without links.
     """
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        """Resolve the folder once, before code runs in folders below it."""
+        object.__setattr__(self, "folder", self.folder.resolve())
 
     @property
     def idea(self) -> Path:

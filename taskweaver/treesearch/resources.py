@@ -7,6 +7,7 @@ comes from elsewhere is fetched by commands of the download phase.
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import stat
@@ -17,13 +18,16 @@ from pathlib import Path, PurePosixPath
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.resource_file import CLASSES, WORKSPACE, Item, Source
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.takeover import WORKING, copy_folder, remove
+from taskweaver.treesearch.takeover import WORKING, remove
 from taskweaver.treesearch.workspace import link_inside
+from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
+from taskweaver.utils.safe_fs import Folder, open_ordinary
 
 FOLDER = "resources"
 _COPIED = frozenset({"template", "setup", "document"})
 _COPY_BYTES = 1 << 30
-_NOT_WRITABLE = ~0o222
+_MOST_FILES = 100_000
+_NOT_WRITABLE = 0o555
 _GITHUB = "https://github.com"
 _HUB = (
     "import sys, huggingface_hub as hub; name, kind, revision, place = sys.argv[1:];"
@@ -148,30 +152,42 @@ def _name(item: Item) -> str:
 
 def _copy(place: Path, workspace: Path, path: str) -> None:
     """Copy a file or a folder, and take the right to write from it."""
-    target = workspace / path
-    if any(folder.is_symlink() for folder in (workspace / FOLDER, target.parent)):
-        raise SearchError(f"{path} is inside of a folder that another resource shows.")
-    if place.is_file() and place.stat().st_size > _COPY_BYTES:
-        raise _too_much(place)
+    rules = CopyRules(_COPY_BYTES, _MOST_FILES, is_read_only=True)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if place.is_dir():
-            target.mkdir()
-            copy_folder(place, target, limit_bytes=_COPY_BYTES)
-        else:
-            shutil.copy(place, target)
-        for copy in (target, *target.rglob("*")):
-            mode = copy.lstat().st_mode
-            if stat.S_ISREG(mode):
-                copy.chmod(stat.S_IMODE(mode) & _NOT_WRITABLE)
+        with Folder.at(workspace) as root:
+            parent = PurePosixPath(path).parent
+            if any(_is_link(root, folder) for folder in (PurePosixPath(FOLDER), parent)):
+                raise SearchError(f"{path} is inside of a folder that another resource shows.")
+            root.make_folders(parent)
+            if place.is_dir():
+                root.make_folder(path, 0o755)
+                with Folder.at(place.resolve()) as source, root.folder(path) as target:
+                    copy_tree(source, target, rules)
+            else:
+                _copy_file(place, root, path)
     except OSError as error:
         raise SearchError(f"{place} cannot be copied: {error}.") from error
-    except SearchError as error:
+    except CopyTooLarge as error:
         raise _too_much(place) from error
+
+
+def _is_link(root: Folder, path: PurePosixPath) -> bool:
+    facts = root.stat(path)
+    return facts is not None and stat.S_ISLNK(facts.st_mode)
+
+
+def _copy_file(place: Path, root: Folder, path: str) -> None:
+    with open_ordinary(place) as source:
+        facts = os.fstat(source.fileno())
+        if facts.st_size > _COPY_BYTES:
+            raise _too_much(place)
+        with root.replacing(path) as target:
+            shutil.copyfileobj(source, target)
+            os.fchmod(target.fileno(), facts.st_mode & _NOT_WRITABLE)
 
 
 def _too_much(place: Path) -> SearchError:
     return SearchError(
-        f"{place} is more than is copied, {_COPY_BYTES >> 20} MiB or 100,000 files.",
+        f"{place} is more than is copied, {_COPY_BYTES >> 20} MiB or {_MOST_FILES:,} files.",
         "Make it a dataset, a model or a library: those are shown where they are.",
     )

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.plan import PlannedFile, WorkspacePlan
 from taskweaver.treesearch.plan_values import ROOT, inner_path
+from taskweaver.utils.safe_fs import Folder
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OWNER_RIGHTS = 0o600
 
 
@@ -48,7 +46,7 @@ def apply_workspace_plan(
         if inner_path("coding.workspace", path) != path:
             raise PhasePlanError("coding.workspace", f"{path} is not in its shortest form")
     try:
-        with _opened(workspace_root.resolve(), None) as root:
+        with Folder.at(workspace_root) as root:
             for n, folder in enumerate(plan.tree):
                 _check_folder(f"coding.workspace.tree[{n}]", root, PurePosixPath(folder).parts)
             for n, file in enumerate(plan.files):
@@ -71,78 +69,52 @@ def link_inside(workspace_root: Path, path: str, target: Path) -> None:
         PhasePlanError: If something else is there.
         SearchError: If the system refuses.
     """
-    parent, name = PurePosixPath(path).parent.parts, PurePosixPath(path).name
+    parent = PurePosixPath(path).parent.parts
     try:
-        with _opened(workspace_root.resolve(), None) as root, ExitStack() as undo:
+        with Folder.at(workspace_root) as root, ExitStack() as undo:
             _check_folder(path, root, parent)
             _make(root, parent, undo)
-            with _inner(root, parent) as folder:
-                kind = _kind(folder, name)
-                if kind is not None and not stat.S_ISLNK(kind):
-                    raise PhasePlanError(path, "is there already")
-                if kind is not None:
-                    os.unlink(name, dir_fd=folder)
-                os.symlink(target, name, dir_fd=folder)
+            kind = _kind(root, path)
+            if kind is not None and not stat.S_ISLNK(kind):
+                raise PhasePlanError(path, "is there already")
+            root.remove(path)
+            root.make_link(path, target)
             undo.pop_all()
     except OSError as error:
         raise SearchError(f"{path} cannot be linked: {error}.") from error
 
 
-@contextmanager
-def _opened(path: str | Path, folder: int | None) -> Iterator[int]:
-    fd = os.open(path, _FOLDER, dir_fd=folder)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _check_folder(place: str, root: int, parts: Sequence[str]) -> None:
+def _check_folder(place: str, root: Folder, parts: Sequence[str]) -> None:
     """Refuse a folder that cannot be one: a part of its path is a link, or no folder."""
-    with ExitStack() as stack:
-        folder = root
-        for n, part in enumerate(parts):
-            kind = _kind(folder, part)
-            if kind is None:
-                return
-            if not stat.S_ISDIR(kind):
-                what = "a link" if stat.S_ISLNK(kind) else "no folder"
-                raise PhasePlanError(place, f"{'/'.join(parts[: n + 1])} is {what}")
-            folder = stack.enter_context(_opened(part, folder))
+    for count in range(1, len(parts) + 1):
+        path = "/".join(parts[:count])
+        kind = _kind(root, path)
+        if kind is None:
+            return
+        if not stat.S_ISDIR(kind):
+            raise PhasePlanError(
+                place, f"{path} is {'a link' if stat.S_ISLNK(kind) else 'no folder'}"
+            )
 
 
-def _check_file(place: str, root: int, path: str) -> None:
-    parent, name = PurePosixPath(path).parent, PurePosixPath(path).name
-    _check_folder(place, root, parent.parts)
-    with suppress(FileNotFoundError), _inner(root, parent.parts) as folder:
-        kind = _kind(folder, name)
-        if kind is not None and not stat.S_ISREG(kind):
-            raise PhasePlanError(place, f"{path} is there, and is no plain file")
+def _check_file(place: str, root: Folder, path: str) -> None:
+    _check_folder(place, root, PurePosixPath(path).parent.parts)
+    kind = _kind(root, path)
+    if kind is not None and not stat.S_ISREG(kind):
+        raise PhasePlanError(place, f"{path} is there, and is no plain file")
 
 
-def _kind(folder: int, name: str) -> int | None:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-    except FileNotFoundError:
-        return None
+def _kind(root: Folder, path: str) -> int | None:
+    facts = root.stat(path)
+    return None if facts is None else facts.st_mode
 
 
-@contextmanager
-def _inner(root: int, parts: Sequence[str]) -> Iterator[int]:
-    """Open a folder inside another, never through a link."""
-    with ExitStack() as stack:
-        folder = root
-        for part in parts:
-            folder = stack.enter_context(_opened(part, folder))
-        yield folder
-
-
-def _write_all(root: int, plan: WorkspacePlan) -> None:
+def _write_all(root: Folder, plan: WorkspacePlan) -> None:
     draft = f".plan-{secrets.token_hex(8)}"
-    os.mkdir(draft, 0o700, dir_fd=root)
+    root.make_folder(draft)
     with ExitStack() as at_end:
-        at_end.callback(shutil.rmtree, draft, ignore_errors=True, dir_fd=root)
-        drafts = at_end.enter_context(_opened(draft, root))
+        at_end.callback(root.remove, draft)
+        drafts = at_end.enter_context(root.folder(draft))
         for n, file in enumerate(plan.files):
             _write(drafts, f"new-{n}", file)
         with ExitStack() as undo:
@@ -153,48 +125,28 @@ def _write_all(root: int, plan: WorkspacePlan) -> None:
             undo.pop_all()
 
 
-def _write(folder: int, name: str, file: PlannedFile) -> None:
-    fd = os.open(name, _NEW, 0o600, dir_fd=folder)
-    with os.fdopen(fd, "wb") as new:
+def _write(folder: Folder, name: str, file: PlannedFile) -> None:
+    with folder.create_file(name) as new:
         new.write(file.data)
         # A child that takes it over must be able to read and replace it.
-        os.fchmod(fd, file.mode | _OWNER_RIGHTS)
+        os.fchmod(new.fileno(), file.mode | _OWNER_RIGHTS)
 
 
-def _make(root: int, parts: Sequence[str], undo: ExitStack) -> None:
-    with ExitStack() as stack:
-        folder = root
-        for n, part in enumerate(parts):
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=folder)
-                undo.callback(_remove_folder, root, parts[: n + 1])
-            folder = stack.enter_context(_opened(part, folder))
+def _make(root: Folder, parts: Sequence[str], undo: ExitStack) -> None:
+    for count in range(1, len(parts) + 1):
+        path = "/".join(parts[:count])
+        with suppress(FileExistsError):
+            root.make_folder(path, 0o755)
+            undo.callback(root.remove, path)
 
 
-def _remove_folder(root: int, parts: Sequence[str]) -> None:
-    with _inner(root, parts[:-1]) as folder:
-        os.rmdir(parts[-1], dir_fd=folder)
-
-
-def _move(root: int, drafts: int, n: int, path: str, undo: ExitStack) -> None:
-    parent, name = PurePosixPath(path).parent.parts, PurePosixPath(path).name
-    _make(root, parent, undo)
-    with _inner(root, parent) as folder:
-        kind = _kind(folder, name)
-        if kind is not None and not stat.S_ISREG(kind):
-            raise FileExistsError(f"{path} is no plain file")
-        if kind is not None:
-            os.rename(name, f"old-{n}", src_dir_fd=folder, dst_dir_fd=drafts)
-            undo.callback(_put, root, drafts, f"old-{n}", parent, name)
-        os.rename(f"new-{n}", name, src_dir_fd=drafts, dst_dir_fd=folder)
-        undo.callback(_unlink, root, parent, name)
-
-
-def _put(root: int, drafts: int, source: str, parent: Sequence[str], name: str) -> None:
-    with _inner(root, parent) as folder:
-        os.rename(source, name, src_dir_fd=drafts, dst_dir_fd=folder)
-
-
-def _unlink(root: int, parent: Sequence[str], name: str) -> None:
-    with _inner(root, parent) as folder:
-        os.unlink(name, dir_fd=folder)
+def _move(root: Folder, drafts: Folder, n: int, path: str, undo: ExitStack) -> None:
+    _make(root, PurePosixPath(path).parent.parts, undo)
+    kind = _kind(root, path)
+    if kind is not None and not stat.S_ISREG(kind):
+        raise FileExistsError(f"{path} is no plain file")
+    if kind is not None:
+        root.move(path, drafts, f"old-{n}")
+        undo.callback(drafts.move, f"old-{n}", root, path)
+    drafts.move(f"new-{n}", root, path)
+    undo.callback(root.remove, path)

@@ -13,6 +13,7 @@ from taskweaver.utils.safe_fs import DEEPEST, Folder
 _CHUNK_BYTES = 1 << 20
 _OTHERS_CANNOT_WRITE = 0o755
 _OWNER_RIGHTS = 0o600
+_NOT_WRITABLE = 0o555
 
 
 class CopyTooLarge(Exception):
@@ -28,19 +29,23 @@ class CopyTooLarge(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class CopyLimits:
-    """Limits of a copy.
+class CopyRules:
+    """Rules of a copy.
 
     Attributes:
         most_bytes: Bytes that are really copied; files that share storage are free.
         most_entries: Files, folders and links.
+        left_out: Name of an entry at the top that is not copied.
+        is_read_only: Whether the files of the copy lose the right to write.
     """
 
     most_bytes: int
     most_entries: int = 1_000_000
+    left_out: str = ""
+    is_read_only: bool = False
 
 
-def copy_tree(source: Folder, target: Folder, limits: CopyLimits, *, left_out: str = "") -> None:
+def copy_tree(source: Folder, target: Folder, rules: CopyRules) -> None:
     """Copy the content of a folder into an empty one.
 
     Links stay links; pipes, sockets and devices are left out, and so is whatever disappears
@@ -50,32 +55,31 @@ def copy_tree(source: Folder, target: Folder, limits: CopyLimits, *, left_out: s
     Args:
         source: The folder.
         target: The other one; nobody else may write to it.
-        limits: Limits of the copy.
-        left_out: Name of an entry of `source` that is not copied.
+        rules: Rules of the copy.
 
     Raises:
-        CopyTooLarge: If there is more than the limits allow, or folders are nested too deeply.
+        CopyTooLarge: If there is more than the rules allow, or folders are nested too deeply.
         OSError: If it cannot be done.
     """
-    _Copy(limits).folder(source, target, 0, left_out)
+    _Copy(rules).folder(source, target, 0)
 
 
 class _Copy:
     """A copy in progress: the room that is left."""
 
-    def __init__(self, limits: CopyLimits) -> None:
-        self._limits = limits
-        self._bytes_left, self._entries_left = limits.most_bytes, limits.most_entries
+    def __init__(self, rules: CopyRules) -> None:
+        self._rules = rules
+        self._bytes_left, self._entries_left = rules.most_bytes, rules.most_entries
 
-    def folder(self, source: Folder, target: Folder, depth: int, left_out: str = "") -> None:
+    def folder(self, source: Folder, target: Folder, depth: int) -> None:
         """Copy the entries of one open folder to another."""
         if depth > DEEPEST:
             raise CopyTooLarge(f"{DEEPEST} levels of folders")
         for name in source.names():
             self._entries_left -= 1
             if self._entries_left < 0:
-                raise CopyTooLarge(f"{self._limits.most_entries:,} files")
-            if name == left_out:
+                raise CopyTooLarge(f"{self._rules.most_entries:,} files")
+            if depth == 0 and name == self._rules.left_out:
                 continue
             try:
                 self._entry(source, target, name, depth)
@@ -86,7 +90,7 @@ class _Copy:
     def _entry(self, source: Folder, target: Folder, name: str, depth: int) -> None:
         facts = os.stat(name, dir_fd=source.fd, follow_symlinks=False)
         if stat.S_ISLNK(facts.st_mode):
-            target.make_link(name, os.readlink(name, dir_fd=source.fd))
+            target.make_link(name, source.link_target(name))
         elif stat.S_ISDIR(facts.st_mode):
             with source.folder(name) as old:
                 target.make_folder(name, facts.st_mode & _OTHERS_CANNOT_WRITE | 0o700)
@@ -101,11 +105,12 @@ class _Copy:
         if not share_storage(old.fileno(), new.fileno()):
             self._bytes_left -= facts.st_size
             if self._bytes_left < 0:
-                raise CopyTooLarge(f"{self._limits.most_bytes >> 20:,} MiB")
+                raise CopyTooLarge(f"{self._rules.most_bytes >> 20:,} MiB")
             left = facts.st_size
             while left and (data := old.read(min(left, _CHUNK_BYTES))):
                 new.write(data)
                 left -= len(data)
             new.flush()
         os.utime(new.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
-        os.fchmod(new.fileno(), facts.st_mode & _OTHERS_CANNOT_WRITE | _OWNER_RIGHTS)
+        mode = facts.st_mode & _OTHERS_CANNOT_WRITE | _OWNER_RIGHTS
+        os.fchmod(new.fileno(), mode & _NOT_WRITABLE if self._rules.is_read_only else mode)

@@ -128,7 +128,7 @@ class Folder:
 
     def make_folders(self, path: PurePath | str) -> None:
         """Make a directory and its parents, those that are missing; a link at the end is kept."""
-        parts = _parts(path)
+        parts = _parts(path) if str(path) != "." else ()
         for count in range(1, len(parts) + 1):
             part = PurePath(*parts[:count])
             if self.stat(part) is None:
@@ -182,6 +182,11 @@ class Folder:
         with self._holder(path) as (place, name):
             os.symlink(target, name, dir_fd=place)
 
+    def link_target(self, path: PurePath | str) -> str:
+        """Return the text of a symbolic link."""
+        with self._holder(path) as (place, name):
+            return os.readlink(name, dir_fd=place)
+
     def move(self, path: PurePath | str, target: Folder, new: PurePath | str) -> None:
         """Move an entry; FileExistsError if the new name is taken."""
         with self._holder(path) as (old, name), target._holder(new) as (place, new_name):
@@ -208,23 +213,29 @@ class Folder:
 
         Entries that disappear meanwhile, and names that are not printable, are left out.
         """
-        yield from _files(self, "", 0)
+        for path, facts in self.walk():
+            if stat.S_ISREG(facts.st_mode):
+                yield path, facts
+
+    def walk(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the entries below that are no folders, as `files` does."""
+        yield from _walk(self, "", 0)
 
 
-def _files(folder: Folder, prefix: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
+def _walk(folder: Folder, prefix: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
     for name in folder.names():
         facts = folder.stat(name) if name.isprintable() else None
         if facts is None:
             continue
-        if stat.S_ISREG(facts.st_mode):
+        if not stat.S_ISDIR(facts.st_mode):
             yield prefix + name, facts
-        elif stat.S_ISDIR(facts.st_mode) and depth < DEEPEST:
+        elif depth < DEEPEST:
             try:
                 inner = folder.folder(name)
             except OSError:
                 continue  # moved away, replaced by a link, or not readable
             with inner:
-                yield from _files(inner, f"{prefix}{name}/", depth + 1)
+                yield from _walk(inner, f"{prefix}{name}/", depth + 1)
 
 
 def copy_in(source: Path, folder: Folder, name: str) -> None:

@@ -77,10 +77,11 @@ def test_the_root_must_be_the_expected_one(root: Path) -> None:
     assert apply_workspace_plan(root, WorkspacePlan("", (), ())) == []
 
 
-def test_a_folder_reached_by_a_link_is_fine(root: Path, tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_workspace_is_refused(root: Path, tmp_path: Path) -> None:
     (tmp_path / "short").symlink_to(root)
-    apply_workspace_plan(tmp_path / "short", plan(f="x"))
-    assert (root / "f").read_text() == "x"
+    with pytest.raises(SearchError, match="cannot be written"):
+        apply_workspace_plan(tmp_path / "short", plan(f="x"))
+    assert list(root.iterdir()) == []
 
 
 def links(root: Path, outside: Path) -> None:
