@@ -179,7 +179,7 @@ class BranchModule(Module):
     @provider
     def workplace(self, config: AppSessionConfig) -> Workplace:
         """Where roles find files."""
-        return Workplace(self._metadata.execution_cwd, config.data_dir)
+        return Workplace(self._metadata.execution_cwd, config.data_dir.resolve())
 
     @provider
     def memory(self) -> Memory:

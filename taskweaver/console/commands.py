@@ -151,9 +151,10 @@ def _export(chat: Chat, arguments: str) -> None:
         show_receipt(chat, name.strip())
         return
     session = chat.session
-    target = export_target(session, arguments or f"{session.session_id}.ipynb")
     title = f"TaskWeaver session {session.session_id}"
-    export(session.memory.conversation.rounds, target, title=title)
+    name = arguments or f"{session.session_id}.ipynb"
+    with export_target(session, name) as (draft, target):
+        export(session.memory.conversation.rounds, draft, title=title)
     chat.surface.show(Note(f"written to {display_path(target)}"))
 
 

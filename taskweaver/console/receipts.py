@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 from taskweaver.console.blocks import Note
 from taskweaver.console.chat import Chat
@@ -12,36 +15,59 @@ from taskweaver.session.errors import SessionError
 from taskweaver.session.receipts.build import Origin, build_receipt
 from taskweaver.session.receipts.receipt import write_receipt
 from taskweaver.session.session import Session
+from taskweaver.utils.safe_fs import Folder, copy_in
 from taskweaver.utils.text import counted
 
 SUFFIX = ".receipt.json"
 
 
-def export_target(session: Session, name: str) -> Path:
-    """Return where an export of a name goes: into the working directory, unless it is a path.
+@contextmanager
+def export_target(session: Session, name: str) -> Iterator[tuple[Path, Path]]:
+    """Give an export of a name a file to write: in the working directory, unless it is a path.
+
+    A file for the working directory is written elsewhere and copied there at the end: code could
+    swap folders for links while it is written.
+
+    Args:
+        session: The session.
+        name: The name of the file, or an absolute path.
+
+    Yields:
+        The file to write, and the path under which it will be.
 
     Raises:
-        SessionError: If a link in the working directory leads elsewhere.
+        SessionError: If the name leaves the working directory, also by a link, or the file cannot
+            be copied there.
     """
     target = Path(name).expanduser()
     if target.is_absolute():
-        return target
-    # Where the code finds its files, and may have laid links that lead elsewhere.
-    target = Path(os.path.normpath(session.execution_cwd.resolve() / target))
-    if target.parent.resolve() != target.parent:
-        raise SessionError(f"{name} leads elsewhere by a link; name another folder.")
-    return target
+        yield target, target
+        return
+    inner = PurePosixPath(os.path.normpath(target))
+    with TemporaryDirectory(prefix="tw-export-") as folder:
+        draft = Path(folder, inner.name)
+        yield draft, session.execution_cwd / inner
+        try:
+            with Folder.at(session.execution_cwd) as cwd:
+                cwd.make_folders(inner.parent)
+                copy_in(draft, cwd, inner)
+        except OSError as error:
+            raise SessionError(
+                f"{name} cannot be written in the working directory: {error.strerror}."
+                " Name another folder."
+            ) from error
 
 
 def show_receipt(chat: Chat, name: str) -> None:
     """Write the receipt of the newest answer, and name changed, large and missing parts."""
     session = chat.session
     name = name or session.session_id
-    target = export_target(session, name if name.endswith(SUFFIX) else f"{name}{SUFFIX}")
     config = session.config
     origin = Origin(session.session_id, session.branch, session.execution_cwd, config.data_dir)
     receipt = build_receipt(session.memory.conversation.rounds, origin)
-    write_receipt(target, receipt)
+    full_name = name if name.endswith(SUFFIX) else f"{name}{SUFFIX}"
+    with export_target(session, full_name) as (draft, target):
+        write_receipt(draft, receipt)
     chat.surface.show(Note(f"written to {display_path(target)}"))
     for item in receipt.inputs:
         if item.change:

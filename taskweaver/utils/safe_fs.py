@@ -238,7 +238,7 @@ def _walk(folder: Folder, prefix: str, depth: int) -> Iterator[tuple[str, os.sta
                 yield from _walk(inner, f"{prefix}{name}/", depth + 1)
 
 
-def copy_in(source: Path, folder: Folder, name: str) -> None:
+def copy_in(source: Path, folder: Folder, name: PurePath | str) -> None:
     """Copy an ordinary file of the user's into a folder; a file of that name is replaced.
 
     Raises:

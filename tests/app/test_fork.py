@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from support import code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched import InvalidUpdate
-from taskweaver.session.clone import clone_folder
+from taskweaver.session.clone import clone_into
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.session import Session
+from taskweaver.utils.safe_fs import Folder
 
 ALONE = {"session.roles": ["code_interpreter"]}
 
@@ -173,11 +174,13 @@ def test_a_folder_is_copied_whole_within_the_limit(tmp_path: Path) -> None:
     (source / "sub").mkdir(parents=True)
     (source / "sub" / "big.bin").write_bytes(b"x" * 3000)
     (source / "link").symlink_to("/etc/hostname")
-    clone_folder(source, tmp_path / "copy", limit_bytes=10_000)
-    assert (tmp_path / "copy" / "sub" / "big.bin").read_bytes() == b"x" * 3000
-    assert (tmp_path / "copy" / "link").is_symlink()
-    with contextlib.suppress(SessionError):  # not where the file system shares storage
-        clone_folder(source, tmp_path / "small", limit_bytes=100)
-    kept = tmp_path / "small" / "sub" / "big.bin"
+    (tmp_path / "staging").mkdir()
+    with Folder.at(tmp_path) as session, Folder.at(source) as folder:
+        clone_into(session, folder, PurePosixPath("copy"), "cwd", limit_bytes=10_000)
+        with contextlib.suppress(SessionError):  # not where the file system shares storage
+            clone_into(session, folder, PurePosixPath("small"), "cwd", limit_bytes=100)
+    assert (tmp_path / "copy" / "cwd" / "sub" / "big.bin").read_bytes() == b"x" * 3000
+    assert (tmp_path / "copy" / "cwd" / "link").is_symlink()
+    kept = tmp_path / "small" / "cwd" / "sub" / "big.bin"
     assert kept.exists() == (tmp_path / "small").exists()
-    assert not list(tmp_path.glob("*.partial"))
+    assert list((tmp_path / "staging").iterdir()) == []

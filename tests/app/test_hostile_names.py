@@ -26,13 +26,14 @@ from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.experience import ExperienceGenerator, save_raw_experience
 from taskweaver.plugin.registry import PluginRegistry
-from taskweaver.session.clone import clone_folder
+from taskweaver.session.clone import copy_working_folder
 from taskweaver.session.compare import differing_files
 from taskweaver.session.errors import FileNotAdded, SessionError
 from taskweaver.session.export import export
 from taskweaver.session.store import SessionFiles, remove_session
 from taskweaver.session.workdir import WorkingFiles, add_files, mentioned_files
 from taskweaver.utils.files import write_text, write_yaml
+from taskweaver.utils.safe_fs import Folder
 
 TYPED = (TaskWeaverError, ValueError, OSError)
 QUIET = MemoryConfig(memory_log_enabled=False)
@@ -198,13 +199,15 @@ def test_copies_of_a_working_directory_hold_nothing_of_elsewhere(cwd: Path) -> N
     (cwd / "run.sh").chmod(0o6777)
     (cwd / "hard.txt").unlink()
     copy = cwd.parent / "copy"
-    clone_folder(cwd, copy, limit_bytes=1 << 20)
+    copy.mkdir()
+    with Folder.at(cwd) as source, Folder.at(copy) as target:
+        copy_working_folder(source, target, limit_bytes=1 << 20)
+        assert differing_files(source, target) == {}
     assert sorted(path.name for path in copy.iterdir() if not path.is_symlink()) == [
         "folder",
         "run.sh",
     ]
     assert (copy / "run.sh").stat().st_mode & 0o7777 == 0o755
-    assert differing_files(cwd, copy) == {}
 
 
 @given(message=st.lists(NAMES, max_size=5).map(" ".join))

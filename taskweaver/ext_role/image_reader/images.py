@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISREG
 
 from taskweaver.errors import TaskWeaverError
+from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.text import shorten
 
 MAX_BYTES = 10 << 20
@@ -49,7 +49,7 @@ def find_image(name: str, folders: Sequence[Path]) -> Image:
     Args:
         name: An http or https address, which is passed on as it is, or the path of a file: inside
             one of `folders`, or starting at one of them.
-        folders: Folders images are read from, the first one first.
+        folders: Folders images are read from, the first one first; their paths hold no links.
 
     Raises:
         ImageNotUsable: If there is none, it lies elsewhere, is too large, or is no image.
@@ -60,7 +60,7 @@ def find_image(name: str, folders: Sequence[Path]) -> Image:
     if _SCHEME.match(name):
         raise ImageNotUsable(f"{shown} is neither an http or https address nor a file.")
     try:
-        data = _read(name, [folder.resolve() for folder in folders])
+        data = _read(name, folders)
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ImageNotUsable(f"{shown} cannot be read: {reason}.") from error
@@ -113,21 +113,11 @@ def _read(name: str, roots: Sequence[Path]) -> bytes | None:
 
 
 def _content(root: Path, path: Path) -> bytes:
-    """Read a file below a folder.
+    """Read a file below a folder, without following a link.
 
-    It is opened part by part and no link is followed: code that runs in the folder could put one
-    there since the path was checked.
+    Code that runs in the folder could put one there since the path was checked.
     """
-    opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    for part in path.relative_to(root).parts:
-        try:
-            # A pipe would wait for its writer otherwise.
-            inner = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=opened)
-        finally:
-            os.close(opened)
-        opened = inner
-    if not S_ISREG(os.fstat(opened).st_mode):
-        os.close(opened)
+    if path == root:
         raise ValueError("it is not a file")
-    with os.fdopen(opened, "rb") as file:
+    with Folder.at(root) as folder, folder.open_file(path.relative_to(root)) as file:
         return file.read(MAX_BYTES + 1)
