@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -116,3 +117,27 @@ def test_data_is_never_code_nor_a_template(file: Path) -> None:
 )  # fmt: skip
 def test_the_check_of_code_sees(source: str) -> None:
     assert _attacks(ast.parse(source))
+
+
+_BY_PATH = {
+    "chmod", "hardlink_to", "mkdir", "open", "rename", "rmdir", "symlink_to", "touch", "unlink",
+    "write_bytes", "write_text",
+}  # fmt: skip
+
+
+def _hostile_modules() -> list[str]:
+    with (PACKAGE.parent / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    found = next(rule for rule in contracts if "utils.safe_fs" in rule["name"])
+    return list(found["source_modules"])
+
+
+@pytest.mark.parametrize("module", _hostile_modules())
+def test_no_file_is_written_by_path_where_sandboxed_code_writes(module: str) -> None:
+    file = PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+    called = [
+        node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)
+    ]
+    names = {func.attr for func in called if isinstance(func, ast.Attribute)}
+    names |= {func.id for func in called if isinstance(func, ast.Name)}
+    assert not names & _BY_PATH

@@ -16,7 +16,7 @@ from taskweaver.ces.common import (
     PluginTestResult,
     Snapshot,
 )
-from taskweaver.ces.errors import PluginLoadFailed
+from taskweaver.ces.errors import KernelStartFailed, PluginLoadFailed
 from taskweaver.ces.footprint import Footprint
 from taskweaver.ces.homes import private_folder, remove_folder, sweep_folders
 from taskweaver.ces.hostcalls import HostFunctions
@@ -209,6 +209,9 @@ class KernelManager:
             cwd: Working directory of the kernel; None takes ``cwd`` below the session's.
             devices: Devices that code in the session's sandbox may use; those of the client that
                 is the first to start count.
+
+        Raises:
+            KernelStartFailed: If there can be no working directory.
         """
         kept = self._clients.get(session_id)
         if kept is not None and kept.state != "stopped":
@@ -249,7 +252,11 @@ class KernelManager:
         devices: tuple[Path, ...] = (),
     ) -> KernelClient:
         folder = Path(session_dir or self._env_dir / "sessions" / session_id)
-        folder, where = _made(folder, Path(cwd) if cwd else None)
+        try:
+            folder, where = _made(folder, Path(cwd) if cwd else None)
+        except OSError as error:
+            place = cwd or folder
+            raise KernelStartFailed(f"{place} cannot be used: {error.strerror}.") from error
         log_path = folder / "kernel.log"
         if folder not in self._calls:
             self._calls[folder] = private_folder()

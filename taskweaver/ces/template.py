@@ -179,7 +179,6 @@ class Template:
         Raises:
             ForkRefused: If that cannot be done.
         """
-        log_path.parent.mkdir(parents=True, exist_ok=True)
         home = KernelHome(self._homes)
         birth_paths = (str(log_path), home.id, str(home.file), str(cwd))
         try:

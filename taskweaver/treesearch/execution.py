@@ -84,11 +84,12 @@ def prepare_workspace(job: Job) -> None:
     """
     if job.workspace.is_dir():
         return
-    if job.parent_workspace is not None:
-        take_over(job.parent_workspace, job.workspace)
-        return
     try:
-        job.workspace.mkdir(parents=True)
+        job.workspace.parent.mkdir(parents=True, exist_ok=True)
+        if job.parent_workspace is not None:
+            take_over(job.parent_workspace, job.workspace)
+            return
+        job.workspace.mkdir()
     except OSError as error:
         raise SearchError(f"{job.workspace} cannot be made: {error}.") from error
     for artifacts in job.inherited:

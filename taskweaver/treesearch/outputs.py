@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -26,7 +25,7 @@ from taskweaver.treesearch.stages import STAGES
 from taskweaver.treesearch.takeover import remove
 from taskweaver.utils.files import write_json, write_text
 from taskweaver.utils.redact import redact_secrets_in
-from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.safe_fs import Folder, copy_content
 
 LARGEST_FILE_BYTES = 256 << 20
 _NAMED = frozenset({NodeKind.HYPERPARAM, NodeKind.ABLATION})
@@ -222,7 +221,7 @@ def _copy_entry(workspace: Folder, copy: Folder, path: str, facts: os.stat_resul
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_FILE_BYTES:
         return False
     with workspace.open_file(path) as old, copy.create_file(path) as new:
-        shutil.copyfileobj(old, new)
+        copy_content(old, new)
         os.fchmod(new.fileno(), facts.st_mode & 0o755 | 0o600)
     return True
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import stat
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.takeover import WORKING, remove
 from taskweaver.treesearch.workspace import link_inside
 from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
-from taskweaver.utils.safe_fs import Folder, open_ordinary
+from taskweaver.utils.safe_fs import Folder, copy_content, open_ordinary
 
 FOLDER = "resources"
 _COPIED = frozenset({"template", "setup", "document"})
@@ -182,7 +181,7 @@ def _copy_file(place: Path, root: Folder, path: str) -> None:
         if facts.st_size > _COPY_BYTES:
             raise _too_much(place)
         with root.replacing(path) as target:
-            shutil.copyfileobj(source, target)
+            copy_content(source, target)
             os.fchmod(target.fileno(), facts.st_mode & _NOT_WRITABLE)
 
 

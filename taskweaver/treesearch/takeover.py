@@ -28,7 +28,7 @@ def take_over(parent: Path, workspace: Path, *, limit_bytes: int = TAKE_OVER_BYT
 
     Args:
         parent: Folder of the parent.
-        workspace: Folder of the node; it must not be there yet.
+        workspace: Folder of the node; it must not be there yet, but its parent.
         limit_bytes: Most bytes that are really copied.
 
     Raises:
@@ -37,7 +37,6 @@ def take_over(parent: Path, workspace: Path, *, limit_bytes: int = TAKE_OVER_BYT
     rules = CopyRules(limit_bytes, _MOST_ENTRIES, left_out=WORKING)
     draft = f"{workspace.name}.partial"
     try:
-        workspace.parent.mkdir(parents=True, exist_ok=True)
         with Folder.at(workspace.parent) as place, Folder.at(parent) as source:
             try:
                 place.remove(draft)

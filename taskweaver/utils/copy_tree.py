@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from taskweaver.utils.reflink import share_storage
-from taskweaver.utils.safe_fs import DEEPEST, Folder
+from taskweaver.utils.safe_fs import DEEPEST, Folder, copy_content
 
-_CHUNK_BYTES = 1 << 20
 _OTHERS_CANNOT_WRITE = 0o755
 _OWNER_RIGHTS = 0o600
 _NOT_WRITABLE = 0o555
@@ -106,10 +105,7 @@ class _Copy:
             self._bytes_left -= facts.st_size
             if self._bytes_left < 0:
                 raise CopyTooLarge(f"{self._rules.most_bytes >> 20:,} MiB")
-            left = facts.st_size
-            while left and (data := old.read(min(left, _CHUNK_BYTES))):
-                new.write(data)
-                left -= len(data)
+            copy_content(old, new)
             new.flush()
         os.utime(new.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
         mode = facts.st_mode & _OTHERS_CANNOT_WRITE | _OWNER_RIGHTS

@@ -13,7 +13,6 @@ import ctypes
 import errno
 import os
 import secrets
-import shutil
 import stat
 import sys
 import time
@@ -245,7 +244,15 @@ def copy_in(source: Path, folder: Folder, name: PurePath | str) -> None:
         OSError: If it cannot be read or written, or is no ordinary file.
     """
     with open_ordinary(source) as file, folder.replacing(name) as target:
-        shutil.copyfileobj(file, target, _CHUNK_BYTES)
+        copy_content(file, target)
+
+
+def copy_content(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy the bytes that an open file has now to another; what is appended meanwhile is not."""
+    left = os.fstat(source.fileno()).st_size
+    while left and (data := source.read(min(left, _CHUNK_BYTES))):
+        target.write(data)
+        left -= len(data)
 
 
 def _parts(path: PurePath | str) -> tuple[str, ...]:

@@ -204,6 +204,7 @@ def parent(tmp_path: Path) -> Iterator[Path]:
 def test_a_child_begins_with_its_parents_files(parent: Path, tmp_path: Path) -> None:
     os.utime(parent / "tool", (1000, 1000))
     child = tmp_path / "nodes" / "child"
+    child.parent.mkdir()
     take_over(parent, child)
     assert list_files(child) == ["src/m.c", "src/working/kept", "tool"]
     assert (child / "out").readlink() == Path("/etc")
