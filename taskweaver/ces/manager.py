@@ -255,8 +255,7 @@ class KernelManager:
         try:
             folder, where = _made(folder, Path(cwd) if cwd else None)
         except OSError as error:
-            place = cwd or folder
-            raise KernelStartFailed(f"{place} cannot be used: {error.strerror}.") from error
+            raise KernelStartFailed(f"{cwd or folder} cannot be used: {error.strerror}.") from error
         log_path = folder / "kernel.log"
         if folder not in self._calls:
             self._calls[folder] = private_folder()

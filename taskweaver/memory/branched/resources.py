@@ -17,6 +17,7 @@ from taskweaver.memory.branched.ingest import keep_record, read_text
 from taskweaver.memory.branched.operations import MemoryOperations
 from taskweaver.memory.branched.resource_file import WORKSPACE, Item, read_resource_file
 from taskweaver.utils.files import write_json
+from taskweaver.utils.safe_fs import Folder
 
 RESOURCE_TAG = "RESOURCE_ITEM"
 SNAPSHOT_FILE = "resource_snapshot.json"
@@ -104,7 +105,9 @@ def build_resource_snapshot(
 def _state(item: Item, workspace: Path) -> ItemState:
     source = item.source
     # What was fetched is where programs of strangers write: a link there must not lead out.
-    fetched = workspace.resolve() / source.place.relative_to(WORKSPACE)
+    # The workspace itself is not resolved: code may have put a link in its place.
+    own = workspace.parent.resolve() / workspace.name
+    fetched = own / source.place.relative_to(WORKSPACE)
     base = Path(source.origin).resolve() if source.kind == "local" else fetched
     place = (base / item.path).resolve()
     availability: Availability = "available"
@@ -177,7 +180,7 @@ def _chosen(place: Path, item: Item) -> Iterator[Path]:
 def _quoted(path: Path, max_chars: int) -> str:
     """Return a text file, or its first lines and an excerpt; empty when it is no text."""
     try:
-        with path.open("rb") as file:
+        with Folder.at(path.parent) as folder, folder.open_file(path.name) as file:
             data = file.read(4 * max_chars + 4)
         text = data.decode("utf-8", "ignore" if len(data) > 4 * max_chars else "strict")
     except (OSError, UnicodeDecodeError):
