@@ -18,7 +18,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -218,9 +218,27 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
 
 
 def start(
-    kind: str, place: Path, id_: str, limits: KernelLimits, *, cwd: Path, log_path: Path
+    kind: str,
+    place: Path,
+    id_: str,
+    limits: KernelLimits,
+    *,
+    cwd: Path,
+    log_path: Path,
+    executable: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a process of the launcher's, see `inkernel.launcher`.
+
+    Args:
+        kind: Kind of the process.
+        place: Path that it is given.
+        id_: Mark of the process.
+        limits: Limits of the process.
+        cwd: Its working directory.
+        log_path: File for its output.
+        executable: Another path of the interpreter; None takes the usual one.
+        environment: Variables beside those of every kernel.
 
     Raises:
         OSError: If the process cannot be started.
@@ -231,7 +249,8 @@ def start(
         return subprocess.Popen(
             python_command(kind, str(place), *map(str, numbers)),
             cwd=cwd,
-            env=kernel_environment(id_),
+            env=kernel_environment(id_) | dict(environment or {}),
+            executable=executable,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -275,16 +294,51 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
         Whether there was any.
     """
     entry = f"{variable}={value}".encode()
+    return _kill_those(lambda environment: entry in environment)
+
+
+def owned_mark() -> str:
+    """Return a mark that names this process as the owner; all of them are of one length."""
+    return create_id(f"{_owned_prefix()}{os.getpid():010d}")
+
+
+def sweep_marked() -> bool:
+    """Kill the processes that carry a mark of an owner that was killed before it could end them.
+
+    A sandbox ends with its owner, except in a moment of its start, when bubblewrap waits for a part
+    of itself.
+
+    Returns:
+        Whether there was any.
+    """
+    prefix = f"{KERNEL_MARK}={_owned_prefix()}".encode()
+
+    def is_orphaned(environment: list[bytes]) -> bool:
+        entry = next((entry for entry in environment if entry.startswith(prefix)), b"")
+        owner = entry.removeprefix(prefix).partition(b"-")[0]
+        return owner.isdigit() and not psutil.pid_exists(int(owner))
+
+    return _kill_those(is_orphaned)
+
+
+def _owned_prefix() -> str:
+    """Return the start of the marks of this namespace: process ids of another mean others."""
+    namespace = Path("/proc/self/ns/pid")
+    return f"box-{namespace.stat().st_ino if namespace.exists() else 0}-"
+
+
+def _kill_those(is_meant: Callable[[list[bytes]], bool]) -> bool:
+    """Kill the processes whose environment is meant, and that nobody here owns."""
     with ExitStack() as handles:
         found = []
         for pid in psutil.pids():
             try:
-                if not _has_entry(pid, entry):
+                if not is_meant(_environment(pid)):
                     continue
                 handle = os.pidfd_open(pid)
                 handles.callback(os.close, handle)
                 # Until it was held, its number could become another's.
-                is_marked = _has_entry(pid, entry)
+                is_marked = is_meant(_environment(pid))
                 if is_marked and pid not in _OWNED and not _has_ended(handle):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                     found.append(handle)
@@ -294,9 +348,9 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     return bool(found)
 
 
-def _has_entry(pid: int, entry: bytes) -> bool:
-    """Return whether a process was started with an entry in its environment."""
-    return entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+def _environment(pid: int) -> list[bytes]:
+    """Return the environment that a process was started with."""
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
 def wait_for_ends(handles: Iterable[int]) -> None:
