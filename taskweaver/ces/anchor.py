@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.inkernel.readable import readable
@@ -42,42 +41,19 @@ class Anchor:
     """
 
     def __init__(
-        self,
-        command: list[str],
-        pass_fds: list[int],
-        *,
-        cwd: Path,
-        environment: Mapping[str, str],
-        log: IO[bytes],
-        timeout_s: float,
-        is_wanted: Callable[[], bool],
+        self, process: subprocess.Popen[bytes], timeout_s: float, is_wanted: Callable[[], bool]
     ) -> None:
-        """Start it; call this from a thread that lives as long as the sandbox.
+        """Take charge of a process of bubblewrap that starts `PROGRAM`.
 
         Args:
-            command: Command line of bubblewrap with `PROGRAM` at its end.
-            pass_fds: File descriptors that it needs.
-            cwd: Working directory.
-            environment: Environment of the anchor.
-            log: File for errors.
-            timeout_s: Longest wait.
+            process: The process; its input and output are pipes without buffers.
+            timeout_s: Longest wait for it.
             is_wanted: Tells whether to wait on.
 
         Raises:
             ForkRefused: If it does not come up.
-            OSError: If it cannot be started.
         """
-        self.process = subprocess.Popen(
-            command,
-            bufsize=0,
-            cwd=cwd,
-            env=environment,
-            pass_fds=pass_fds,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,
-        )
+        self.process = process
         self.death_fd = os.pidfd_open(self.process.pid)
         self.handle = -1
         try:

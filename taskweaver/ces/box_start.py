@@ -25,7 +25,7 @@ from taskweaver.ces.environment import (
 from taskweaver.ces.inkernel.entry import Entry
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.sandbox import confined, confinement
+from taskweaver.ces.sandbox import Confined, confined, confinement
 
 _FONT_LISTS = "fontlist-*.json"
 _PROXY = "/run/egress"
@@ -155,16 +155,22 @@ class BoxStart:
         words = python_command(kind, str(place), *map(str, numbers + self._inner_limits()))
         writable, copies = self.writable, self._copies()
         with confined(self.plan.policy, writable, self._command(words), copies) as run:
-            return subprocess.Popen(
-                self.group.joined(run.command),
-                cwd=self.cwd,
-                env=self.environment(),
-                pass_fds=run.pass_fds,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            return self._run(run, subprocess.DEVNULL, log, log)
+
+    def _run(
+        self, run: Confined, stdin: int, stdout: int | IO[bytes], stderr: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self.group.joined(run.command),
+            bufsize=0,
+            cwd=self.cwd,
+            env=self.environment(),
+            pass_fds=run.pass_fds,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
 
     def anchor(self, log: IO[bytes], is_wanted: Callable[[], bool]) -> Anchor | None:
         """Start the sandbox with an anchor in it; None where there are no namespaces.
@@ -181,15 +187,8 @@ class BoxStart:
             return None
         command, writable, copies = self._command(PROGRAM), self.writable, self._copies()
         with confined(self.plan.policy, writable, command, copies) as run:
-            return Anchor(
-                self.group.joined(run.command),
-                run.pass_fds,
-                cwd=self.cwd,
-                environment=self.environment(),
-                log=log,
-                timeout_s=self.plan.limits.start_timeout_s,
-                is_wanted=is_wanted,
-            )
+            process = self._run(run, subprocess.PIPE, subprocess.PIPE, log)
+            return Anchor(process, self.plan.limits.start_timeout_s, is_wanted)
 
     def entry(
         self,

@@ -44,8 +44,8 @@ def private_folder(parent: Path | None = None) -> Path:
 
 
 @contextmanager
-def temporary_folder(parent: Path) -> Iterator[Path]:
-    """Make a private folder inside another for the time of the block."""
+def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
+    """Make a private folder for the time of the block; see `private_folder`."""
     folder = private_folder(parent)
     try:
         yield folder
@@ -208,8 +208,9 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
         OSError: If the process cannot be started.
     """
     home = KernelHome()
+    command = launcher_command("kernel", home.file, limits)
     try:
-        process = start("kernel", home.file, home.id, limits, cwd=cwd, log_path=log_path)
+        process = start(command, kernel_environment(home.id), cwd=cwd, log_path=log_path)
     except BaseException:
         home.remove()
         raise
@@ -217,40 +218,45 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
     return KernelProcess(home, log_path, handle, process.poll)
 
 
-def start(
-    kind: str,
-    place: Path,
-    id_: str,
-    limits: KernelLimits,
-    *,
-    cwd: Path,
-    log_path: Path,
-    executable: str | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> subprocess.Popen[bytes]:
-    """Start a process of the launcher's, see `inkernel.launcher`.
+def launcher_command(kind: str, place: Path, limits: KernelLimits) -> list[str]:
+    """Return the command of a process that ends with this one, see `inkernel.launcher`.
 
     Args:
         kind: Kind of the process.
         place: Path that it is given.
-        id_: Mark of the process.
         limits: Limits of the process.
+    """
+    numbers = (os.getpid(), limits.memory_limit_bytes, limits.output_limit_bytes)
+    return python_command(kind, str(place), *map(str, numbers))
+
+
+def start(
+    command: list[str],
+    environment: Mapping[str, str],
+    *,
+    cwd: Path,
+    log_path: Path,
+    executable: str | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, without input.
+
+    Args:
+        command: Its command.
+        environment: Its environment.
         cwd: Its working directory.
         log_path: File for its output.
-        executable: Another path of the interpreter; None takes the usual one.
-        environment: Variables beside those of every kernel.
+        executable: File of the program, where it is not the first word of the command.
 
     Raises:
         OSError: If the process cannot be started.
     """
-    numbers = (os.getpid(), limits.memory_limit_bytes, limits.output_limit_bytes)
     log_path.parent.mkdir(parents=True, exist_ok=True)
     with log_path.open("ab") as log:
         return subprocess.Popen(
-            python_command(kind, str(place), *map(str, numbers)),
-            cwd=cwd,
-            env=kernel_environment(id_) | dict(environment or {}),
+            command,
             executable=executable,
+            cwd=cwd,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -15,11 +15,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from taskweaver.ces.anchor import Anchor
 from taskweaver.ces.box_start import BoxPlan, BoxStart
 from taskweaver.ces.cgroup import ControlGroup
 from taskweaver.ces.environment import KERNEL_MARK
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import owned_mark, private_folder
+from taskweaver.ces.process import owned_mark, temporary_folder
 from taskweaver.ces.sandbox import facts_of_outside, refuse_escapes
 from taskweaver.ces.template import Expectation, Template, warm_template
 
@@ -36,45 +37,53 @@ def sandbox_template(plan: BoxPlan, log_path: Path, is_wanted: Callable[[], bool
 
     Raises:
         ForkRefused: If it does not come up.
-        SandboxUnavailable: If what enters a sandbox can do more than it may.
+        SandboxUnavailable: If a process that enters a sandbox can do more than it may.
         OSError: If a process cannot be started.
     """
-    folder = private_folder()
-    # Below `/tmp`, which every sandbox has one of its own: matplotlib remembers the path.
-    settings = private_folder(Path("/tmp"))
-    try:
+    # Below `/tmp`, of which every sandbox has its own: matplotlib remembers the path.
+    with temporary_folder() as folder, temporary_folder(Path("/tmp")) as settings:
         for path in plan.font_lists():
             shutil.copy(path, settings)
-        start = _trial(plan, folder)
+        trial = _trial(plan, folder)
         with ExitStack() as stack, (folder / "trial.log").open("ab") as log:
-            anchor = start.anchor(log, is_wanted)
+            anchor = trial.anchor(log, is_wanted)
+            program = None
             if anchor is not None:
                 stack.callback(anchor.close)
-            program = Path(sys.executable).resolve()
+                program = anchor.path(Path(sys.executable).resolve())
+            own = _environment(settings)
             template = warm_template(
-                plan.limits, log_path, is_wanted,
-                executable=None if anchor is None else anchor.path(program),
-                environment=_environment(settings),
-            )  # fmt: skip
+                plan.limits, log_path, is_wanted, executable=program, environment=own
+            )
             try:
-                with facts_of_outside(folder) as facts, Expectation(start.homes) as expected:
-                    facts = facts | {"is_entered": True}
-                    entry = start.entry(expected.path, folder / "homes" / "log", anchor, facts)
-                    arrival = template.enter(entry, anchor, expected, is_wanted)
-                    stack.callback(arrival.handle.close)
-                    stack.callback(arrival.connection.close)
-                refuse_escapes(plan.policy.tier, json.loads((start.cwd / "here").read_text()))
-                if anchor is not None:
-                    anchor.close()
-                    if not arrival.handle.has_ended(_END_WAIT_S):
-                        refuse_escapes(plan.policy.tier, ["outlive its owner"])
+                _attempt(template, trial, anchor, is_wanted)
             except BaseException:
                 template.close()
                 raise
-            return template
+    return template
+
+
+def _attempt(
+    template: Template, trial: BoxStart, anchor: Anchor | None, is_wanted: Callable[[], bool]
+) -> None:
+    """Have a fork enter a sandbox and try there what must fail.
+
+    Raises:
+        SandboxUnavailable: If something can be done that the sandbox must prevent.
+    """
+    tier, log_path = trial.plan.policy.tier, trial.homes / "log"
+    with facts_of_outside(trial.homes.parent) as facts, Expectation(trial.homes) as expected:
+        entry = trial.entry(expected.path, log_path, anchor, facts | {"is_entered": True})
+        arrival = template.enter(entry, anchor, expected, is_wanted)
+    try:
+        refuse_escapes(tier, json.loads((trial.cwd / "here").read_text()))
+        if anchor is not None:
+            anchor.close()
+            if not arrival.handle.has_ended(_END_WAIT_S):
+                refuse_escapes(tier, ["outlive its owner"])
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.rmtree(settings, ignore_errors=True)
+        arrival.handle.close()
+        arrival.connection.close()
 
 
 def _trial(plan: BoxPlan, folder: Path) -> BoxStart:

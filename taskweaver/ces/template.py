@@ -18,13 +18,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.anchor import Anchor
+from taskweaver.ces.environment import kernel_environment
+from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.inkernel.entry import Entry
 from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import KernelHome, KernelProcess, ProcessHandle, start
+from taskweaver.ces.process import (
+    KernelHome,
+    KernelProcess,
+    ProcessHandle,
+    launcher_command,
+    start,
+)
 
 _LINE_BYTES = 1 << 16
 _END_WAIT_S = 5.0
@@ -285,7 +292,7 @@ def warm_template(
         log_path: File for what it prints.
         is_wanted: Tells whether to wait for it on.
         executable: Another path of the interpreter; None takes the usual one.
-        environment: Variables of its environment beside the usual ones.
+        environment: Variables beside those of every kernel.
 
     Raises:
         ForkRefused: If it does not come up.
@@ -294,10 +301,9 @@ def warm_template(
     home, cwd = KernelHome(), log_path.parent
     try:
         with Expectation(home.folder) as expected:
-            process = start(
-                "warm", expected.path, home.id, limits, cwd=cwd, log_path=log_path,
-                executable=executable, environment=environment,
-            )  # fmt: skip
+            command = launcher_command("warm", expected.path, limits)
+            own = kernel_environment(home.id) | dict(environment or {})
+            process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)
             death_fd = os.pidfd_open(process.pid)
             try:
                 arrival = expected.arrive(death_fd, limits.start_timeout_s, is_wanted)

@@ -84,7 +84,7 @@ def enter(entry: Entry, anchor: int | None) -> socket.socket:
         if entry.facts:
             attempted(entry.facts)
         return announce(entry.socket, {"pid": os.getpid()})
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - its owner learns of it
         with suppress(OSError):  # the owner is gone
             announce(entry.socket, {"error": f"it cannot enter the sandbox: {error}"}).close()
         os._exit(1)

@@ -6,7 +6,8 @@ template runs no code of anybody's and has one thread, so forking it is always s
 
 It is asked in lines of JSON, the fields of a `Birth`, and tells in such lines which of its kernels
 ended, and how: ``{"pid": 12, "code": -9}``. ``{"enter": ...}``, with the fields of an `Entry` and a
-handle of the anchor, has it fork a template that enters a sandbox. It ends when the connection does.
+handle of the anchor, has it fork a template that enters a sandbox. It ends when the connection
+does.
 """
 
 from __future__ import annotations
