@@ -115,7 +115,7 @@ class BoxStart:
     def environment(self) -> dict[str, str]:
         """Return the environment of its processes."""
         own = {"MPLCONFIGDIR": f"{self._tmp}/.matplotlib", "IPYTHONDIR": f"{self._tmp}/.ipython"}
-        places = {"HOME": str(self.cwd), "TMPDIR": self._tmp, **own}
+        places = {"HOME": str(self.cwd), "PWD": str(self.cwd), "TMPDIR": self._tmp, **own}
         bridge = {} if self.proxy is None else bridge_environment()
         return kernel_environment(self.mark) | places | bridge
 

@@ -296,6 +296,11 @@ class KernelManager:
         if calls is not None:
             shutil.rmtree(calls, ignore_errors=True)
 
+    @property
+    def start_problem(self) -> str:
+        """Why kernels do not start from a warm process, where they should; else empty."""
+        return "" if self._zygote is None else self._zygote.problem
+
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""
         return "local" if self._plan is None else self._plan.policy.tier

@@ -20,6 +20,9 @@ class Zygote:
 
     The system ends the template with the thread that started it, so threads that ask for it live as
     long as it.
+
+    Attributes:
+        problem: Why the last kernel did not start from it; else empty.
     """
 
     def __init__(self, make: Callable[[Callable[[], bool]], Template], log_path: Path) -> None:
@@ -29,6 +32,7 @@ class Zygote:
             make: Starts the template, as long as it is told that it is wanted.
             log_path: File for the reasons where none is kept.
         """
+        self.problem = ""
         self._make = make
         self._log_path = log_path
         self._template: Template | None = None
@@ -59,6 +63,7 @@ class Zygote:
     def _replace(self, stamp: Stamp) -> None:
         self._close()
         self._stamp = stamp
+        self.problem = ""
         try:
             self._template = self._make(self._is_wanted)
         except (ForkRefused, SandboxUnavailable, OSError, ValueError) as error:
@@ -67,6 +72,7 @@ class Zygote:
 
     def note(self, problem: str) -> None:
         """Write to the log why a kernel does not start from the template."""
+        self.problem = problem
         self._log_path.parent.mkdir(parents=True, exist_ok=True)
         with self._log_path.open("a") as log:
             log.write(f"{problem}\n")
