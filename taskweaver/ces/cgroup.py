@@ -48,6 +48,15 @@ class ControlGroup:
             return command
         return ["/bin/sh", "-c", _JOIN, str(self._folder), *command]
 
+    def add(self, pid: int) -> None:
+        """Move a running process into the group; what it starts from then on is in it too.
+
+        Raises:
+            OSError: If the process has ended, or may not be moved.
+        """
+        if self._folder is not None:
+            (self._folder / "cgroup.procs").write_text(str(pid))
+
     def kill(self) -> None:
         """Kill everything in it; nothing new can start in it from then on."""
         if self._folder is None:

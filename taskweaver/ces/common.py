@@ -336,6 +336,11 @@ class Manager(Protocol):
         """
         ...
 
+    @property
+    def start_problem(self) -> str:
+        """Why kernels do not start from a warm process, where they should; else empty."""
+        ...
+
     def get_kernel_mode(self) -> str:
         """Return how kernels run, e.g. ``local``."""
         ...

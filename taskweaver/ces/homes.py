@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -21,9 +22,23 @@ FOLDER = "tw-"
 _INNER, _STAGING = "in", "new"
 
 
-def private_folder() -> Path:
-    """Make a temporary folder that only this user can look into; `sweep_folders` finds it later."""
-    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")).resolve()
+def private_folder(parent: Path | None = None) -> Path:
+    """Make a temporary folder that only this user can look into; `sweep_folders` finds it later.
+
+    Args:
+        parent: Folder it is made in; None takes the one for temporary files.
+    """
+    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent)).resolve()
+
+
+@contextmanager
+def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
+    """Make a private folder for the time of the block; see `private_folder`."""
+    folder = private_folder(parent)
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
 
 
 def remove_folder(folder: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.box import Boxes, BoxPlan
+from taskweaver.ces.box import Boxes
+from taskweaver.ces.box_start import BoxPlan
 from taskweaver.ces.common import (
     ExecutionResult,
     Manager,
@@ -24,15 +26,19 @@ from taskweaver.ces.kernel import Kernel
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import KernelProcess, start_kernel
+from taskweaver.ces.process import KernelProcess, start_kernel, sweep_marked
+from taskweaver.ces.sandbox_warmth import sandbox_template
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.writing import StateWriter
-from taskweaver.ces.zygote import Zygote
+from taskweaver.ces.zygote import Zygote, plain_template, start_warm
 from taskweaver.config.known_keys import BY_NAME
 from taskweaver.utils.safe_fs import Folder, is_plain_name
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
+
+_LAUNCHERS = 4
+"""Threads that start kernels; the system ends a sandbox with the thread that started it."""
 
 
 class KernelClient:
@@ -133,7 +139,7 @@ class KernelClient:
 
 
 class KernelManager:
-    """Owner of the kernels of an application, and of the thread that starts them."""
+    """Owner of the kernels of an application, and of the threads that start them."""
 
     def __init__(
         self,
@@ -145,38 +151,47 @@ class KernelManager:
     ) -> None:
         self._env_dir = env_dir
         self._limits = limits
+        self._plan = None if sandbox is None else BoxPlan(sandbox, limits, is_warm)
         self._boxes: Boxes | None = None
-        if sandbox is not None:
-            self._boxes = Boxes(BoxPlan(sandbox, limits, is_warm))
-        self._has_zygote = is_warm and sandbox is None
+        self._is_warm = is_warm
         self._zygote: Zygote | None = None
         self._launcher: ThreadPoolExecutor | None = None
         self._clients: dict[str, KernelClient] = {}
         self._calls: dict[Path, Path] = {}
 
     def initialize(self) -> None:
-        """Start the launcher thread; safe to call again."""
+        """Start the first launcher thread; safe to call again."""
         self._launching()
 
     def _launching(self) -> ThreadPoolExecutor:
         if self._launcher is None:
-            self._launcher = ThreadPoolExecutor(1, thread_name_prefix="kernel-launcher")
-            if self._has_zygote:
-                self._zygote = Zygote(self._limits, self._env_dir / "warm.log")
-                self._launcher.submit(self._zygote.prepare)
+            self._launcher = ThreadPoolExecutor(_LAUNCHERS, thread_name_prefix="kernel-launcher")
+            self._zygote = self._new_zygote() if self._is_warm else None
+            if self._zygote is not None:
+                self._launcher.submit(self._zygote.template)
+            if self._plan is not None:
+                self._boxes = Boxes(self._plan, self._zygote)
             self._launcher.submit(sweep_folders)
+            self._launcher.submit(sweep_marked)
         return self._launcher
+
+    def _new_zygote(self) -> Zygote:
+        log_path = self._env_dir / "warm.log"
+        if self._plan is None:
+            return Zygote(plain_template(self._limits, log_path), log_path)
+        return Zygote(partial(sandbox_template, self._plan, log_path), log_path)
 
     def _launch(self, place: KernelPlace, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
         launcher = self._launching()
         if self._boxes is not None:
             return launcher.submit(self._boxes.start, place, is_wanted)
         if self._zygote is not None:
-            return launcher.submit(self._zygote.start, place.cwd, place.log_path)
+            own = (place.cwd, place.log_path)
+            return launcher.submit(start_warm, self._zygote, self._limits, *own)
         return launcher.submit(start_kernel, place.cwd, place.log_path, self._limits)
 
     def clean_up(self) -> None:
-        """Stop every kernel, then the launcher thread."""
+        """Stop every kernel, then the launcher threads."""
         clients, self._clients = self._clients, {}
         for client in clients.values():
             client.stop()
@@ -280,9 +295,14 @@ class KernelManager:
         if calls is not None:
             remove_folder(calls)
 
+    @property
+    def start_problem(self) -> str:
+        """Why kernels do not start from a warm process, where they should; else empty."""
+        return "" if self._zygote is None else self._zygote.problem
+
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""
-        return "local" if self._boxes is None else self._boxes.tier
+        return "local" if self._plan is None else self._plan.policy.tier
 
 
 def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:

@@ -16,7 +16,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -188,8 +188,9 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
         OSError: If the process cannot be started.
     """
     home = KernelHome()
+    command = launcher_command("kernel", home.file, limits)
     try:
-        process = start("kernel", home.file, home.id, limits, cwd=cwd, log_path=log_path)
+        process = start(command, kernel_environment(home.id), cwd=cwd, log_path=log_path)
     except BaseException:
         home.remove()
         raise
@@ -197,21 +198,45 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
     return KernelProcess(home, log_path, handle, process.poll)
 
 
+def launcher_command(kind: str, place: Path, limits: KernelLimits) -> list[str]:
+    """Return the command of a process that ends with this one, see `inkernel.launcher`.
+
+    Args:
+        kind: Kind of the process.
+        place: Path that it is given.
+        limits: Limits of the process.
+    """
+    numbers = (os.getpid(), limits.memory_limit_bytes, limits.output_limit_bytes)
+    return python_command(kind, str(place), *map(str, numbers))
+
+
 def start(
-    kind: str, place: Path, id_: str, limits: KernelLimits, *, cwd: Path, log_path: Path
+    command: list[str],
+    environment: Mapping[str, str],
+    *,
+    cwd: Path,
+    log_path: Path,
+    executable: str | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a process of the launcher's, see `inkernel.launcher`.
+    """Start a process in a session of its own, without input.
+
+    Args:
+        command: Its command.
+        environment: Its environment.
+        cwd: Its working directory.
+        log_path: File for its output.
+        executable: File of the program, where it is not the first word of the command.
 
     Raises:
         OSError: If the process cannot be started.
     """
-    numbers = (os.getpid(), limits.memory_limit_bytes, limits.output_limit_bytes)
     log_path.parent.mkdir(parents=True, exist_ok=True)
     with log_path.open("ab") as log:
         return subprocess.Popen(
-            python_command(kind, str(place), *map(str, numbers)),
+            command,
+            executable=executable,
             cwd=cwd,
-            env=kernel_environment(id_),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -247,16 +272,51 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
         Whether there was any.
     """
     entry = f"{variable}={value}".encode()
+    return _kill_those(lambda environment: entry in environment)
+
+
+def owned_mark() -> str:
+    """Return a mark that names this process as the owner; all of them are of one length."""
+    return create_id(f"{_owned_prefix()}{os.getpid():010d}")
+
+
+def sweep_marked() -> bool:
+    """Kill the processes that carry a mark of an owner that was killed before it could end them.
+
+    A sandbox ends with its owner, except in a moment of its start, when bubblewrap waits for a part
+    of itself.
+
+    Returns:
+        Whether there was any.
+    """
+    prefix = f"{KERNEL_MARK}={_owned_prefix()}".encode()
+
+    def is_orphaned(environment: list[bytes]) -> bool:
+        entry = next((entry for entry in environment if entry.startswith(prefix)), b"")
+        owner = entry.removeprefix(prefix).partition(b"-")[0]
+        return owner.isdigit() and not psutil.pid_exists(int(owner))
+
+    return _kill_those(is_orphaned)
+
+
+def _owned_prefix() -> str:
+    """Return the start of the marks of this namespace: process ids of another mean others."""
+    namespace = Path("/proc/self/ns/pid")
+    return f"box-{namespace.stat().st_ino if namespace.exists() else 0}-"
+
+
+def _kill_those(is_meant: Callable[[list[bytes]], bool]) -> bool:
+    """Kill the processes whose environment is meant, and that nobody here owns."""
     with ExitStack() as handles:
         found = []
         for pid in psutil.pids():
             try:
-                if not _has_entry(pid, entry):
+                if not is_meant(_environment(pid)):
                     continue
                 handle = os.pidfd_open(pid)
                 handles.callback(os.close, handle)
                 # Until it was held, its number could become another's.
-                is_marked = _has_entry(pid, entry)
+                is_marked = is_meant(_environment(pid))
                 if is_marked and pid not in _OWNED and not _has_ended(handle):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                     found.append(handle)
@@ -266,9 +326,9 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     return bool(found)
 
 
-def _has_entry(pid: int, entry: bytes) -> bool:
-    """Return whether a process was started with an entry in its environment."""
-    return entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+def _environment(pid: int) -> list[bytes]:
+    """Return the environment that a process was started with."""
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
 def wait_for_ends(handles: Iterable[int]) -> None:

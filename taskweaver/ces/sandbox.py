@@ -22,7 +22,10 @@ from taskweaver.ces.inkernel import confine, probe
 from taskweaver.ces.policy import HARDWARE, SandboxPolicy, Tier
 from taskweaver.ces.seccomp import system_call_filter
 
-__all__ = ["Confined", "SandboxChoice", "SandboxPolicy", "choose", "confined", "require"]
+__all__ = [
+    "Confined", "SandboxChoice", "SandboxPolicy", "choose", "confined", "confinement",
+    "facts_of_outside", "refuse_escapes", "require",
+]  # fmt: skip
 
 _TEST_TIMEOUT_S = 10.0
 _READABLE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
@@ -32,7 +35,7 @@ _NAMES = {"bwrap": "bubblewrap", "landlock": "Landlock"}
 # What only namespaces prevent.
 _BEYOND_LANDLOCK = frozenset(f"share the {name} namespace" for name in probe.NAMESPACES) | {
     "see the machine's devices", "outlive its owner", "hold capabilities",
-    "share the owner's terminal session",
+    "share the owner's terminal session", "change its own program",
 }  # fmt: skip
 
 
@@ -81,10 +84,22 @@ def confined(
         os.close(file)
 
 
-def _landlock_command(policy: SandboxPolicy, writable: Iterable[Path]) -> list[str]:
+def confinement(policy: SandboxPolicy, writable: Iterable[Path]) -> confine.Confinement:
+    """Return what a process is kept to that gives up its rights by itself.
+
+    Args:
+        policy: What it may reach beside the system.
+        writable: Paths of the session's own.
+
+    Raises:
+        SandboxUnavailable: If there is no filter of system calls for this processor.
+    """
+    if policy.tier == "bwrap":
+        steps = base64.b64encode(system_call_filter()).decode()
+        return confine.Confinement(None, [], has_network=policy.has_network, filter=steps)
     devices = [f"/dev/{name}" for name in _DEVICES]
-    steps = system_call_filter(has_datagrams=policy.has_network)
-    left = confine.Confinement(
+    steps = base64.b64encode(system_call_filter(has_datagrams=policy.has_network)).decode()
+    return confine.Confinement(
         readable=[
             *_READABLE,
             *system_files(policy),
@@ -93,8 +108,12 @@ def _landlock_command(policy: SandboxPolicy, writable: Iterable[Path]) -> list[s
         ],
         writable=[*devices, *map(str, (*policy.devices, *writable, *policy.writable))],
         has_network=policy.has_network,
-        filter=base64.b64encode(steps).decode(),
+        filter=steps,
     )
+
+
+def _landlock_command(policy: SandboxPolicy, writable: Iterable[Path]) -> list[str]:
+    left = confinement(policy, writable)
     program = str(Path(confine.__file__))
     return [sys.executable, "-I", "-S", program, json.dumps(asdict(left))]
 
@@ -116,6 +135,15 @@ def require(tier: Tier) -> None:
     if done is None:
         reason = " ".join(output.split()) or "it ends without a word"
         raise SandboxUnavailable(f"{_NAMES[tier]} does not run: {reason}")
+    refuse_escapes(tier, done)
+
+
+def refuse_escapes(tier: Tier, done: Iterable[str]) -> None:
+    """Refuse a sandbox in which something could be done that it must prevent.
+
+    Raises:
+        SandboxUnavailable: If there is such a thing.
+    """
     beyond = _BEYOND_LANDLOCK if tier == "landlock" else frozenset()
     escapes = [name for name in done if name not in beyond]
     if escapes:
@@ -126,8 +154,23 @@ def require(tier: Tier) -> None:
 
 def _attempt(tier: Tier, folder: Path) -> tuple[list[str] | None, str]:
     """Return what could be done in a sandbox, None when it did not run, and its error output."""
-    inside, canary = folder / "inside", folder / "canary"
+    inside = folder / "inside"
     inside.mkdir()
+    with facts_of_outside(folder) as facts:
+        done, output = _run_probe(tier, inside, facts | {"is_entered": False})
+    if not (inside / "here").exists():
+        return None, output
+    return done, output
+
+
+@contextmanager
+def facts_of_outside(folder: Path) -> Iterator[dict[str, object]]:
+    """Set up things outside of a sandbox that must not be reached; give the facts for `probe`.
+
+    Args:
+        folder: Folder outside of the sandbox.
+    """
+    canary = folder / "canary"
     canary.write_text("outside")
     name = f"\0{folder.name}"
     with (
@@ -138,17 +181,14 @@ def _attempt(tier: Tier, folder: Path) -> tuple[list[str] | None, str]:
         hidden.bind(name)
         hidden.listen()
         links = [os.readlink(f"/proc/self/ns/{kind}") for kind in probe.NAMESPACES]  # noqa: PTH115
-        facts = {
+        facts: dict[str, object] = {
             "canary": str(canary), "port": tcp.getsockname()[1], "abstract": name,
             "pid": other.pid, "session": os.getsid(0), "ns": links,
         }  # fmt: skip
         try:
-            done, output = _run_probe(tier, inside, facts)
+            yield facts
         finally:
             other.kill()
-    if not (inside / "here").exists():
-        return None, output
-    return done, output
 
 
 def _run_probe(tier: Tier, inside: Path, facts: dict[str, object]) -> tuple[list[str] | None, str]:

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from taskweaver.ces.anchor import Anchor
+from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.homes import Home, Homes
 from taskweaver.ces.inkernel.birth import Birth
+from taskweaver.ces.inkernel.entry import Entry
 from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import KernelHome, KernelProcess, ProcessHandle, start
+from taskweaver.ces.process import (
+    KernelHome,
+    KernelProcess,
+    ProcessHandle,
+    launcher_command,
+    start,
+)
 
 _LINE_BYTES = 1 << 16
 _SOCKET_FILE = "birth"
@@ -183,7 +194,7 @@ class Template:
         birth_paths = (str(log_path), home.id, str(home.file), str(cwd))
         try:
             with self._lock, Expectation(home.place) as expected:
-                self._ask(Birth(str(expected.path), *birth_paths))
+                self._ask(asdict(Birth(str(expected.path), *birth_paths)))
                 arrival = expected.arrive(self._process.death_fd, self._start_timeout_s)
                 self._codes.pop(arrival.inner_pid, None)  # of an earlier one with this number
         except BaseException:
@@ -192,11 +203,41 @@ class Template:
         code = partial(self._exit_code, arrival.inner_pid)
         return KernelProcess(home, log_path, arrival.handle, code, arrival.connection)
 
-    def _ask(self, birth: Birth) -> None:
+    def enter(
+        self,
+        entry: Entry,
+        anchor: Anchor | None,
+        expected: Expectation,
+        is_wanted: Callable[[], bool],
+    ) -> Arrival:
+        """Fork a template that enters a sandbox; several may be on their way at a time.
+
+        Args:
+            entry: The request.
+            anchor: What holds the namespaces of the sandbox; None for Landlock.
+            expected: Where the process is expected.
+            is_wanted: Tells whether to wait on.
+
+        Raises:
+            ForkRefused: If that cannot be done.
+        """
+        handles = [] if anchor is None else [anchor.handle]
+        with self._lock:
+            self._ask({"enter": asdict(entry)}, handles)
+            own = os.dup(self._process.death_fd)
+        try:
+            with _any_of([own, *(() if anchor is None else [anchor.death_fd])]) as death_fd:
+                return expected.arrive(death_fd, self._start_timeout_s, is_wanted)
+        finally:
+            os.close(own)
+
+    def _ask(self, request: Mapping[str, Any], handles: list[int] | None = None) -> None:
         if self._is_closed or self._process.has_ended():
             raise ForkRefused(["the process it would start from has ended"])
         try:
-            self._connection.sendall(json.dumps(asdict(birth)).encode() + b"\n")
+            line = json.dumps(request).encode() + b"\n"
+            sent = socket.send_fds(self._connection, [line], handles or [])
+            self._connection.sendall(line[sent:])
         except OSError as error:
             raise ForkRefused([f"the process it would start from is gone: {error}"]) from error
 
@@ -218,6 +259,10 @@ class Template:
                         self._codes[told.get("pid", 0)] = told["code"]
             return self._codes.get(inner_pid)
 
+    def has_ended(self) -> bool:
+        """Return whether the process has ended."""
+        return self._is_closed or self._process.has_ended()
+
     def close(self) -> None:
         """End the process; its kernels live on."""
         with self._lock:
@@ -233,8 +278,22 @@ class Template:
                 self._started.wait()
 
 
+@contextmanager
+def _any_of(handles: list[int]) -> Iterator[int]:
+    """Give a file descriptor that is readable when one of some processes has ended."""
+    with select.epoll() as waiting:
+        for handle in handles:
+            waiting.register(handle, select.EPOLLIN)
+        yield waiting.fileno()
+
+
 def warm_template(
-    limits: KernelLimits, log_path: Path, is_wanted: Callable[[], bool] = lambda: True
+    limits: KernelLimits,
+    log_path: Path,
+    is_wanted: Callable[[], bool] = lambda: True,
+    *,
+    executable: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Template:
     """Start a template with the usual libraries.
 
@@ -242,6 +301,8 @@ def warm_template(
         limits: What its kernels may use.
         log_path: File for what it prints.
         is_wanted: Tells whether to wait for it on.
+        executable: Another path of the interpreter; None takes the usual one.
+        environment: Variables beside those of every kernel.
 
     Raises:
         ForkRefused: If it does not come up.
@@ -250,7 +311,9 @@ def warm_template(
     home, cwd = KernelHome(), log_path.parent
     try:
         with Expectation(home.place) as expected:
-            process = start("warm", expected.path, home.id, limits, cwd=cwd, log_path=log_path)
+            command = launcher_command("warm", expected.path, limits)
+            own = kernel_environment(home.id) | dict(environment or {})
+            process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)
             death_fd = os.pidfd_open(process.pid)
             try:
                 arrival = expected.arrive(death_fd, limits.start_timeout_s, is_wanted)

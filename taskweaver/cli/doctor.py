@@ -172,15 +172,19 @@ def _model(app: TaskWeaverApp) -> Finding:
 
 def _kernel(app: TaskWeaverApp) -> Iterator[Finding]:
     """Start a kernel, compute in it, and load every plugin into it."""
-    limits = app.app_injector.get(ExecutionConfig).limits
+    execution = app.app_injector.get(ExecutionConfig)
     with tempfile.TemporaryDirectory(prefix="taskweaver-doctor-") as folder:
         policy = app.app_injector.get(SandboxChoice).policy
-        manager = code_execution_service_factory(folder, limits=limits, sandbox=policy)
+        manager = code_execution_service_factory(
+            folder, limits=execution.limits, is_warm=execution.is_warm, sandbox=policy
+        )
         try:
             client = manager.get_session_client("doctor", session_dir=folder, cwd=folder)
             fix = "Check that `python -m ipykernel --version` works."
             started = _guarded("kernel", fix, lambda: _compute(client))
             yield started
+            if manager.start_problem:
+                yield Finding("warm start", "warn", manager.start_problem, "See docs/security.md.")
             if started.status == "ok":
                 yield from _loaded(app, client)
         finally:

@@ -1,7 +1,8 @@
 """Gives up rights, then becomes another program: for machines without namespaces for users.
 
 ``python <this file> POLICY COMMAND...``: POLICY is JSON with the fields of `Confinement`. It
-imports nothing of this package. The system keeps the policy for the program and all its children
+imports nothing of this package. A process that enters a sandbox gives up its rights here too, see
+`entry`. The system keeps the policy for the program and all its children
 by Landlock and a filter of system calls, see ``landlock(7)`` and ``seccomp(2)``. What this cannot
 do, and a namespace can, is said in docs/security.md.
 """
@@ -35,13 +36,13 @@ class Confinement:
     """What is left to a program.
 
     Attributes:
-        readable: Paths it may read and run.
+        readable: Paths it may read and run; None where a mount namespace keeps the files.
         writable: Paths it may also write.
         has_network: Whether it may connect to other machines, and to this one.
         filter: The filter of system calls, in base64.
     """
 
-    readable: list[str]
+    readable: list[str] | None
     writable: list[str]
     has_network: bool
     filter: str
@@ -55,16 +56,26 @@ def main() -> None:
     """Give up rights and run the command."""
     policy = Confinement(**json.loads(sys.argv[1]))
     command = sys.argv[2:]
-    libc = ctypes.CDLL(None, use_errno=True)
-    _drop_capabilities(libc)
-    _check(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "no_new_privs")
-    _confine_files(libc, policy)
-    steps = base64.b64decode(policy.filter)
-    program = _Program(len(steps) // 8, steps)
-    _check(libc.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0), "seccomp")
+    give_up_rights(policy)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # what this interpreter ignores
         signal.signal(number, signal.SIG_DFL)
     os.execvp(command[0], command)
+
+
+def give_up_rights(policy: Confinement) -> None:
+    """Keep this process, and all that it starts, to a policy.
+
+    Raises:
+        SystemExit: If the system does not do one of the steps.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    _drop_capabilities(libc)
+    _check(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "no_new_privs")
+    if policy.readable is not None:
+        _confine_files(libc, policy.readable, policy.writable, has_network=policy.has_network)
+    steps = base64.b64decode(policy.filter)
+    program = _Program(len(steps) // 8, steps)
+    _check(libc.prctl(_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0), "seccomp")
 
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:
@@ -78,19 +89,21 @@ def _drop_capabilities(libc: ctypes.CDLL) -> None:
     _check(libc.capset(header, bytes(24)), "capset")
 
 
-def _confine_files(libc: ctypes.CDLL, policy: Confinement) -> None:
+def _confine_files(
+    libc: ctypes.CDLL, readable: list[str], writable: list[str], *, has_network: bool
+) -> None:
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION_ONLY)
     _check(version, "landlock")
     rights = _all_rights(version)
-    network = _CONNECT_TCP if version >= 4 and not policy.has_network else 0
+    network = _CONNECT_TCP if version >= 4 and not has_network else 0
     scopes = _ABSTRACT_SOCKETS | _SIGNALS if version >= 6 else 0
     attributes = struct.pack("QQQ", rights, network, scopes)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = libc.syscall(_CREATE_RULESET, attributes, size, 0)
     _check(ruleset, "landlock")
-    for path in policy.readable:
+    for path in readable:
         _allow(libc, ruleset, path, rights & (_EXECUTE | _READ_FILE | _READ_DIR))
-    for path in policy.writable:
+    for path in writable:
         _allow(libc, ruleset, path, rights)
     _check(libc.syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
     os.close(ruleset)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import resource
 import signal
 import sys
 from typing import Any
 
+from taskweaver.ces.inkernel.rlimits import set_limits
+
 _PR_SET_PDEATHSIG = 1
-_GRACE_S = 2
 
 
 def main() -> None:
@@ -26,13 +26,7 @@ def main() -> None:
     parent, memory, output, *inner = map(int, sys.argv[3:])
     if parent:
         _tie_to(parent)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    kinds = (resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
-    for which, limit in zip(kinds, (memory, *inner), strict=False):
-        if limit:
-            # Over the first limit on processor time, the system says why; over the second, no more.
-            most = limit + _GRACE_S if which == resource.RLIMIT_CPU else limit
-            resource.setrlimit(which, (limit, most))
+    set_limits(memory, *inner)
 
     gc.disable()  # what is imported stays: there is nothing to collect in it
     _leave_out_debugger()

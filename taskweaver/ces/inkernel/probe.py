@@ -1,7 +1,8 @@
 """Tries, inside a sandbox, what it must prevent; prints the list of what could be done.
 
 It is run as a program by its path, with the facts of the outside as JSON, and imports nothing but
-the standard library: the sandbox is tried, not this package.
+the standard library: the sandbox is tried, not this package. A process that entered a sandbox calls
+`attempted` itself.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import ctypes
 import json
 import os
 import socket
+import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,8 +60,37 @@ def _outlives_its_owner() -> bool:
 
 def _has_capabilities() -> bool:
     lines = Path("/proc/self/status").read_text().splitlines()
-    held = dict(line.split(":\t", 1) for line in lines if line.startswith("Cap"))
-    return int(held["CapEff"], 16) != 0 or int(held["CapPrm"], 16) != 0
+    return any(int(line.split(":\t", 1)[1], 16) for line in lines if line.startswith("Cap"))
+
+
+def _may_gain_rights() -> bool:
+    return "NoNewPrivs:\t1\n" not in Path("/proc/self/status").read_text()
+
+
+def _changes_its_program() -> None:
+    program = os.open("/proc/self/exe", os.O_RDONLY)
+    try:
+        os.fchmod(program, stat.S_IMODE(os.fstat(program).st_mode))
+    finally:
+        os.close(program)
+
+
+def _shares_memory() -> bool:
+    """Return whether it could write memory that another process reads."""
+    rows = [line.split(maxsplit=2) for line in Path("/proc/self/maps").read_text().splitlines()]
+    return any("w" in rights and rights.endswith("s") for _, rights, *_ in rows)
+
+
+def _holds_files_of_outside() -> bool:
+    """Return whether an open file lies on a mount that is not its own; no path may lead there."""
+    mounts = {line.split()[0] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+    held = set()
+    for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers are wanted
+        with suppress(OSError):  # the listing's own, closed by now
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                lines = Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
+                held |= {line.split()[1] for line in lines if line.startswith("mnt_id:")}
+    return not held <= mounts
 
 
 def _is_unfiltered() -> bool:
@@ -91,18 +123,23 @@ def _attempts(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "signal a process outside", lambda: _signals(facts["pid"])
     yield "read another's environment", lambda: Path(f"/proc/{facts['pid']}/environ").read_bytes()
     yield "hold capabilities", _has_capabilities
+    yield "gain rights from a program", _may_gain_rights
+    yield "change its own program", _changes_its_program
+    yield "share memory with another", _shares_memory
     yield "make any system call", _is_unfiltered
     yield "see the machine's devices", _sees_devices
-    yield "outlive its owner", _outlives_its_owner
+    if facts["is_entered"]:
+        yield "hold files of outside", _holds_files_of_outside
+    else:
+        yield "outlive its owner", _outlives_its_owner
     yield "share the owner's terminal session", lambda: os.getsid(0) in {0, facts["session"]}
     for name in NAMESPACES:
         yield f"share the {name} namespace", partial(_shares, name, facts["ns"])
     yield "make a user namespace", _makes_a_user_namespace  # last: it would change the others
 
 
-def main() -> None:
-    """Try everything, and leave a file where that is allowed."""
-    facts = json.loads(sys.argv[1])
+def attempted(facts: dict[str, Any]) -> list[str]:
+    """Try everything, and leave a file where that is allowed; return what could be done."""
     done = []
     for name, attempt in _attempts(facts):
         try:
@@ -110,9 +147,9 @@ def main() -> None:
                 done.append(name)
         except OSError:
             continue
-    Path("here").touch()
-    sys.stdout.write(json.dumps(done))
+    Path("here").write_text(json.dumps(done))
+    return done
 
 
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(json.dumps(attempted(json.loads(sys.argv[1]))))

@@ -5,7 +5,9 @@ it. A snapshot is a fork of a running kernel and has its variables; branches sta
 template runs no code of anybody's and has one thread, so forking it is always safe.
 
 It is asked in lines of JSON, the fields of a `Birth`, and tells in such lines which of its kernels
-ended, and how: ``{"pid": 12, "code": -9}``. It ends when the connection does.
+ended, and how: ``{"pid": 12, "code": -9}``. ``{"enter": ...}``, with the fields of an `Entry` and a
+handle of the anchor, has it fork a template that enters a sandbox. It ends when the connection
+does.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
+from taskweaver.ces.inkernel.entry import Entry, adopt_orphans, enter
 from taskweaver.ces.inkernel.forking.rest import close_log_files
 from taskweaver.ces.inkernel.readable import readable
 
@@ -93,39 +96,68 @@ def serve(connection: socket.socket) -> Reborn:
     wake.setblocking(False)
     signal.set_wakeup_fd(wake.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes the wait below
-    request = b""
+    request, handles, kernels = b"", list[int](), set[int]()
     while True:
         for source in readable([connection, woken]):
             if source == woken.fileno():
                 woken.recv(_LINE_BYTES)
-                _tell_ended(connection)
+                _tell_ended(connection, kernels)
                 continue
-            data = connection.recv(_LINE_BYTES)
+            data, received, _, _ = socket.recv_fds(
+                connection, _LINE_BYTES, 1, socket.MSG_CMSG_CLOEXEC
+            )
             if not data:
                 os._exit(0)
             request += data
+            handles += received
             while b"\n" in request:
                 line, _, request = request.partition(b"\n")
-                reborn = _bear(Birth(**json.loads(line)))
+                reborn = _answer(json.loads(line), handles, kernels)
                 if reborn is not None:
                     return reborn
 
 
-def _bear(birth: Birth) -> Reborn | None:
+def _answer(request: dict[str, Any], handles: list[int], kernels: set[int]) -> Reborn | None:
+    """Do what is asked; returns something in the forked kernels only."""
+    if "enter" in request:
+        return _admit(Entry(**request["enter"]), handles)
+    return _bear(Birth(**request), kernels)
+
+
+def _admit(entry: Entry, handles: list[int]) -> Reborn | None:
+    """Fork a template that enters a sandbox; returns something in its kernels only."""
+    anchor = handles.pop(0) if handles else None
+    adopt_orphans()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        announce(entry.socket, {"error": str(error.strerror)}).close()
+        pid = -1
+    if pid == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        return serve(enter(entry, anchor))
+    if anchor is not None:
+        os.close(anchor)
+    return None
+
+
+def _bear(birth: Birth, kernels: set[int]) -> Reborn | None:
     """Fork one kernel; returns something in that kernel only."""
     try:
-        _, lifeline = fork(birth)
+        pid, lifeline = fork(birth)
     except OSError as error:
         announce(birth.socket, {"error": str(error.strerror)}).close()
         return None
     if lifeline is None:
+        kernels.add(pid)
         return None
     signal.set_wakeup_fd(-1)
     die_with(lifeline)
     return Reborn(birth, lifeline)
 
 
-def _tell_ended(connection: socket.socket) -> None:
+def _tell_ended(connection: socket.socket, kernels: set[int]) -> None:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -133,7 +165,9 @@ def _tell_ended(connection: socket.socket) -> None:
             return
         if not pid:
             return
-        _send(connection, {"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+        if pid in kernels:
+            kernels.remove(pid)
+            _send(connection, {"pid": pid, "code": os.waitstatus_to_exitcode(status)})
 
 
 def _send(connection: socket.socket, message: dict[str, Any]) -> None:
