@@ -102,7 +102,7 @@ class Box:
         log_path.touch()
         self._mark = create_id("box")
         self._homes = private_folder()
-        self._group = ControlGroup(plan.limits.process_limit)
+        self._group = place.guard.new_group()
         self._proxy: EgressProxy | None = None
         # What is below the others can be a link that code made there: it must not be followed.
         inner = [] if set(own) & {cwd, *cwd.parents} else [cwd]
@@ -115,6 +115,7 @@ class Box:
                 start = _Start(plan, self._mark, *own_place, self._group, self._proxy)
                 self._process = start.run(expected.path, log)
                 self._template = self._meet(expected, plan.limits.start_timeout_s, is_wanted)
+                place.guard.adopt_family(self._process.pid)
         except BaseException:
             self._release()
             raise
@@ -187,10 +188,9 @@ class _Start:
         most = self.plan.limits
         is_bwrap = self.plan.policy.tier == "bwrap"
         owner = 0 if is_bwrap else os.getpid()
-        limits = (owner, most.memory_limit_bytes, most.output_limit_bytes)
         processes = most.process_limit if is_bwrap and counts_by_sandbox() else 0
-        inner = (processes, most.file_limit_bytes, most.cpu_limit_s)
-        command = python_command(kind, str(place), *map(str, limits + inner))
+        numbers = most.for_launcher(owner, processes)
+        command = python_command(kind, str(place), *map(str, numbers))
         fonts = self.plan.font_lists()
         tmp = "/tmp" if is_bwrap else str(self._private_tmp(fonts))
         environment = kernel_environment(self.mark)

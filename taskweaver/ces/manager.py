@@ -8,7 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.box import Boxes, BoxPlan
+from taskweaver.ces.bounds.bound import Bound, bounds_of
+from taskweaver.ces.bounds.guard import SessionGuard
+from taskweaver.ces.box import WORKING_FOLDERS, Boxes, BoxPlan
 from taskweaver.ces.common import (
     ExecutionResult,
     Manager,
@@ -123,6 +125,15 @@ class KernelClient:
         """The memory it takes up."""
         return self._kernel.footprint
 
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds on the session's resources, and what holds each."""
+        return self._kernel.place.guard.bounds
+
+    def left_behind(self) -> str:
+        """Say which processes that cells started still run; empty for none."""
+        return self._kernel.place.guard.left_behind()
+
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; return its name there."""
         if not is_plain_name(filename):
@@ -153,6 +164,7 @@ class KernelManager:
         self._launcher: ThreadPoolExecutor | None = None
         self._clients: dict[str, KernelClient] = {}
         self._calls: dict[Path, Path] = {}
+        self._guards: dict[Path, SessionGuard] = {}
 
     def initialize(self) -> None:
         """Start the launcher thread; safe to call again."""
@@ -171,9 +183,19 @@ class KernelManager:
         launcher = self._launching()
         if self._boxes is not None:
             return launcher.submit(self._boxes.start, place, is_wanted)
+        return launcher.submit(self._start_bare, place)
+
+    def _start_bare(self, place: KernelPlace) -> KernelProcess:
+        """Start a kernel without a sandbox, in the control group of its session."""
         if self._zygote is not None:
-            return launcher.submit(self._zygote.start, place.cwd, place.log_path)
-        return launcher.submit(start_kernel, place.cwd, place.log_path, self._limits)
+            process = self._zygote.start(place.cwd, place.log_path)
+        else:
+            process = start_kernel(place.cwd, place.log_path, self._limits)
+        try:
+            place.guard.group.add(process.pid)
+        except OSError:  # it has ended; whoever waits for it is told
+            return process
+        return process
 
     def clean_up(self) -> None:
         """Stop every kernel, then the launcher thread."""
@@ -254,13 +276,29 @@ class KernelManager:
         log_path = folder / "kernel.log"
         if folder not in self._calls:
             self._calls[folder] = private_folder()
-        calls = self._calls[folder]
-        own = (folder, where, log_path, calls, devices)
+        calls, guard = self._calls[folder], self._guard(folder, log_path)
+        guard.add_folder(where)
+        own = (folder, where, log_path, calls, guard, devices)
         place = KernelPlace(env_id or "local", session_id, *own)
         kernel = Kernel(place, self._limits, self._launch, origin)
         client = KernelClient(kernel, where, lambda: self._has_stopped(folder))
         self._clients[session_id] = client
         return client
+
+    def _guard(self, folder: Path, log_path: Path) -> SessionGuard:
+        """Return what keeps a session within its bounds."""
+        if folder not in self._guards:
+            self._guards[folder] = SessionGuard(self._limits, self.get_kernel_mode(), log_path)
+            if self._boxes is None:
+                self._guards[folder].new_group()
+            for name in WORKING_FOLDERS:
+                self._guards[folder].add_folder(folder / name)
+        return self._guards[folder]
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds on each session, and what holds them here."""
+        return bounds_of(self._limits, self.get_kernel_mode())
 
     def _has_stopped(self, folder: Path) -> None:
         """End the sandbox of a session whose last kernel was stopped."""
@@ -271,9 +309,11 @@ class KernelManager:
             self._forget_calls(folder)
 
     def _forget_calls(self, folder: Path) -> None:
-        calls = self._calls.pop(folder, None)
+        calls, guard = self._calls.pop(folder, None), self._guards.pop(folder, None)
         if calls is not None:
             shutil.rmtree(calls, ignore_errors=True)
+        if guard is not None:
+            guard.close()
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""
@@ -282,23 +322,7 @@ class KernelManager:
 
 def default_limits() -> KernelLimits:
     """Return the limits of an application that configures none."""
-    rows = {name: BY_NAME[f"execution.{name}"].default for name in _LIMIT_KEYS}
-    return KernelLimits(
-        start_timeout_s=rows["start_timeout_s"],
-        cell_timeout_s=rows["cell_timeout_s"],
-        memory_limit_bytes=rows["memory_limit_mb"] << 20,
-        output_limit_bytes=rows["output_limit_kb"] << 10,
-        artifact_limit_bytes=rows["artifact_limit_mb"] << 20,
-    )
-
-
-_LIMIT_KEYS = (
-    "start_timeout_s",
-    "cell_timeout_s",
-    "memory_limit_mb",
-    "output_limit_kb",
-    "artifact_limit_mb",
-)
+    return KernelLimits.read(lambda name: BY_NAME[f"execution.{name}"].default)
 
 
 def code_execution_service_factory(

@@ -18,6 +18,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -55,6 +56,13 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
 
 _OWNED: set[int] = set()
 """Process ids that have a handle: they are ended by it. A forked one carries its parent's mark."""
+_RECENT: deque[int] = deque(maxlen=256)
+"""Process ids whose handle was closed: such a process may need a moment to end."""
+
+
+def is_owned(pid: int) -> bool:
+    """Return whether a process has a handle here, or had one a moment ago."""
+    return pid in _OWNED or pid in _RECENT
 
 
 class ProcessHandle:
@@ -81,6 +89,7 @@ class ProcessHandle:
 
     def close(self) -> None:
         """Give the handle back."""
+        _RECENT.append(self.pid)
         _OWNED.discard(self.pid)
         os.close(self.death_fd)
 
@@ -225,7 +234,7 @@ def start(
     Raises:
         OSError: If the process cannot be started.
     """
-    numbers = (os.getpid(), limits.memory_limit_bytes, limits.output_limit_bytes)
+    numbers = limits.for_launcher(os.getpid(), 0)
     log_path.parent.mkdir(parents=True, exist_ok=True)
     with log_path.open("ab") as log:
         return subprocess.Popen(

@@ -1,6 +1,6 @@
 """Starts a process for kernels.
 
-``python -m <this> KIND PLACE PARENT_PID MEMORY OUTPUT [PROCESSES FILE_BYTES CPU_S]``: KIND is
+``python -m <this> KIND PLACE PARENT_PID OUTPUT [PROCESSES FILE_BYTES CPU_S OPEN_FILES]``: KIND is
 ``kernel``, and PLACE its connection file; or ``template``, and PLACE the socket at which it is
 expected; ``warm`` is a template with the usual libraries. PARENT_PID is 0 where a namespace ends
 the processes by itself. A kernel of a template's goes through here too, in the forked process.
@@ -14,26 +14,26 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 2
+_LIMITS = (
+    resource.RLIMIT_NPROC,
+    resource.RLIMIT_FSIZE,
+    resource.RLIMIT_CPU,
+    resource.RLIMIT_NOFILE,
+)
 
 
 def main() -> None:
     """Run a kernel until it is told to stop or its owner is gone."""
     kind, place = sys.argv[1:3]
-    parent, memory, output, *inner = map(int, sys.argv[3:])
+    parent, output, *limits = map(int, sys.argv[3:])
     if parent:
         _tie_to(parent)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    kinds = (resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
-    for which, limit in zip(kinds, (memory, *inner), strict=False):
-        if limit:
-            # Over the first limit on processor time, the system says why; over the second, no more.
-            most = limit + _GRACE_S if which == resource.RLIMIT_CPU else limit
-            resource.setrlimit(which, (limit, most))
-
+    _limit(limits)
     gc.disable()  # what is imported stays: there is nothing to collect in it
     _leave_out_debugger()
     from taskweaver.ces.inkernel.kernel import make_app
@@ -58,6 +58,23 @@ def main() -> None:
             reborn = again
         else:
             return
+
+
+def _limit(limits: Sequence[int]) -> None:
+    """Set the limits of this process and all it starts; a lower one that is set stays.
+
+    Args:
+        limits: Processes, bytes of a file, processor time in seconds, open files; 0 sets none.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for which, limit in zip(_LIMITS, limits, strict=False):
+        if limit:
+            # Over the first limit on processor time, the system says why; over the second, no more.
+            most = limit + _GRACE_S if which == resource.RLIMIT_CPU else limit
+            before = resource.getrlimit(which)[1]
+            if before != resource.RLIM_INFINITY:
+                limit, most = min(limit, before), min(most, before)
+            resource.setrlimit(which, (limit, most))
 
 
 def _leave_out_debugger() -> None:
