@@ -14,7 +14,6 @@ from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox import SandboxChoice, choose
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.known_keys import BY_NAME
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
@@ -60,16 +59,7 @@ class ExecutionConfig(ModuleConfig):
         AllowedHosts(self.allowed_hosts)  # a mistake in it is told now, not by the first kernel
         self.read_only = [Path(path) for path in self._get_list("read_only_paths")]
         self.writable = [Path(path) for path in self._get_list("writable_paths")]
-        self.limits = KernelLimits.read(self._limit)
-
-    def _limit(self, name: str) -> float | int | None:
-        known = BY_NAME[self._key(name)]
-        value: float | int | None
-        if known.type == "float":
-            value = self._get_float(name)
-        else:
-            value = self._get_int(name, known.default)
-        return value
+        self.limits = KernelLimits.from_source(self.src)
 
 
 class BranchedMemoryConfig(ModuleConfig):

@@ -9,6 +9,8 @@ from typing import Any
 import psutil
 
 from taskweaver.ces.cgroup_tree import own_memory_limit
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.known_keys import BY_NAME
 
 LIMIT_KEYS = (
     "start_timeout_s",
@@ -79,6 +81,30 @@ class KernelLimits:
             folder_limit_bytes=values["folder_limit_mb"] << 20,
             log_limit_bytes=values["log_limit_mb"] << 20,
         )
+
+    @classmethod
+    def from_source(cls, src: AppConfigSource) -> KernelLimits:
+        """Return the limits of a configuration.
+
+        Raises:
+            ConfigError: If one is of the wrong type, or too low.
+        """
+
+        def value_of(name: str) -> float | int | None:
+            key = BY_NAME[f"execution.{name}"]
+            number: float | int | None
+            if key.type == "float":
+                number = src.get_float(key.name)
+            else:
+                number = src.get_int(key.name, key.default)
+            return number
+
+        return cls.read(value_of)
+
+    @classmethod
+    def default(cls) -> KernelLimits:
+        """Return the limits of a configuration that sets none."""
+        return cls.read(lambda name: BY_NAME[f"execution.{name}"].default)
 
     def for_launcher(self, owner: int, processes: int) -> tuple[int, ...]:
         """Return the numbers that `inkernel.launcher` takes.

@@ -11,6 +11,7 @@ from typing import Any
 from taskweaver.ces.bounds.bound import Bound, bounds_of
 from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.box import WORKING_FOLDERS, Boxes, BoxPlan
+from taskweaver.ces.cgroup import sweep_groups
 from taskweaver.ces.common import (
     ExecutionResult,
     Manager,
@@ -31,7 +32,6 @@ from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.zygote import Zygote
-from taskweaver.config.known_keys import BY_NAME
 from taskweaver.utils.hostile import is_plain_name, replacing
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
@@ -177,25 +177,16 @@ class KernelManager:
                 self._zygote = Zygote(self._limits, self._env_dir / "warm.log")
                 self._launcher.submit(self._zygote.prepare)
             self._launcher.submit(sweep_folders)
+            self._launcher.submit(sweep_groups)
         return self._launcher
 
     def _launch(self, place: KernelPlace, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
         launcher = self._launching()
         if self._boxes is not None:
             return launcher.submit(self._boxes.start, place, is_wanted)
-        return launcher.submit(self._start_bare, place)
-
-    def _start_bare(self, place: KernelPlace) -> KernelProcess:
-        """Start a kernel without a sandbox, in the control group of its session."""
         if self._zygote is not None:
-            process = self._zygote.start(place.cwd, place.log_path)
-        else:
-            process = start_kernel(place.cwd, place.log_path, self._limits)
-        try:
-            place.guard.group.add(process.pid)
-        except OSError:  # it has ended; whoever waits for it is told
-            return process
-        return process
+            return launcher.submit(self._zygote.start, place.cwd, place.log_path)
+        return launcher.submit(start_kernel, place.cwd, place.log_path, self._limits)
 
     def clean_up(self) -> None:
         """Stop every kernel, then the launcher thread."""
@@ -322,7 +313,7 @@ class KernelManager:
 
 def default_limits() -> KernelLimits:
     """Return the limits of an application that configures none."""
-    return KernelLimits.read(lambda name: BY_NAME[f"execution.{name}"].default)
+    return KernelLimits.default()
 
 
 def code_execution_service_factory(

@@ -53,13 +53,18 @@ class FolderSize:
         if self._pass is not None or time.monotonic() >= self._rests_until:
             self._go_on(seconds)
 
-    def settle(self, seconds: float) -> None:
-        """Measure now, as far as the time allows, where the file systems have less space."""
+    def settle(self, seconds: float) -> bool:
+        """Measure now, as far as the time allows, if the free space is another than before.
+
+        Returns:
+            Whether it was measured.
+        """
         free = sum(map(_free_bytes, self._roots))
-        if self._free_at_pass is not None and self._free_at_pass - free < _CHANGE_BYTES:
-            return
+        if self._free_at_pass is not None and abs(self._free_at_pass - free) < _CHANGE_BYTES:
+            return False
         self.close()  # what a pass under way has seen may be old
         self._go_on(seconds)
+        return True
 
     def close(self) -> None:
         """Break a pass off."""

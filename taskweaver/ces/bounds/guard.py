@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +20,7 @@ from taskweaver.ces.bounds.processes import (
     family,
     names_of,
     read_process,
+    room_for_processes,
     running_processes,
 )
 from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
@@ -162,6 +165,9 @@ class SessionGuard:
             process = read_process(pid)
             if process is not None:
                 self._roots[pid] = self._own[pid] = process.started
+                self._cap(pid)
+                with suppress(OSError):  # it has ended; whoever waits for it finds out
+                    self.group.add(pid)
 
     def adopt_family(self, pid: int) -> None:
         """Count a process, and all that it has started by now, to what is the session's own."""
@@ -170,6 +176,17 @@ class SessionGuard:
             processes = running_processes()
             for one in family(processes, {pid}).values():
                 self._own[one.pid] = one.started
+                self._cap(one.pid)
+
+    def _cap(self, pid: int) -> None:
+        """Limit the processes of an ordinary user where only the watcher counts the session's.
+
+        Processes that multiply as fast as they can leave the watcher no processor time.
+        """
+        if self._watcher.limits.processes and os.geteuid() != 0:
+            most = room_for_processes(self.limits.process_limit)
+            with suppress(OSError, ValueError):  # it has ended, or has a lower limit
+                resource.prlimit(pid, resource.RLIMIT_NPROC, (most, most))
 
     @contextmanager
     def cell(self) -> Iterator[CellWatch]:
@@ -262,6 +279,8 @@ class SessionGuard:
     def left_behind(self) -> str:
         """Say how many processes that cells started still run, and their names; empty for none."""
         with self._lock:
+            if not self._roots:
+                return ""  # nothing has run
             return _sentence(self._strangers(self._family()), "that cells started still run")
 
     def _look_between(self) -> bool:
@@ -277,12 +296,11 @@ class SessionGuard:
             return bool(left)
 
     def close(self) -> None:
-        """End what is left in the control group, and the watch."""
+        """End what cells left behind, and the watch."""
         self._leftovers.stop()
         with self._lock:
             self._watcher.close()
-            with suppress(OSError):  # its sandbox has removed it
-                self.group.kill()
+            end(one for one in self._family().values() if not is_owned(one.pid))
             self.group.remove()
 
 

@@ -15,6 +15,7 @@ _STAT_BYTES = 4096
 _ENDED = {"Z", "X", "x"}
 _BLOCK_BYTES = 512
 _MOST_NAMES = 5
+_ROOM = 4  # other programs of the user start processes too
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,20 @@ def read_process(pid: int) -> Process | None:
     parent, session, threads, started, pages = numbers
     size = pages * _PAGE_BYTES
     return Process(pid, parent, session, threads, started, size, text, fields[0] in _ENDED)
+
+
+def room_for_processes(limit: int) -> int:
+    """Return a limit on all threads of this user, with room for some and for other programs.
+
+    Args:
+        limit: How many threads there should be room for.
+    """
+    count = _ROOM * limit
+    for process in running_processes().values():
+        with suppress(OSError):  # it has ended
+            if Path(f"/proc/{process.pid}").stat().st_uid == os.geteuid():
+                count += process.threads
+    return count
 
 
 def family(processes: Mapping[int, Process], roots: Collection[int]) -> dict[int, Process]:

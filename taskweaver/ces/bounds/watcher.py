@@ -85,8 +85,7 @@ class Watcher:
         """Begin a cell: from now on the folders may not grow beyond their limit."""
         if self.limits.folder_bytes:
             self._folder.settle(_SETTLE_S)
-            self._folder_before = self._folder.bytes
-            self._hidden, self._hidden_at = (0, 0), 0.0
+            self._folder_before = self._folder.bytes + self._hidden[1]
 
     def look(
         self, family: Mapping[int, Process], own: Collection[int], *, is_last: bool = False
@@ -100,7 +99,8 @@ class Watcher:
         """
         living = {pid: one for pid, one in family.items() if not one.is_ended}
         now = time.monotonic()
-        if is_last or now >= self._hidden_at + _HIDDEN_EVERY_S:
+        has_grown = is_last and self.limits.folder_bytes and self._folder.settle(_SETTLE_S)
+        if has_grown or now >= self._hidden_at + _HIDDEN_EVERY_S:
             self._hidden, self._hidden_at = hidden_bytes(living.values()), now
         found = [
             self._look_at_processes(living, own),
@@ -149,9 +149,7 @@ class Watcher:
         limit = self.limits.folder_bytes
         if not limit:
             return None
-        if is_last:
-            self._folder.settle(_SETTLE_S)
-        else:
+        if not is_last:
             self._folder.advance(_FOLDER_SLICE_S)
         size = self._folder.bytes + self._hidden[1]
         # In a folder that was too large before, code may run, and remove files.
