@@ -32,6 +32,7 @@ SLICE_S = 0.25
 """Time between two looks at a cell that runs."""
 _FIRST_SLICE_S, _FIRST_S = 0.05, 0.5  # processes multiply fast
 _MEBIBYTE = 1 << 20
+_FREE_PROCESSES = 4
 
 
 class CellWatch:
@@ -223,11 +224,28 @@ class SessionGuard:
             family = self._family()
             breaches = self._trim_log() + self._take_events()
             left = self._strangers(family)
-            if any(breach.name == "processes" for breach in breaches):
-                end(left)  # they leave no room for the next cell, nor for the storing of states
+            if left and self._is_crowded(family, breaches):
+                end(left)
+                names = names_of(left)
+                text = f"Processes that cells started leave no room below {KEYS['processes']}."
+                breaches.append(Breach("processes", f"{text} Ended: {names}."))
+                left = []
             breaches += self._watcher.look(family, self._own, is_last=True)
             self._report(breaches)
             return _sentence(left, "that cells started still run")
+
+    def _is_crowded(self, family: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
+        """Return whether there are too many processes for the next cell and the storing of states.
+
+        Args:
+            family: The session's processes.
+            breaches: The bounds that were exceeded at the cell's end.
+        """
+        found = [breach for cell in self._cells for breach in cell.breaches]
+        if any(breach.name == "processes" for breach in [*found, *breaches]):
+            return True
+        limit, count = self.limits.process_limit, sum(one.threads for one in family.values())
+        return bool(limit) and count + _FREE_PROCESSES > limit
 
     def _report(self, breaches: list[Breach]) -> None:
         for cell in self._cells:

@@ -101,13 +101,16 @@ class Watcher:
         now = time.monotonic()
         has_grown = is_last and self.limits.folder_bytes and self._folder.settle(_SETTLE_S)
         if has_grown or now >= self._hidden_at + _HIDDEN_EVERY_S:
-            self._hidden, self._hidden_at = hidden_bytes(living.values()), now
+            self._measure_hidden(living)
         found = [
             self._look_at_processes(living, own),
             self._look_at_memory(living),
             self._look_at_folders(living, own, is_last=is_last),
         ]
         return [breach for breach in found if breach is not None]
+
+    def _measure_hidden(self, family: Mapping[int, Process]) -> None:
+        self._hidden, self._hidden_at = hidden_bytes(family.values()), time.monotonic()
 
     def _look_at_processes(
         self, family: Mapping[int, Process], own: Collection[int]
@@ -129,9 +132,11 @@ class Watcher:
         limit = self.limits.memory_bytes
         if not limit:
             return None
-        in_files = self._hidden[0]
-        if sum(one.resident_bytes for one in family.values()) + in_files <= limit:
+        resident = sum(one.resident_bytes for one in family.values())
+        if not family or resident + self._hidden[0] <= limit:
             return None  # counted once, it is less still
+        self._measure_hidden(family)  # a process that held a file may have ended since
+        in_files = self._hidden[0]
         sizes = {one.pid: proportional_bytes(one) for one in family.values()}
         shared = sum(part for _, part in sizes.values())
         size = sum(total for total, _ in sizes.values()) - shared + max(shared, in_files)
@@ -151,6 +156,8 @@ class Watcher:
             return None
         if not is_last:
             self._folder.advance(_FOLDER_SLICE_S)
+        if self._folder.bytes + self._hidden[1] > limit:
+            self._measure_hidden(family)
         size = self._folder.bytes + self._hidden[1]
         # In a folder that was too large before, code may run, and remove files.
         if size <= limit or size <= self._folder_before + _SLACK_BYTES:

@@ -31,14 +31,14 @@ MANY = (
     "try:\n"
     "    for _ in range(150): ps.append(subprocess.Popen(['sleep', '60']))\n"
     "finally:\n"
-    "    import os, signal\n"
+    "    import time; time.sleep(0.6)\n"
     "    alive = sum(p.poll() is None for p in ps)\n"
     "    for p in ps: p.kill()\n"
     "    for p in ps: p.wait()\n"
     "alive"
 )
 ATTACKS = {
-    "memory": f"{EAT}; len(x) >> 20",
+    "memory": f"{EAT}; size = len(x) >> 20; del x; size",
     "memory of a child": (
         "import subprocess, sys\n"
         f"subprocess.run([sys.executable, '-c', {EAT!r} + '; print(450)'],"
@@ -53,7 +53,7 @@ ATTACKS = {
     "threads": (
         "import threading\ngo = threading.Event()\n"
         "ts = [threading.Thread(target=go.wait) for _ in range(150)]\n"
-        "try:\n    for t in ts: t.start()\nfinally:\n    go.set()\n"
+        "try:\n    for t in ts: t.start()\nfinally:\n    import time; time.sleep(0.6); go.set()\n"
         "len(ts)"
     ),
     "open files": "fs = [open('/dev/null') for _ in range(400)]; len(fs)",
@@ -75,7 +75,10 @@ ATTACKS = {
     ),
     "left behind": "import subprocess; subprocess.run('sleep 60 & sleep 60 &', shell=True); 2",
 }
-REMOVE = "import shutil, os; shutil.rmtree('a', ignore_errors=True); 'large' in os.listdir() and os.remove('large')"
+REMOVE = (
+    "import shutil, os; shutil.rmtree('a', ignore_errors=True)\n"
+    "'large' in os.listdir() and os.remove('large')"
+)
 
 
 def main() -> None:
