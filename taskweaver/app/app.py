@@ -12,6 +12,7 @@ from taskweaver.app.checking import Checking, ReceiptVerdict
 from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
 from taskweaver.app.replaying import Replaying
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
+from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.common import Manager
 from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.config.check import check
@@ -115,6 +116,12 @@ class TaskWeaverApp:
             return f"{name}, with the network"
         hosts = ", ".join(policy.allowed_hosts)
         return f"{name}, no network but {hosts}" if hosts else f"{name}, no network"
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds on each session's resources, and what holds them here."""
+        kernels: Manager = self.app_injector.get(Manager)  # type: ignore[type-abstract]
+        return kernels.bounds
 
     def get_session(self, session_id: str | None = None) -> Session:
         """Return the session called `session_id`, or a new one.

@@ -59,16 +59,7 @@ class ExecutionConfig(ModuleConfig):
         AllowedHosts(self.allowed_hosts)  # a mistake in it is told now, not by the first kernel
         self.read_only = [Path(path) for path in self._get_list("read_only_paths")]
         self.writable = [Path(path) for path in self._get_list("writable_paths")]
-        self.limits = KernelLimits(
-            start_timeout_s=self._get_float("start_timeout_s"),
-            cell_timeout_s=self._get_float("cell_timeout_s"),
-            memory_limit_bytes=self._get_int("memory_limit_mb") << 20,
-            output_limit_bytes=self._get_int("output_limit_kb") << 10,
-            artifact_limit_bytes=self._get_int("artifact_limit_mb") << 20,
-            process_limit=self._get_int("process_limit"),
-            file_limit_bytes=self._get_int("file_limit_mb") << 20,
-            cpu_limit_s=self._get_int("cpu_limit_s"),
-        )
+        self.limits = KernelLimits.from_source(self.src)
 
 
 class BranchedMemoryConfig(ModuleConfig):

@@ -15,7 +15,6 @@ import psutil
 
 from taskweaver.ces.anchor import Anchor
 from taskweaver.ces.box_start import BoxPlan, BoxStart
-from taskweaver.ces.cgroup import ControlGroup
 from taskweaver.ces.egress import EgressProxy
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.homes import Homes
@@ -62,7 +61,7 @@ class Box:
         log_path.touch()
         self._mark = owned_mark()
         self._homes = Homes.sandboxed()
-        self._group = ControlGroup(plan.limits.process_limit)
+        self._group = place.guard.new_group()
         self._proxy: EgressProxy | None = None
         self._anchor: Anchor | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -78,6 +77,10 @@ class Box:
             arrival = arrival or self._start_cold(start, log_path, is_wanted)
             timeout_s = plan.limits.start_timeout_s
             self._template = Template(arrival, timeout_s, homes=self._homes)
+            place.guard.adopt_family(arrival.handle.pid)
+            process = self._first_process
+            if process is not None:
+                place.guard.adopt_family(process.pid)
         except BaseException:
             self._kill()
             self._release()
@@ -144,9 +147,14 @@ class Box:
         self._group.remove()
         self._homes.remove()
 
+    @property
+    def _first_process(self) -> subprocess.Popen[bytes] | None:
+        """The process whose end is the end of the sandbox; None before it is started."""
+        return self._process if self._anchor is None else self._anchor.process
+
     def _kill(self) -> None:
         """Kill the sandbox, and wait for all that the system ends with it."""
-        process = self._process if self._anchor is None else self._anchor.process
+        process = self._first_process
         with ExitStack() as handles:
             inside = []
             if process is not None and process.returncode is None:

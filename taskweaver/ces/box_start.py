@@ -129,14 +129,11 @@ class BoxStart:
     def _command(self, command: list[str]) -> list[str]:
         return command if self.proxy is None else bridged(command, _PROXY)
 
-    def _inner_limits(self) -> list[int]:
-        limits = self.plan.limits
+    @property
+    def _own_processes(self) -> int:
+        """The limit on processes that a process in it can set for itself; 0 for none."""
         is_counted = self._has_namespaces and counts_by_sandbox()
-        return [
-            limits.process_limit if is_counted else 0,
-            limits.file_limit_bytes,
-            limits.cpu_limit_s,
-        ]
+        return self.plan.limits.process_limit if is_counted else 0
 
     def cold(self, place: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start a template in the sandbox from nothing.
@@ -149,10 +146,9 @@ class BoxStart:
             OSError: If it cannot be started.
         """
         kind = "warm" if self.plan.is_warm else "template"
-        limits = self.plan.limits
         owner = 0 if self._has_namespaces else os.getpid()
-        numbers = [owner, limits.memory_limit_bytes, limits.output_limit_bytes]
-        words = python_command(kind, str(place), *map(str, numbers + self._inner_limits()))
+        numbers = self.plan.limits.for_launcher(owner, self._own_processes)
+        words = python_command(kind, str(place), *map(str, numbers))
         writable, copies = self.writable, self._copies()
         with confined(self.plan.policy, writable, self._command(words), copies) as run:
             return self._run(run, subprocess.DEVNULL, log, log)
@@ -211,7 +207,7 @@ class BoxStart:
             namespaces=0 if anchor is None else anchor.namespaces,
             cwd=str(self.cwd),
             environment=self.environment(),
-            limits=[self.plan.limits.memory_limit_bytes, *self._inner_limits()],
+            limits=list(self.plan.limits.of_process(self._own_processes)),
             confinement=asdict(confinement(self.plan.policy, self.writable)),
             facts=dict(facts or {}),
         )

@@ -21,7 +21,7 @@ from taskweaver.utils.cancel import CancelToken
 __all__ = ["Command", "CommandLimits", "CommandResult", "CommandStatus", "run_command"]
 
 CommandStatus = Literal["ok", "failed", "timeout", "cancelled", "refused"]
-_Ending = Literal["by itself", "timeout", "cancelled"]
+_Ending = Literal["by itself", "timeout", "cancelled", "bounded"]
 _CHUNK_BYTES = 64 << 10
 _DRAIN_BYTES = 4 << 20
 _LONGEST_POLL_S = 3600.0
@@ -42,7 +42,7 @@ class CommandResult:
         head: Beginning of what it printed, standard output and errors together.
         tail: Its end.
         dropped_bytes: Bytes it printed that no log holds.
-        reason: Why it was refused; else empty.
+        reason: Why it was refused, or which bounds it exceeded; else empty.
     """
 
     status: CommandStatus
@@ -69,6 +69,8 @@ class CommandResult:
                 return f"cancelled after {self.seconds:.4g} s"
             case "refused":
                 return f"not started: {self.reason}"
+        if self.reason and self.status == "failed":
+            return f"ended by a limit: {self.reason}"
         if self.signal:
             return f"killed by {self.signal}"
         return f"exit status {self.exit_code}"
@@ -105,6 +107,9 @@ def run_command(
             return CommandResult("refused", reason=str(error))
         ending = _follow(running, output, limits.timeout_s, cancel)
         seconds = time.monotonic() - began
+        exceeded = running.guard.finish()
+        if running.guard.is_exceeded:
+            ending = "bounded"
         code = running.end()
         _drain(running.output_fd, output)
         output.close()
@@ -113,7 +118,7 @@ def run_command(
             return CommandResult("refused", seconds=seconds, reason=reason)
     status, exit_code, by = _judged(ending, code)
     printed = (output.head, output.tail, output.dropped_bytes)
-    return CommandResult(status, exit_code, by, seconds, *printed)
+    return CommandResult(status, exit_code, by, seconds, *printed, reason=exceeded)
 
 
 def _follow(
@@ -130,7 +135,10 @@ def _follow(
             left = deadline - time.monotonic()
             if left <= 0:
                 return "timeout"
-            ready = {fd for fd, _ in poll.poll(min(left, _LONGEST_POLL_S) * 1000)}
+            if running.guard.look():
+                return "bounded"
+            wait_s = min(left, running.guard.slice_s or _LONGEST_POLL_S)
+            ready = {fd for fd, _ in poll.poll(wait_s * 1000)}
             if bell_fd in ready:
                 return "cancelled"
             if running.death_fd in ready:
@@ -171,6 +179,8 @@ def _bell(cancel: CancelToken | None) -> Iterator[int]:
 
 def _judged(ending: _Ending, code: int) -> tuple[CommandStatus, int | None, str]:
     """Return status, exit code and signal; bubblewrap and shells give a signal as 128 and more."""
+    if ending == "bounded":
+        return "failed", None, ""
     if ending != "by itself":
         return ending, None, ""
     exit_code = _BY_SIGNAL - code if code < 0 else code

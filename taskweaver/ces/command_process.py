@@ -20,6 +20,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from taskweaver.ces.bounds.bound import limits_own_processes
+from taskweaver.ces.bounds.command_guard import CommandGuard
+from taskweaver.ces.bounds.processes import room_for_processes
+from taskweaver.ces.bounds.watcher import WatchedLimits
 from taskweaver.ces.cgroup import ControlGroup, counts_by_sandbox
 from taskweaver.ces.egress import EgressProxy
 from taskweaver.ces.environment import bridge_environment, bridged, command_environment
@@ -40,9 +44,9 @@ _PIPE_BYTES = 1 << 20
 _KILL_ROUNDS = 10
 _LIMITS = (
     # Resource, bash's letter for it, bytes of its unit.
-    (resource.RLIMIT_AS, "v", 1024),
     (resource.RLIMIT_FSIZE, "f", 1024),
     (resource.RLIMIT_NPROC, "u", 1),
+    (resource.RLIMIT_NOFILE, "n", 1),
 )
 
 
@@ -52,9 +56,11 @@ class CommandLimits:
 
     Attributes:
         timeout_s: Longest time.
-        memory_bytes: Address space of each process.
-        process_limit: Processes and threads, where they can be counted for the command alone.
+        memory_bytes: Resident memory of all its processes together.
+        process_limit: Processes and threads.
         file_bytes: Largest file that is written.
+        open_files: Open files of each process.
+        folder_bytes: Size of the workspace.
         cpu_s: Processor time of each process.
         output_bytes: Output that is kept in the log; the rest is counted.
         tail_bytes: Beginning and end of the output that are kept in any case.
@@ -64,6 +70,8 @@ class CommandLimits:
     memory_bytes: int = 0
     process_limit: int = 0
     file_bytes: int = 0
+    open_files: int = 0
+    folder_bytes: int = 0
     cpu_s: int = 0
     output_bytes: int = 1 << 20
     tail_bytes: int = 16 << 10
@@ -96,6 +104,7 @@ class RunningCommand:
     Attributes:
         output_fd: Where its output is read; does not block.
         death_fd: Readable when its first process has ended.
+        guard: Keeps it within its bounds.
     """
 
     def __init__(
@@ -105,6 +114,7 @@ class RunningCommand:
         info_fd: int | None,
         mark: str,
         group: ControlGroup,
+        guard: CommandGuard,
     ) -> None:
         self.output_fd = output_fd
         self.death_fd = os.pidfd_open(process.pid)
@@ -112,6 +122,7 @@ class RunningCommand:
         self._info_fd = info_fd
         self._mark = mark
         self._group = group
+        self.guard = guard
         self._inner_fd: int | None = None
         self.has_begun = info_fd is None
 
@@ -154,6 +165,7 @@ class RunningCommand:
             for fd in (self.death_fd, self._inner_fd):
                 if fd is not None:
                     os.close(fd)
+            self.guard.close()
 
 
 @contextmanager
@@ -170,7 +182,7 @@ def started(command: Command) -> Iterator[RunningCommand]:
     workspace = command.workspace.resolve()
     command = replace(command, workspace=workspace, cwd=(command.cwd or workspace).resolve())
     with ExitStack() as stack:
-        group = ControlGroup(command.limits.process_limit)
+        group = ControlGroup(command.limits.process_limit, command.limits.memory_bytes)
         stack.callback(group.remove)
         tmp = private_folder()
         stack.callback(remove_folder, tmp)
@@ -192,7 +204,7 @@ class _Start:
     def confined(self, stack: ExitStack) -> RunningCommand:
         policy = self.command.sandbox
         environment = command_environment(self.mark, self.command.workspace, self.tmp)
-        words = _limited(self.command)
+        words = _limited(self.command, self._watched())
         if policy is None:
             return self._popen(words, environment, (), None, stack)
         require(policy.tier)
@@ -243,17 +255,30 @@ class _Start:
             )
         finally:
             os.close(sink)
-        return RunningCommand(process, source, info, self.mark, self.group)
+        guard = CommandGuard(self.group, process.pid, self._watched(), self.command.workspace)
+        return RunningCommand(process, source, info, self.mark, self.group, guard)
+
+    def _watched(self) -> WatchedLimits:
+        """Return the bounds that neither the control group nor the sandbox holds."""
+        limits, sandbox = self.command.limits, self.command.sandbox
+        is_counted = limits_own_processes("none" if sandbox is None else sandbox.tier)
+        return WatchedLimits(
+            0 if self.group.holds_memory else limits.memory_bytes,
+            0 if self.group.holds_processes or is_counted else limits.process_limit,
+            limits.folder_bytes,
+        )
 
 
-def _limited(command: Command) -> list[str]:
+def _limited(command: Command, watched: WatchedLimits) -> list[str]:
     """Return the words that set the limits, and then run the command."""
     limits = command.limits
     is_bwrap = command.sandbox is not None and command.sandbox.tier == "bwrap"
     processes = limits.process_limit if is_bwrap and counts_by_sandbox() else 0
+    if watched.processes and not processes and os.geteuid() != 0:
+        processes = room_for_processes(limits.process_limit)  # so that there is time to watch
     steps = ["ulimit -c 0"]
     for (which, letter, unit), wanted in zip(
-        _LIMITS, (limits.memory_bytes, limits.file_bytes, processes), strict=True
+        _LIMITS, (limits.file_bytes, processes, limits.open_files), strict=True
     ):
         if wanted:
             steps.append(f"ulimit -{letter} {-(-_lowest(which, wanted) // unit)}")

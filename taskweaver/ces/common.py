@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.footprint import Footprint
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.state.folder import StateFolder
@@ -284,6 +285,15 @@ class Client(Protocol):
         """
         ...
 
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds on the session's resources, and what holds each."""
+        ...
+
+    def left_behind(self) -> str:
+        """Say how many processes that cells started still run, and their names; empty for none."""
+        ...
+
     def interrupt(self) -> None:
         """Interrupt the running cell, from any thread; nothing happens when none runs."""
         ...
@@ -339,6 +349,11 @@ class Manager(Protocol):
     @property
     def start_problem(self) -> str:
         """Why kernels do not start from a warm process, where they should; else empty."""
+        ...
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds on the resources of each session, and what holds them here."""
         ...
 
     def get_kernel_mode(self) -> str:

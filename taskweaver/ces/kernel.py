@@ -12,6 +12,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from taskweaver.ces.bounds.guard import SLICE_S, CellWatch
 from taskweaver.ces.channel import Exchange
 from taskweaver.ces.claims import rows, texts
 from taskweaver.ces.common import (
@@ -39,9 +40,7 @@ from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.template import Arrival, Expectation, Template
 
-_SLICE_S = 0.25
-_SECOND_INTERRUPT_S, _KILL_S = 2.0, 5.0
-_SHUT_DOWN_S = 2.0
+_SECOND_INTERRUPT_S, _KILL_S, _SHUT_DOWN_S = 2.0, 5.0, 2.0
 _MOST_TESTS = 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
@@ -85,6 +84,7 @@ class Kernel:
         self._calls: HostCalls | None = None
         self._origin: Origin = lambda: None
         self._interrupted_at: float | None = None
+        self._watch: CellWatch | None = None
         self._is_closed = False
         self.is_forked = origin is not None
         if origin is not None:
@@ -119,9 +119,10 @@ class Kernel:
             problems = self._restore(running)
             began = time.monotonic()
             payload = json.dumps({"op": "cell", "exec_id": exec_id})
-            with self._calls.answered() if self._calls else nullcontext():
-                status, exchange = self._run(running, code, payload, on_output)
-            result = self._result(exec_id, code, status, exchange)
+            with self.place.guard.cell() as self._watch:
+                with self._calls.answered() if self._calls else nullcontext():
+                    outcome = self._run(running, code, payload, on_output)
+                result = self._result(exec_id, code, *outcome, self._watch)
             result.duration_s = time.monotonic() - began
             result.log += [("warning", "variables", problem) for problem in problems]
             if result.is_state_lost:
@@ -278,6 +279,7 @@ class Kernel:
 
     def _adopt(self, process: KernelProcess) -> RunningKernel:
         self._running = RunningKernel.of(process, self._limits.output_limit_bytes)
+        self.place.guard.adopt(process.pid)
         return self._running
 
     def _prepare(self, running: RunningKernel) -> None:
@@ -349,7 +351,8 @@ class Kernel:
         is_late, interrupts = False, 1
         while True:
             questions = self._calls.waiting_fd if self._calls else None
-            exchange = running.channel.wait(waiting, time.monotonic() + _SLICE_S, questions)
+            until = time.monotonic() + (self._watch.slice_s if self._watch else SLICE_S)
+            exchange = running.channel.wait(waiting, until, questions)
             if self._calls is not None and exchange.ending == "deadline":
                 is_open = self._interrupted_at is None
                 deadline += self._calls.settle(is_open=is_open)  # a person's time is free
@@ -360,8 +363,9 @@ class Kernel:
                 status = status_of(exchange, was_interrupted=self._interrupted_at is not None)
                 return ("timeout" if is_late else status), exchange
             now = time.monotonic()
-            if self._interrupted_at is None and self._is_closed:
-                self._interrupted_at = now  # stopped before the cell could be interrupted
+            is_over = self._watch is not None and self._watch.look()
+            if self._interrupted_at is None and (self._is_closed or is_over):
+                self._interrupted_at = now  # stopped before it could be interrupted, or by a bound
                 running.process.interrupt()
             if self._interrupted_at is None and now >= deadline:
                 is_late, self._interrupted_at = True, now
@@ -374,17 +378,16 @@ class Kernel:
                 running.process.kill()
 
     def _result(
-        self, exec_id: str, code: str, status: CellStatus, exchange: Exchange
+        self, exec_id: str, code: str, status: CellStatus, exchange: Exchange, watch: CellWatch
     ) -> ExecutionResult:
         running = self._running
         is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
         how = running.process.exit_text() if running else "stopped"
         origin = self._origin() if is_lost else None
         ended = Ended(how, origin.round_number if origin else None) if is_lost else None
-        place, limits = self.place, self._limits
-        result = result_of(
-            exec_id, code, (status, exchange), place=place, limits=limits, ended=ended
-        )
+        watch.finish()
+        outcome = (status, exchange)
+        result = result_of(exec_id, code, outcome, place=self.place, watch=watch, ended=ended)
         result.log += self._plugins.take_lost()
         return result
 

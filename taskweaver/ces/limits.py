@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from taskweaver.ces.cgroup_tree import own_memory_limit
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.known_keys import BY_NAME
+
+LIMIT_KEYS = (
+    "start_timeout_s",
+    "cell_timeout_s",
+    "memory_limit_mb",
+    "output_limit_kb",
+    "artifact_limit_mb",
+    "process_limit",
+    "open_file_limit",
+    "file_limit_mb",
+    "folder_limit_mb",
+    "log_limit_mb",
+    "cpu_limit_s",
+)
+"""Keys under ``execution.`` that `KernelLimits.read` asks for."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLimits:
-    """Limits of a kernel and of each cell.
+    """Limits of a kernel and of each cell; 0 sets no limit.
 
     Attributes:
         start_timeout_s: Longest wait for the kernel to come up.
         cell_timeout_s: Longest time for one cell.
-        memory_limit_bytes: Address space of the kernel; 0 sets no limit.
+        memory_limit_bytes: Resident memory of all processes of a session together; pages that
+            they share count once.
         output_limit_bytes: Output kept of one cell; the kernel itself drops the rest.
         artifact_limit_bytes: Largest file that is listed as an artifact.
-        process_limit: Processes and threads in a sandbox; 0 sets no limit.
-        file_limit_bytes: Largest file that can be written in a sandbox; 0 sets no limit.
-        cpu_limit_s: Processor time of each process in a sandbox; 0 sets no limit.
+        process_limit: Processes and threads of a session.
+        file_limit_bytes: Largest file that can be written.
+        cpu_limit_s: Processor time of each process.
+        open_file_limit: Open files of each process.
+        folder_limit_bytes: Size of the working folders of a session together.
+        log_limit_bytes: Size of a session's ``kernel.log``.
     """
 
     start_timeout_s: float
@@ -28,3 +55,79 @@ class KernelLimits:
     process_limit: int = 0
     file_limit_bytes: int = 0
     cpu_limit_s: int = 0
+    open_file_limit: int = 0
+    folder_limit_bytes: int = 0
+    log_limit_bytes: int = 0
+
+    @classmethod
+    def read(cls, value_of: Callable[[str], Any]) -> KernelLimits:
+        """Return the limits that a configuration sets.
+
+        Args:
+            value_of: Returns the value of one of `LIMIT_KEYS`; None where it is not set.
+        """
+        values = {name: value_of(name) for name in LIMIT_KEYS}
+        memory_mb = values["memory_limit_mb"]
+        return cls(
+            start_timeout_s=values["start_timeout_s"],
+            cell_timeout_s=values["cell_timeout_s"],
+            memory_limit_bytes=half_of_memory() if memory_mb is None else memory_mb << 20,
+            output_limit_bytes=values["output_limit_kb"] << 10,
+            artifact_limit_bytes=values["artifact_limit_mb"] << 20,
+            process_limit=values["process_limit"],
+            file_limit_bytes=values["file_limit_mb"] << 20,
+            cpu_limit_s=values["cpu_limit_s"],
+            open_file_limit=values["open_file_limit"],
+            folder_limit_bytes=values["folder_limit_mb"] << 20,
+            log_limit_bytes=values["log_limit_mb"] << 20,
+        )
+
+    @classmethod
+    def from_source(cls, src: AppConfigSource) -> KernelLimits:
+        """Return the limits of a configuration.
+
+        Raises:
+            ConfigError: If one is of the wrong type, or too low.
+        """
+
+        def value_of(name: str) -> float | int | None:
+            key = BY_NAME[f"execution.{name}"]
+            number: float | int | None
+            if key.type == "float":
+                number = src.get_float(key.name)
+            else:
+                number = src.get_int(key.name, key.default)
+            return number
+
+        return cls.read(value_of)
+
+    @classmethod
+    def default(cls) -> KernelLimits:
+        """Return the limits of a configuration that sets none."""
+        return cls.read(lambda name: BY_NAME[f"execution.{name}"].default)
+
+    def for_launcher(self, owner: int, processes: int) -> tuple[int, ...]:
+        """Return the numbers that `inkernel.launcher` takes.
+
+        Args:
+            owner: Process whose end is the kernel's end; 0 where a namespace sees to it.
+            processes: Limit on processes that the kernel sets for itself; 0 sets none.
+        """
+        return (owner, self.output_limit_bytes, *self.of_process(processes))
+
+    def of_process(self, processes: int) -> tuple[int, ...]:
+        """Return the limits that a process sets for itself, see `inkernel.rlimits`.
+
+        Args:
+            processes: Limit on its user's processes; 0 sets none.
+        """
+        return (processes, self.file_limit_bytes, self.cpu_limit_s, self.open_file_limit)
+
+
+def half_of_memory() -> int:
+    """Return half of the memory in bytes that this process can have: the machine's, or less.
+
+    In a container the limit of its control group counts, where that is lower.
+    """
+    machine: int = psutil.virtual_memory().total
+    return min(machine, own_memory_limit() or machine) // 2 >> 20 << 20

@@ -8,8 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.box import Boxes
+from taskweaver.ces.bounds.bound import Bound, bounds_of
+from taskweaver.ces.bounds.guard import SessionGuard
+from taskweaver.ces.box import WORKING_FOLDERS, Boxes
 from taskweaver.ces.box_start import BoxPlan
+from taskweaver.ces.cgroup import sweep_groups
 from taskweaver.ces.common import (
     ExecutionResult,
     Manager,
@@ -32,7 +35,6 @@ from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.zygote import Zygote, plain_template, start_warm
-from taskweaver.config.known_keys import BY_NAME
 from taskweaver.utils.safe_fs import Folder, is_plain_name
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
@@ -129,6 +131,15 @@ class KernelClient:
         """The memory it takes up."""
         return self._kernel.footprint
 
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds on the session's resources, and what holds each."""
+        return self._kernel.place.guard.bounds
+
+    def left_behind(self) -> str:
+        """Say which processes that cells started still run; empty for none."""
+        return self._kernel.place.guard.left_behind()
+
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; return its name there."""
         if not is_plain_name(filename):
@@ -158,6 +169,7 @@ class KernelManager:
         self._launcher: ThreadPoolExecutor | None = None
         self._clients: dict[str, KernelClient] = {}
         self._calls: dict[Path, Path] = {}
+        self._guards: dict[Path, SessionGuard] = {}
 
     def initialize(self) -> None:
         """Start the first launcher thread; safe to call again."""
@@ -173,6 +185,7 @@ class KernelManager:
                 self._boxes = Boxes(self._plan, self._zygote)
             self._launcher.submit(sweep_folders)
             self._launcher.submit(sweep_marked)
+            self._launcher.submit(sweep_groups)
         return self._launcher
 
     def _new_zygote(self) -> Zygote:
@@ -274,13 +287,29 @@ class KernelManager:
         log_path = folder / "kernel.log"
         if folder not in self._calls:
             self._calls[folder] = private_folder()
-        calls = self._calls[folder]
-        own = (folder, where, log_path, calls, devices)
+        calls, guard = self._calls[folder], self._guard(folder, log_path)
+        guard.add_folder(where)
+        own = (folder, where, log_path, calls, guard, devices)
         place = KernelPlace(env_id or "local", session_id, *own)
         kernel = Kernel(place, self._limits, self._launch, origin)
         client = KernelClient(kernel, where, lambda: self._has_stopped(folder))
         self._clients[session_id] = client
         return client
+
+    def _guard(self, folder: Path, log_path: Path) -> SessionGuard:
+        """Return what keeps a session within its bounds."""
+        if folder not in self._guards:
+            self._guards[folder] = SessionGuard(self._limits, self.get_kernel_mode(), log_path)
+            if self._boxes is None:
+                self._guards[folder].new_group()
+            for name in WORKING_FOLDERS:
+                self._guards[folder].add_folder(folder / name)
+        return self._guards[folder]
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds on each session, and what holds them here."""
+        return bounds_of(self._limits, self.get_kernel_mode())
 
     def _has_stopped(self, folder: Path) -> None:
         """End the sandbox of a session whose last kernel was stopped."""
@@ -291,9 +320,11 @@ class KernelManager:
             self._forget_calls(folder)
 
     def _forget_calls(self, folder: Path) -> None:
-        calls = self._calls.pop(folder, None)
+        calls, guard = self._calls.pop(folder, None), self._guards.pop(folder, None)
         if calls is not None:
             remove_folder(calls)
+        if guard is not None:
+            guard.close()
 
     @property
     def start_problem(self) -> str:
@@ -325,23 +356,7 @@ def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
 
 def default_limits() -> KernelLimits:
     """Return the limits of an application that configures none."""
-    rows = {name: BY_NAME[f"execution.{name}"].default for name in _LIMIT_KEYS}
-    return KernelLimits(
-        start_timeout_s=rows["start_timeout_s"],
-        cell_timeout_s=rows["cell_timeout_s"],
-        memory_limit_bytes=rows["memory_limit_mb"] << 20,
-        output_limit_bytes=rows["output_limit_kb"] << 10,
-        artifact_limit_bytes=rows["artifact_limit_mb"] << 20,
-    )
-
-
-_LIMIT_KEYS = (
-    "start_timeout_s",
-    "cell_timeout_s",
-    "memory_limit_mb",
-    "output_limit_kb",
-    "artifact_limit_mb",
-)
+    return KernelLimits.default()
 
 
 def code_execution_service_factory(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from taskweaver.ces.artifacts import accept
+from taskweaver.ces.bounds.bound import explanations
+from taskweaver.ces.bounds.guard import CellWatch
 from taskweaver.ces.channel import Exchange
 from taskweaver.ces.common import CellStatus, ExecutionResult
 from taskweaver.ces.limits import KernelLimits
@@ -50,7 +52,7 @@ def result_of(
     outcome: tuple[CellStatus, Exchange],
     *,
     place: KernelPlace,
-    limits: KernelLimits,
+    watch: CellWatch,
     ended: Ended | None,
 ) -> ExecutionResult:
     """Return the result of a cell.
@@ -60,21 +62,35 @@ def result_of(
         code: The code that ran.
         outcome: How it ended, and what was received.
         place: Where the kernel belongs.
-        limits: What it may use.
+        watch: Its bounds, as measured at its end.
         ended: End of the kernel's process; None if it goes on.
     """
-    status, exchange = outcome
+    (status, exchange), limits = outcome, place.guard.limits
+    if any(breach.stops for breach in watch.breaches) and status in {"ok", "interrupted"}:
+        status = "error" if ended is None else "died"  # no person has interrupted it
     report = Report() if ended is not None else read_report(exchange.reply)
     artifacts, refused = accept(report.artifacts, place.cwd, limits.artifact_limit_bytes)
+    texts = list(dict.fromkeys(breach.text for breach in watch.breaches))
+    error = None
+    if status != "ok":
+        error = _error(status, exchange, limits, ended)
+        others = place.guard.other_bounds(watch.breaches)
+        error = "\n".join(filter(None, [error, *texts, *explanations(error, others)]))
+        texts = []
     return ExecutionResult(
         exec_id,
         code,
         is_success=status == "ok",
-        error=None if status == "ok" else _error(status, exchange, limits, ended),
+        error=error,
         output=report.output,
         stdout=exchange.stdout,
         stderr=exchange.stderr,
-        log=[*report.log, *(("warning", "artifacts", line) for line in refused)],
+        log=[
+            *report.log,
+            *(("warning", "artifacts", line) for line in refused),
+            *(("warning", "limits", line) for line in texts),
+            *(("warning", "processes", line) for line in [watch.left] if line),
+        ],
         artifact=artifacts,
         variables=report.variables,
         status=status,

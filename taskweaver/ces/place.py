@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from taskweaver.ces.bounds.guard import SessionGuard
+
 
 @dataclass(frozen=True, slots=True)
 class KernelPlace:
@@ -18,6 +20,7 @@ class KernelPlace:
         log_path: File for the process's own output.
         calls: Private folder with the sockets of the session's `HostCalls`; kernels may not write
             there.
+        guard: Keeps the session within its bounds.
         devices: Devices that kernels of its sandbox may use.
     """
 
@@ -27,4 +30,5 @@ class KernelPlace:
     cwd: Path
     log_path: Path
     calls: Path
+    guard: SessionGuard
     devices: tuple[Path, ...] = ()

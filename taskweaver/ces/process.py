@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +33,13 @@ _KILL_WAIT_S = 5.0
 _CONNECTION_FILE = "c.json"
 _OWNED: set[int] = set()
 """Process ids that have a handle: they are ended by it. A forked one carries its parent's mark."""
+_RECENT: deque[int] = deque(maxlen=256)
+"""Process ids whose handle was closed: such a process may need a moment to end."""
+
+
+def is_owned(pid: int) -> bool:
+    """Return whether a process has a handle here, or had one a moment ago."""
+    return pid in _OWNED or pid in _RECENT
 
 
 class ProcessHandle:
@@ -58,6 +66,7 @@ class ProcessHandle:
 
     def close(self) -> None:
         """Give the handle back."""
+        _RECENT.append(self.pid)
         _OWNED.discard(self.pid)
         os.close(self.death_fd)
 
@@ -206,7 +215,7 @@ def launcher_command(kind: str, place: Path, limits: KernelLimits) -> list[str]:
         place: Path that it is given.
         limits: Limits of the process.
     """
-    numbers = (os.getpid(), limits.memory_limit_bytes, limits.output_limit_bytes)
+    numbers = limits.for_launcher(os.getpid(), 0)
     return python_command(kind, str(place), *map(str, numbers))
 
 

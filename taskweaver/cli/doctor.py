@@ -106,6 +106,7 @@ def _findings(project: Path | None) -> Iterator[Finding]:
         yield _guarded("model", "See docs/models.md.", lambda: _model(app))
         yield from _kernel(app)
         yield _sandbox(app)
+        yield from _bounds(app)
         yield from _roles(app)
         yield from _tools(app)
         yield from _contents(app)
@@ -146,6 +147,12 @@ def _sandbox(app: TaskWeaverApp) -> Finding:
     if choice.policy is not None and not choice.warning:
         return Finding("sandbox", "ok", app.sandbox)
     return Finding("sandbox", "warn", choice.warning or app.sandbox, "See docs/security.md.")
+
+
+def _bounds(app: TaskWeaverApp) -> Iterator[Finding]:
+    """Name each bound on a session's resources, and what holds it."""
+    for bound in app.bounds:
+        yield Finding("limit", "ok", str(bound))
 
 
 def _broken(app: TaskWeaverApp) -> list[Exception]:

@@ -46,21 +46,43 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "execution.process_limit",
         "int",
         512,
-        "Processes and threads in the sandbox; 0 sets no limit.",
+        "Processes and threads of a session; 0 sets no limit.",
+        minimum=0,
+    ),
+    Key(
+        "execution.open_file_limit",
+        "int",
+        4096,
+        "Open files of each process; 0 keeps the system's limit.",
         minimum=0,
     ),
     Key(
         "execution.file_limit_mb",
         "int",
-        8192,
-        "Largest file in MiB that can be written in the sandbox; 0 sets no limit.",
+        2048,
+        "Largest file in MiB that code can write; 0 sets no limit.",
+        minimum=0,
+    ),
+    Key(
+        "execution.folder_limit_mb",
+        "int",
+        10240,
+        "Size in MiB of a session's working folders together; 0 sets no limit. A cell that makes "
+        "them larger is stopped.",
+        minimum=0,
+    ),
+    Key(
+        "execution.log_limit_mb",
+        "int",
+        16,
+        "Size in MiB of a session's `kernel.log`; the oldest lines are removed. 0 sets no limit.",
         minimum=0,
     ),
     Key(
         "execution.cpu_limit_s",
         "int",
         0,
-        "Processor time in seconds of each process in the sandbox, the kernel too; 0 sets none.",
+        "Processor time in seconds of each process, the kernel too; 0 sets no limit.",
         minimum=0,
     ),
     Key(
@@ -70,7 +92,12 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "Whether a process with pandas, numpy and matplotlib is kept, to start kernels from.",
     ),
     Key(
-        "execution.memory_limit_mb", "int", 0, "Address space of a kernel in MiB; 0 sets no limit."
+        "execution.memory_limit_mb",
+        "int",
+        None,
+        "Resident memory in MiB of all processes of a session together; none takes half of the "
+        "machine's (or of the container's), 0 sets no limit.",
+        minimum=0,
     ),
     Key(
         "execution.output_limit_kb",

@@ -192,6 +192,7 @@ def _info(chat: Chat, _: str) -> None:
         ("model", chat.app.announcement.removeprefix("model: ")),
         ("tokens", tokens),
     ]
+    rows += [("limit", str(bound)) for bound in session.bounds]
     rows += [("cost", f"{usage.cost:.4f}")] if usage.cost is not None else []
     chat.surface.show(Facts(tuple(rows)))
 

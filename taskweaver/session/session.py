@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.footprint import Footprint
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
@@ -160,6 +161,9 @@ class Session:
             self._answer(round_, play)
         finally:
             self.round_usage = self.usage - before
+            left = self._current.client.left_behind()
+            if left:
+                self.event_emitter.warn(left)
             self.event_emitter.end_round(round_.id)
             self._branches.keep_state(round_)
         return round_
@@ -239,6 +243,11 @@ class Session:
     def why_restored(self) -> str:
         """Why the current branch starts from stored variables; empty if its kernel was forked."""
         return self._branches.why_restored
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds on the session's resources, and what holds each."""
+        return self._current.client.bounds
 
     @property
     def kernel_memory(self) -> Footprint:

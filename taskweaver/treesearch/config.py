@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from taskweaver.ces.limits import KernelLimits
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.treesearch.job import PhaseLimits
 from taskweaver.treesearch.policy import SearchRules
@@ -19,7 +20,7 @@ class SearchConfig(ModuleConfig):
         folder: Where runs are kept.
         rules: Numbers of the policy.
         allowance: What a run may use: nodes, seconds, tokens, money; 0 is no limit.
-        limits: Limits of phases.
+        limits: Limits of phases; those on resources are the keys of kernels.
         asking: How often a model is asked.
         stage_nodes: Most nodes of each stage.
     """
@@ -48,10 +49,16 @@ class SearchConfig(ModuleConfig):
         self.token_limit = self._get_int("token_limit")
         self.cost_limit = self._get_float("cost_limit")
         self.allowance = (self.steps, self.time_limit_s, self.token_limit, self.cost_limit)
+        most = KernelLimits.from_source(self.src)
         self.limits = PhaseLimits(
             self._get_float("download_timeout_s"),
             self._get_float("compile_timeout_s"),
             self._get_float("run_timeout_s"),
+            memory_bytes=most.memory_limit_bytes,
+            process_limit=most.process_limit,
+            file_bytes=most.file_limit_bytes,
+            open_files=most.open_file_limit,
+            folder_bytes=most.folder_limit_bytes,
         )
         self.attempts = self._get_int("attempts")
         self.asking = AskLimits(

@@ -296,6 +296,8 @@ def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
             memory_bytes=limits.memory_bytes,
             process_limit=limits.process_limit,
             file_bytes=limits.file_bytes,
+            open_files=limits.open_files,
+            folder_bytes=limits.folder_bytes,
             output_bytes=limits.output_bytes,
         ),
     )

@@ -53,9 +53,11 @@ class PhaseLimits:
         download_s: Longest time of a download command.
         compile_s: Longest time of a compile command.
         run_s: Longest time of a run command.
-        memory_bytes: Address space of each process.
+        memory_bytes: Resident memory of all processes of a command together.
         process_limit: Processes and threads.
         file_bytes: Largest file that is written.
+        open_files: Open files of each process.
+        folder_bytes: Size of the workspace.
         output_bytes: Output of a command that is kept in its log; the rest is counted.
     """
 
@@ -64,7 +66,9 @@ class PhaseLimits:
     run_s: float = 3600.0
     memory_bytes: int = 0
     process_limit: int = 512
-    file_bytes: int = 8 << 30
+    file_bytes: int = 2 << 30
+    open_files: int = 4096
+    folder_bytes: int = 10 << 30
     output_bytes: int = 1 << 20
 
 

@@ -27,7 +27,16 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         {"execution.cell_timeout_s": 0.5}, "while True: pass", "cell_timeout_s",
     ),
     "execution.memory_limit_mb": (
-        {"execution.memory_limit_mb": 1024}, "x = bytearray(2 << 30)", "MemoryError",
+        {"execution.memory_limit_mb": 300}, "x = b'1' * (900 << 20)", "execution.memory_limit_mb",
+    ),
+    "execution.open_file_limit": (
+        {"execution.open_file_limit": 300},
+        "x = [open('/dev/null') for _ in range(500)]", "execution.open_file_limit",
+    ),
+    "execution.folder_limit_mb": (
+        {"execution.folder_limit_mb": 8},
+        "for n in range(5): open(f'{n}', 'wb').write(b'1' * (4 << 20))",
+        "execution.folder_limit_mb",
     ),
     "execution.process_limit": (
         BOXED | {"execution.process_limit": 40},
@@ -60,6 +69,7 @@ ELSEWHERE = {
     "execution.sandbox": "ces/test_sandbox.py",
     "execution.allowed_hosts": "ces/test_egress.py",
     "execution.cpu_limit_s": "ces/test_sandbox.py",
+    "execution.log_limit_mb": "app/test_switches.py",
     "execution.output_limit_kb": "app/test_switches.py",
     "execution.artifact_limit_mb": "app/test_switches.py",
     "execution.start_timeout_s": "ces/test_kernel_ends.py",
@@ -124,6 +134,18 @@ def test_output_beyond_its_limit_is_left_out(tmp_path: Path) -> None:
     said = run(tmp_path, {"execution.output_limit_kb": 1}, "print('y' * 3000)")
     assert "left out" in said
     assert "y" * 2000 not in said
+
+
+def test_the_log_of_a_kernel_is_cut_at_its_limit(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "log = open(sys.stdout._original_stdstream_copy, 'wb', closefd=False)\n"
+        "for n in range(4): log.write(b'x' * (1 << 20)); log.flush()"
+    )
+    said = run(tmp_path, {"execution.log_limit_mb": 1}, code)
+    assert "execution.log_limit_mb" in said
+    logs = list(tmp_path.rglob("kernel.log"))
+    assert [path.stat().st_size <= 1 << 20 for path in logs] == [True]
 
 
 def test_an_artifact_beyond_its_limit_is_not_listed(tmp_path: Path) -> None:

@@ -243,8 +243,9 @@ def test_a_file_that_is_too_large(tmp_path: Path, policy: SandboxPolicy | None) 
 
 
 def test_memory_and_processor_time(tmp_path: Path, policy: SandboxPolicy | None) -> None:
-    code = ("python", "-c", "x = bytearray(1 << 30)")
-    assert "MemoryError" in run(code, tmp_path, policy, memory_bytes=512 << 20).tail
+    code = ("python", "-c", "x = b'1' * (600 << 20)")
+    done = run(code, tmp_path, policy, memory_bytes=200 << 20)
+    assert (done.is_ok, "execution.memory_limit_mb" in done.ending) == (False, True)
     done = run("while :; do :; done", tmp_path, policy, cpu_s=1)
     assert done.signal == "SIGXCPU"
 

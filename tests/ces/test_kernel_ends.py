@@ -214,10 +214,13 @@ def test_a_kernel_that_cannot_start_says_why(tmp_path: Path) -> None:
     manager.clean_up()
 
 
-def test_memory_beyond_the_limit_is_an_error_of_the_cell(tmp_path: Path) -> None:
-    manager = limited(tmp_path, memory_limit_bytes=1 << 30)
+def test_memory_beyond_the_limit_ends_the_cell_and_names_the_key(tmp_path: Path) -> None:
+    manager = limited(tmp_path, memory_limit_bytes=300 << 20)
     client = manager.get_session_client("s")
-    assert "MemoryError" in str(run(client, "data = bytearray(2 << 30)").error)
+    result = run(client, "data = b'1' * (900 << 20)")
+    assert (result.status, result.is_state_lost) == ("died", True)
+    assert "execution.memory_limit_mb" in str(result.error)
+    assert "300 MiB" in str(result.error)
     assert answers(client)
     manager.clean_up()
 

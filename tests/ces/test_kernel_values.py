@@ -217,4 +217,9 @@ def test_no_key_of_the_host_is_in_the_kernel(
 
 
 def test_limits_are_plain_values() -> None:
-    assert default_limits() == KernelLimits(60.0, 600.0, 0, 1 << 20, 256 << 20)
+    limits = default_limits()
+    half = psutil.virtual_memory().total // 2
+    assert 0 < limits.memory_limit_bytes <= half
+    memory = limits.memory_limit_bytes
+    most = (512, 2048 << 20, 0, 4096, 10240 << 20, 16 << 20)
+    assert limits == KernelLimits(60.0, 600.0, memory, 1 << 20, 256 << 20, *most)

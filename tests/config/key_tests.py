@@ -87,6 +87,9 @@ app/test_switches.py::test_what_a_key_forbids_fails
   code_interpreter.allowed_functions code_interpreter.blocked_functions
   execution.cell_timeout_s execution.memory_limit_mb execution.process_limit
   execution.file_limit_mb execution.network execution.read_only_paths execution.writable_paths
+  execution.open_file_limit execution.folder_limit_mb
+app/test_switches.py::test_the_log_of_a_kernel_is_cut_at_its_limit
+  execution.log_limit_mb
 app/test_policy.py::test_where_nobody_can_be_asked_nothing_runs
   code_interpreter.require_confirmation
 app/test_project_keys.py::test_a_person_has_the_configured_time

@@ -1,6 +1,6 @@
 """Starts a process for kernels.
 
-``python -m <this> KIND PLACE PARENT_PID MEMORY OUTPUT [PROCESSES FILE_BYTES CPU_S]``: KIND is
+``python -m <this> KIND PLACE PARENT_PID OUTPUT [PROCESSES FILE_BYTES CPU_S OPEN_FILES]``: KIND is
 ``kernel``, and PLACE its connection file; or ``template``, and PLACE the socket at which it is
 expected; ``warm`` is a template with the usual libraries. PARENT_PID is 0 where a namespace ends
 the processes by itself. A kernel of a template's goes through here too, in the forked process.
@@ -23,11 +23,10 @@ _PR_SET_PDEATHSIG = 1
 def main() -> None:
     """Run a kernel until it is told to stop or its owner is gone."""
     kind, place = sys.argv[1:3]
-    parent, memory, output, *inner = map(int, sys.argv[3:])
+    parent, output, *limits = map(int, sys.argv[3:])
     if parent:
         _tie_to(parent)
-    set_limits(memory, *inner)
-
+    set_limits(*limits)
     gc.disable()  # what is imported stays: there is nothing to collect in it
     _leave_out_debugger()
     from taskweaver.ces.inkernel.kernel import make_app

@@ -1,0 +1,1 @@
+"""Bounds on the resources of a session: measured, kept, and reported."""

@@ -1,0 +1,331 @@
+"""The bounds of one session: its processes, folders and log, whichever kernel uses them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from taskweaver.ces.bounds.bound import KEYS, Bound, Held, bounds_of, limits_own_processes
+from taskweaver.ces.bounds.leftover_watch import LeftoverWatch
+from taskweaver.ces.bounds.log_file import BoundedLog
+from taskweaver.ces.bounds.processes import (
+    Process,
+    end,
+    family,
+    names_of,
+    read_process,
+    room_for_processes,
+    running_processes,
+)
+from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
+from taskweaver.ces.cgroup import ControlGroup, GroupEvents
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.process import is_owned
+
+SLICE_S = 0.25
+"""Time between two looks at a cell that runs."""
+_FIRST_SLICE_S, _FIRST_S = 0.05, 0.5  # processes multiply fast
+_MEBIBYTE = 1 << 20
+_FREE_PROCESSES = 4
+
+
+class CellWatch:
+    """The bounds while one cell runs.
+
+    Attributes:
+        breaches: The bounds that were exceeded so far.
+        left: How many processes the cell left behind, and their names; empty for none, None as
+            long as nobody looked.
+        is_over: Whether the cell has ended.
+    """
+
+    def __init__(self, guard: SessionGuard) -> None:
+        self.breaches: list[Breach] = []
+        self.left: str | None = None
+        self._guard = guard
+        self._began = time.monotonic()
+        self._looked = self._began
+        self._stopped = 0
+        self.is_over = False
+
+    @property
+    def slice_s(self) -> float:
+        """How long to wait for the cell before the next look."""
+        is_young = self._looked - self._began < _FIRST_S
+        return _FIRST_SLICE_S if is_young and self._guard.needs_processes else SLICE_S
+
+    def look(self) -> bool:
+        """Measure if it is time; return whether a breach is new that stops the cell."""
+        now = time.monotonic()
+        if self.is_over or now < self._looked + self.slice_s:
+            return False
+        self._guard.look()
+        self._looked = time.monotonic()
+        before, self._stopped = self._stopped, sum(breach.stops for breach in self.breaches)
+        return self._stopped > before
+
+    def finish(self) -> None:
+        """Measure at the cell's end."""
+        self.left = self._guard.look_at_end()
+
+
+class SessionGuard:
+    """Keeps a session within its bounds. Close it.
+
+    Bounds that no control group holds are looked at while a cell runs, by the thread that waits
+    for it, and while a process that a cell left behind runs, by a thread that ends with it.
+
+    Attributes:
+        limits: What the session may use.
+        group: The control group of the newest sandbox; empty where there can be none.
+    """
+
+    def __init__(self, limits: KernelLimits, tier: str, log_path: Path) -> None:
+        """Prepare; nothing is limited yet.
+
+        Args:
+            limits: What the session may use.
+            tier: Its sandbox: ``bwrap``, ``landlock`` or ``none``.
+            log_path: Its log.
+        """
+        self.limits = limits
+        self._tier = tier
+        self._log = BoundedLog(log_path, limits.log_limit_bytes)
+        self._lock = threading.RLock()
+        self.group = ControlGroup()
+        self._events = GroupEvents()
+        self._folders: list[Path] = []
+        self._watcher = Watcher(WatchedLimits())
+        self._roots: dict[int, int] = {}
+        self._own: dict[int, int] = {}
+        self._cells: list[CellWatch] = []
+        self._late: list[Breach] = []
+        self._leftovers = LeftoverWatch(self._look_between)
+        self._renew()
+
+    @property
+    def needs_processes(self) -> bool:
+        """Whether processes have to be looked at while a cell runs."""
+        return self._watcher.needs_processes
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds, and what holds each."""
+        held = Held(self.group.holds_memory, self.group.holds_processes)
+        return bounds_of(self.limits, self._tier, held)
+
+    def other_bounds(self, breaches: Sequence[Breach]) -> tuple[Bound, ...]:
+        """Return the bounds that were not exceeded."""
+        named = {breach.name for breach in breaches}
+        return tuple(bound for bound in self.bounds if bound.name not in named)
+
+    def new_group(self) -> ControlGroup:
+        """Return a control group for the session's processes; it replaces the one before."""
+        with self._lock:
+            self.group.remove()
+            limits = self.limits
+            self.group = ControlGroup(limits.process_limit, limits.memory_limit_bytes)
+            self._renew()
+            return self.group
+
+    def _renew(self) -> None:
+        """Watch the bounds that the control group does not hold."""
+        limits, group = self.limits, self.group
+        has_own_limit = group.holds_processes or limits_own_processes(self._tier)
+        self._events = GroupEvents()
+        self._watcher.close()
+        self._watcher = Watcher(
+            WatchedLimits(
+                0 if group.holds_memory else limits.memory_limit_bytes,
+                0 if has_own_limit else limits.process_limit,
+                limits.folder_limit_bytes,
+            )
+        )
+        for folder in self._folders:
+            self._watcher.add_folder(folder)
+
+    def add_folder(self, folder: Path) -> None:
+        """Count a folder to those that code writes."""
+        with self._lock:
+            self._folders.append(folder)
+            self._watcher.add_folder(folder)
+
+    def adopt(self, pid: int) -> None:
+        """Count a process to the session, and all it starts; it is no leftover of a cell.
+
+        Args:
+            pid: A kernel, or the first process of a sandbox.
+        """
+        with self._lock:
+            process = read_process(pid)
+            if process is not None:
+                self._roots[pid] = self._own[pid] = process.started
+                self._cap(pid)
+                with suppress(OSError):  # it has ended; whoever waits for it finds out
+                    self.group.add(pid)
+
+    def adopt_family(self, pid: int) -> None:
+        """Count a process, and all that it has started by now, to what is the session's own."""
+        with self._lock:
+            self.adopt(pid)
+            processes = running_processes()
+            for one in family(processes, {pid}).values():
+                self._own[one.pid] = one.started
+                self._cap(one.pid)
+
+    def _cap(self, pid: int) -> None:
+        """Limit the processes of an ordinary user where only the watcher counts the session's.
+
+        Processes that multiply as fast as they can leave the watcher no processor time.
+        """
+        if self._watcher.limits.processes and os.geteuid() != 0:
+            most = room_for_processes(self.limits.process_limit)
+            with suppress(OSError, ValueError):  # it has ended, or has a lower limit
+                resource.prlimit(pid, resource.RLIMIT_NPROC, (most, most))
+
+    @contextmanager
+    def cell(self) -> Iterator[CellWatch]:
+        """Keep the bounds while a cell runs in the block."""
+        self._leftovers.stop()
+        watch = CellWatch(self)
+        with self._lock:
+            watch.breaches += [replace(breach, stops=False) for breach in self._late]
+            self._late = []
+            if not self._cells:
+                self._watcher.begin()
+            self._cells.append(watch)
+        try:
+            yield watch
+        finally:
+            with self._lock:
+                watch.is_over = True
+                self._cells.remove(watch)
+                is_idle = not self._cells
+            if is_idle and (self.left_behind() if watch.left is None else watch.left):
+                self._leftovers.start()
+
+    def look(self) -> None:
+        """Measure, and end what exceeds a bound; the cells that run get to know of it."""
+        with self._lock:
+            breaches = self._trim_log() + self._take_events()
+            if self.needs_processes or self.limits.folder_limit_bytes:
+                breaches += self._watcher.look(self._family(), self._own)
+            self._report(breaches)
+
+    def look_at_end(self) -> str:
+        """Measure when a cell is over; return its leftovers in a sentence, empty for none."""
+        with self._lock:
+            family = self._family()
+            breaches = self._trim_log() + self._take_events()
+            left = self._strangers(family)
+            if left and self._is_crowded(family, breaches):
+                end(left)
+                names = names_of(left)
+                text = f"Processes that cells started leave no room below {KEYS['processes']}."
+                breaches.append(Breach("processes", f"{text} Ended: {names}."))
+                left = []
+            breaches += self._watcher.look(family, self._own, is_last=True)
+            self._report(breaches)
+            return _sentence(left, "that cells started still run")
+
+    def _is_crowded(self, family: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
+        """Return whether there are too many processes for the next cell and the storing of states.
+
+        Args:
+            family: The session's processes.
+            breaches: The bounds that were exceeded at the cell's end.
+        """
+        found = [breach for cell in self._cells for breach in cell.breaches]
+        if any(breach.name == "processes" for breach in [*found, *breaches]):
+            return True
+        limit, count = self.limits.process_limit, sum(one.threads for one in family.values())
+        return bool(limit) and count + _FREE_PROCESSES > limit
+
+    def _report(self, breaches: list[Breach]) -> None:
+        for cell in self._cells:
+            cell.breaches += breaches
+        if not self._cells:
+            self._late += breaches
+
+    def _trim_log(self) -> list[Breach]:
+        size = self._log.trim()
+        if not size:
+            return []
+        key, limit = KEYS["kernel.log"], self.limits.log_limit_bytes // _MEBIBYTE
+        text = f"kernel.log reached {size // _MEBIBYTE:,} MiB; {key} allows {limit:,} MiB."
+        return [Breach("kernel.log", f"{text} Its beginning was removed.")]
+
+    def _take_events(self) -> list[Breach]:
+        """Return what the system did since the last look to keep the control group's limits."""
+        before, self._events = self._events, self.group.events()
+        now, found = self._events, []
+        if now.killed > before.killed:
+            limit = self.limits.memory_limit_bytes // _MEBIBYTE
+            text = f"Memory reached {limit:,} MiB, all that {KEYS['memory']} allows."
+            found.append(Breach("memory", f"{text} The system ended a process."))
+        if now.refused > before.refused:
+            limit = self.limits.process_limit
+            text = f"Processes and threads reached {limit:,}, all that {KEYS['processes']} allows."
+            found.append(Breach("processes", f"{text} The system started no more."))
+        return found
+
+    def _family(self) -> dict[int, Process]:
+        """Return the session's processes, and learn which of them are its own."""
+        try:
+            inside = map(read_process, self.group.processes())
+            found = {one.pid: one for one in inside if one is not None}
+        except OSError:  # the group was removed with its sandbox
+            found = {}
+        found = found or family(running_processes(), self._roots)
+        for known in (self._roots, self._own):
+            for pid, started in list(known.items()):
+                if pid not in found or found[pid].started != started:
+                    del known[pid]
+        self._own |= {pid: one.started for pid, one in found.items() if is_owned(pid)}
+        return found
+
+    def _strangers(self, family: Mapping[int, Process]) -> list[Process]:
+        """Return the processes that run and that cells have started."""
+        return [one for one in family.values() if one.pid not in self._own and not one.is_ended]
+
+    def left_behind(self) -> str:
+        """Say how many processes that cells started still run, and their names; empty for none."""
+        with self._lock:
+            if not self._roots:
+                return ""  # nothing has run
+            return _sentence(self._strangers(self._family()), "that cells started still run")
+
+    def _look_between(self) -> bool:
+        """Measure between cells; return whether a process is left that a cell started."""
+        with self._lock:
+            if self._cells:
+                return False
+            left = self._strangers(self._family())
+            if left:
+                self.look()
+                if self._late:
+                    end(left)
+            return bool(left)
+
+    def close(self) -> None:
+        """End what cells left behind, and the watch."""
+        self._leftovers.stop()
+        with self._lock:
+            self._watcher.close()
+            end(one for one in self._family().values() if not is_owned(one.pid))
+            self.group.remove()
+
+
+def _sentence(processes: list[Process], words: str) -> str:
+    if not processes:
+        return ""
+    count = len(processes)
+    noun = "process" if count == 1 else "processes"
+    verb = words.replace("still run", "still runs") if count == 1 else words
+    return f"{count:,} {noun} {verb}: {names_of(processes)}."

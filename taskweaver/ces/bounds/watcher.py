@@ -1,0 +1,175 @@
+"""Measures what a group of processes uses, and ends what exceeds a bound.
+
+It runs in the thread that waits for them: there is no thread and no timer of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskweaver.ces.bounds.bound import KEYS
+from taskweaver.ces.bounds.folder_size import FolderSize
+from taskweaver.ces.bounds.processes import (
+    Process,
+    end,
+    hidden_bytes,
+    names_of,
+    proportional_bytes,
+)
+
+_HIDDEN_EVERY_S = 1.0
+_FOLDER_SLICE_S = 0.02
+_SETTLE_S = 0.5
+_SLACK_BYTES = 1 << 20
+_MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A bound that was exceeded.
+
+    Attributes:
+        name: What is bounded.
+        text: What happened, the figures and the key, in a line.
+        stops: Whether the cell or command may not go on.
+    """
+
+    name: str
+    text: str
+    stops: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedLimits:
+    """What some processes may use together; 0 sets no limit.
+
+    Attributes:
+        memory_bytes: Resident memory.
+        processes: Processes and threads.
+        folder_bytes: Size of the folders they write.
+    """
+
+    memory_bytes: int = 0
+    processes: int = 0
+    folder_bytes: int = 0
+
+
+class Watcher:
+    """Keeps some processes within their bounds. Close it.
+
+    Attributes:
+        limits: What they may use; a bound that the system keeps is not among them.
+    """
+
+    def __init__(self, limits: WatchedLimits) -> None:
+        self.limits = limits
+        self._folder = FolderSize()
+        self._folder_before = 0
+        self._hidden = (0, 0)
+        self._hidden_at = 0.0
+
+    def add_folder(self, folder: Path) -> None:
+        """Measure a folder too."""
+        if self.limits.folder_bytes:
+            self._folder.add(folder)
+
+    @property
+    def needs_processes(self) -> bool:
+        """Whether it has to look at all processes again and again."""
+        return bool(self.limits.memory_bytes or self.limits.processes)
+
+    def begin(self) -> None:
+        """Begin a cell: from now on the folders may not grow beyond their limit."""
+        if self.limits.folder_bytes:
+            self._folder.settle(_SETTLE_S)
+            self._folder_before = self._folder.bytes + self._hidden[1]
+
+    def look(
+        self, family: Mapping[int, Process], own: Collection[int], *, is_last: bool = False
+    ) -> list[Breach]:
+        """Measure, and end what exceeds a bound.
+
+        Args:
+            family: The processes.
+            own: Ids of those that are ended last: kernels, and what runs them.
+            is_last: Whether the cell is over: the folders are measured to the end.
+        """
+        living = {pid: one for pid, one in family.items() if not one.is_ended}
+        now = time.monotonic()
+        has_grown = is_last and self.limits.folder_bytes and self._folder.settle(_SETTLE_S)
+        if has_grown or now >= self._hidden_at + _HIDDEN_EVERY_S:
+            self._measure_hidden(living)
+        found = [
+            self._look_at_processes(living, own),
+            self._look_at_memory(living),
+            self._look_at_folders(living, own, is_last=is_last),
+        ]
+        return [breach for breach in found if breach is not None]
+
+    def _measure_hidden(self, family: Mapping[int, Process]) -> None:
+        self._hidden, self._hidden_at = hidden_bytes(family.values()), time.monotonic()
+
+    def _look_at_processes(
+        self, family: Mapping[int, Process], own: Collection[int]
+    ) -> Breach | None:
+        limit = self.limits.processes
+        count = sum(one.threads for one in family.values())
+        if not limit or count <= limit:
+            return None
+        others = [one for one in family.values() if one.pid not in own]
+        kept = count - sum(one.threads for one in others)
+        ended = others
+        if kept > limit:  # threads of a kernel
+            ended = [*others, max(family.values(), key=lambda one: one.threads)]
+        end(ended)
+        text = f"Processes and threads reached {count:,}; {KEYS['processes']} allows {limit:,}."
+        return Breach("processes", f"{text} Ended: {names_of(ended)}.", stops=True)
+
+    def _look_at_memory(self, family: Mapping[int, Process]) -> Breach | None:
+        limit = self.limits.memory_bytes
+        if not limit:
+            return None
+        resident = sum(one.resident_bytes for one in family.values())
+        if not family or resident + self._hidden[0] <= limit:
+            return None  # counted once, it is less still
+        self._measure_hidden(family)  # a process that held a file may have ended since
+        in_files = self._hidden[0]
+        sizes = {one.pid: proportional_bytes(one) for one in family.values()}
+        shared = sum(part for _, part in sizes.values())
+        size = sum(total for total, _ in sizes.values()) - shared + max(shared, in_files)
+        if size <= limit:
+            return None
+        largest = max(family.values(), key=lambda one: sizes[one.pid][0])
+        end([largest])
+        key, name = KEYS["memory"], names_of([largest])
+        text = f"Memory reached {size // _MEBIBYTE:,} MiB; {key} allows {limit // _MEBIBYTE:,} MiB."
+        return Breach("memory", f"{text} Ended: {name}.")
+
+    def _look_at_folders(
+        self, family: Mapping[int, Process], own: Collection[int], *, is_last: bool
+    ) -> Breach | None:
+        limit = self.limits.folder_bytes
+        if not limit:
+            return None
+        if not is_last:
+            self._folder.advance(_FOLDER_SLICE_S)
+        if self._folder.bytes + self._hidden[1] > limit:
+            self._measure_hidden(family)
+        size = self._folder.bytes + self._hidden[1]
+        # In a folder that was too large before, code may run, and remove files.
+        if size <= limit or size <= self._folder_before + _SLACK_BYTES:
+            return None
+        self._folder_before = size  # reported once
+        end([one for one in family.values() if one.pid not in own])
+        key = KEYS["working folder"]
+        text = f"The working folder reached {size // _MEBIBYTE:,} MiB"
+        return Breach(
+            "working folder", f"{text}; {key} allows {limit // _MEBIBYTE:,} MiB.", stops=True
+        )
+
+    def close(self) -> None:
+        """Break the measuring of folders off."""
+        self._folder.close()

@@ -1,0 +1,110 @@
+"""Runs attacks on the bounds of one session in a process of its own; prints what came of each.
+
+``python attack_run.py TIER GROUPS LIMITS FOLDER``: GROUPS is ``groups`` or ``watched``, for no
+control groups; LIMITS is ``on`` or ``off``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces import cgroup
+from taskweaver.ces.bounds.bound import as_rows
+from taskweaver.ces.manager import code_execution_service_factory, default_limits
+from taskweaver.ces.policy import SandboxPolicy
+
+OFF = replace(
+    default_limits(), cell_timeout_s=40.0, memory_limit_bytes=0, process_limit=0,
+    file_limit_bytes=0, open_file_limit=0, folder_limit_bytes=0, log_limit_bytes=0,
+)  # fmt: skip
+ON = replace(
+    OFF, memory_limit_bytes=300 << 20, process_limit=60, file_limit_bytes=8 << 20,
+    open_file_limit=200, folder_limit_bytes=24 << 20, log_limit_bytes=1 << 20,
+)  # fmt: skip
+EAT = "x = b'1' * (450 << 20)"
+MANY = (
+    "import subprocess\nps = []\n"
+    "try:\n"
+    "    for _ in range(150): ps.append(subprocess.Popen(['sleep', '60']))\n"
+    "finally:\n"
+    "    import time; time.sleep(0.6)\n"
+    "    alive = sum(p.poll() is None for p in ps)\n"
+    "    for p in ps: p.kill()\n"
+    "    for p in ps: p.wait()\n"
+    "alive"
+)
+ATTACKS = {
+    "memory": f"{EAT}; size = len(x) >> 20; del x; size",
+    "memory of a child": (
+        "import subprocess, sys\n"
+        f"subprocess.run([sys.executable, '-c', {EAT!r} + '; print(450)'],"
+        " stdout=subprocess.PIPE).stdout.decode().strip()"
+    ),
+    "memory in files": (
+        "import os, time\nfs = [os.memfd_create('x') for _ in range(80)]\n"
+        "for f in fs: os.write(f, b'1' * (6 << 20))\n"
+        "time.sleep(1.6); [os.close(f) for f in fs]; len(fs) * 6"
+    ),
+    "processes": MANY,
+    "threads": (
+        "import threading\ngo = threading.Event()\n"
+        "ts = [threading.Thread(target=go.wait) for _ in range(150)]\n"
+        "try:\n    for t in ts: t.start()\nfinally:\n    import time; time.sleep(0.6); go.set()\n"
+        "len(ts)"
+    ),
+    "open files": "fs = [open('/dev/null') for _ in range(400)]; len(fs)",
+    "one file": "open('large', 'wb').write(b'1' * (16 << 20)) >> 20",
+    "working folder": (
+        "import os\nos.makedirs('a/b', exist_ok=True)\n"
+        "for n in range(10): open(f'a/b/{n}', 'wb').write(b'1' * (6 << 20))\n60"
+    ),
+    "deleted files": (
+        "import os, time\nfs = []\n"
+        "for n in range(10):\n"
+        "    f = open(f'{n}', 'wb', buffering=0); os.remove(f'{n}'); fs.append(f)\n"
+        "    f.write(b'1' * (6 << 20))\n"
+        "time.sleep(1.6); [f.close() for f in fs]; 60"
+    ),
+    "kernel.log": (
+        "import os, sys\nfd = sys.stdout._original_stdstream_copy\n"
+        "sum(os.write(fd, b'x' * (1 << 20)) for _ in range(6)) >> 20"
+    ),
+    "left behind": "import subprocess; subprocess.run('sleep 60 & sleep 60 &', shell=True); 2",
+}
+REMOVE = (
+    "import shutil, os; shutil.rmtree('a', ignore_errors=True)\n"
+    "'large' in os.listdir() and os.remove('large')"
+)
+
+
+def main() -> None:
+    """Run all attacks one after another; each finds the session as it should be."""
+    tier, groups, limits, folder = sys.argv[1:]
+    if groups == "watched":
+        cgroup.parents = lambda _: iter(())  # type: ignore[assignment]
+    policy = None if tier == "none" else SandboxPolicy(tier=tier)  # type: ignore[arg-type]
+    chosen = ON if limits == "on" else OFF
+    manager = code_execution_service_factory(Path(folder) / "env", limits=chosen, sandbox=policy)
+    results: dict[str, Any] = {}
+    try:
+        client = manager.get_session_client("s", session_dir=Path(folder) / "s")
+        client.execute_code("first", "1")
+        for name, code in ATTACKS.items():
+            result = client.execute_code(name, code)
+            said = "\n".join([result.error or "", *(text for _, _, text in result.log)])
+            after = client.execute_code("after", f"{REMOVE}\n20 + 1")
+            results[name] = {"output": result.output, "said": said, "after": after.output}
+        results["log bytes"] = (Path(folder) / "s" / "kernel.log").stat().st_size
+        results["left"] = client.left_behind()
+        results["bounds"] = as_rows(client.bounds)
+    finally:
+        manager.clean_up()
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
