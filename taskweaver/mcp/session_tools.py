@@ -110,5 +110,9 @@ def intro_of(entries: Iterable[PluginEntry]) -> str:
     lines = []
     for entry in entries:
         about = " ".join(entry.spec.description.split())
-        lines.append(f"  - {entry.name}: {shorten(about, _MAX_LINE_CHARS)}")
+        lines.append(f"  - {entry.name}: {_clipped(about)}")
     return "\n".join(["- Its code can also call these tools:", *lines]) if lines else ""
+
+
+def _clipped(line: str) -> str:
+    return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 4].rstrip()} ..."
