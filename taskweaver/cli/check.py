@@ -14,9 +14,8 @@ import click
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.surface import is_plain
-from taskweaver.console.text import safe
+from taskweaver.console.text import safe, safe_json
 from taskweaver.utils.app_utils import discover_app_dir
-from taskweaver.utils.redact import redact_known
 from taskweaver.utils.text import counted
 
 
@@ -47,7 +46,7 @@ def check_file(
         verdict = app.check_receipt(file, data=data, is_trusted=is_trusted)
     if as_json:
         facts = {"verdict": "same" if verdict.is_same else "different", **asdict(verdict)}
-        click.echo(redact_known(json.dumps(facts, ensure_ascii=False)))
+        click.echo(safe_json(json.dumps(facts, ensure_ascii=False)))
         return 0 if verdict.is_same else 1
     is_colored = not is_plain(sys.stdout)
     if verdict.difference is None:

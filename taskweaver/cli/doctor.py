@@ -32,13 +32,12 @@ from taskweaver.cli.inventory import (
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.blocks import format_seconds
 from taskweaver.console.surface import is_plain
-from taskweaver.console.text import safe
+from taskweaver.console.text import safe, safe_json
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.utils.redact import redact_known
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -80,7 +79,7 @@ def examine(project: Path | None, *, as_json: bool = False) -> int:
             _print(finding)
     if as_json:
         told = json.dumps([asdict(finding) for finding in findings], indent=2)
-        click.echo(redact_known(told))
+        click.echo(safe_json(told))
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 

@@ -259,9 +259,9 @@ def _safe(text: str) -> str:
 
 
 def _print_json(data: object) -> None:
-    from taskweaver.utils.redact import redact_known
+    from taskweaver.console.text import safe_json
 
-    click.echo(redact_known(json.dumps(data, ensure_ascii=False, indent=2)))
+    click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=2)))
 
 
 def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -12,9 +12,8 @@ import click
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.surface import is_plain
-from taskweaver.console.text import safe
+from taskweaver.console.text import safe, safe_json
 from taskweaver.session.replay import Step
-from taskweaver.utils.redact import redact_known
 from taskweaver.utils.text import counted
 
 _COLORS = {"same": "green", "differs": "yellow", "mended": "yellow", "failed": "red"}
@@ -51,7 +50,7 @@ def replay_file(
             click.echo(f"warning: {safe(warning)}", err=True)
         for step in app.replay(file, settings=settings, data=data, repair=repair):
             steps.append(step)
-            click.echo(redact_known(json.dumps(asdict(step)))) if as_json else _show(step)
+            click.echo(safe_json(json.dumps(asdict(step)))) if as_json else _show(step)
     counts = {verdict: sum(step.verdict == verdict for step in steps) for verdict in _COLORS}
     if not as_json:
         said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)

@@ -23,12 +23,11 @@ def role(project: Path | None) -> None:
 def list_roles(project: Path | None, *, as_json: bool) -> None:
     """List the roles with alias and place, and what is wrong with broken ones."""
     from taskweaver.cli.inventory import found_roles
-    from taskweaver.console.text import safe
-    from taskweaver.utils.redact import redact_known
+    from taskweaver.console.text import safe, safe_json
 
     found = found_roles(project)
     if as_json:
-        click.echo(redact_known(json.dumps([asdict(item) for item in found], indent=2)))
+        click.echo(safe_json(json.dumps([asdict(item) for item in found], indent=2)))
         return
     for item in found:
         takes_part = "*" if item.takes_part else " "

@@ -18,9 +18,9 @@ from taskweaver.console.blocks import Note
 from taskweaver.console.chat import Chat, is_answered
 from taskweaver.console.commands import CommandLine
 from taskweaver.console.surface import PlainSurface, open_surface
+from taskweaver.console.text import safe_json
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
-from taskweaver.utils.redact import redact_known
 
 _COMMAND_LINE = re.compile(r"^(/[A-Za-z?]+(?:[ \t][^\n]*)?)$", re.MULTILINE)
 
@@ -66,7 +66,7 @@ def run_script(
             is_good = is_good and is_answered(answered)
             if as_json and answered is not None:
                 facts = json.dumps(_facts(chat, answered), ensure_ascii=False)
-                click.echo(redact_known(facts))
+                click.echo(safe_json(facts))
     return 0 if is_good else 1
 
 

@@ -21,15 +21,14 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from taskweaver.console.text import safe
+    from taskweaver.console.text import safe, safe_json
     from taskweaver.session.store import stored_sessions
-    from taskweaver.utils.redact import redact_known
     from taskweaver.utils.text import counted
 
     found = stored_sessions(_folder(ctx.obj))
     if as_json:
         told = json.dumps([asdict(item) for item in found], default=str, indent=2)
-        click.echo(redact_known(told))
+        click.echo(safe_json(told))
         return
     for item in found:
         when = item.changed_at.astimezone().strftime("%Y-%m-%d %H:%M")

@@ -24,6 +24,7 @@ from taskweaver.role.prompt import (
     with_start,
 )
 from taskweaver.role.translator import PostTranslator
+from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.text import fill, remove_temporal_delimiters
 
 PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")
@@ -159,17 +160,19 @@ class CodePrompt:
         if post.send_from == self._alias:
             notes = post.get_attachment(AttachmentType.revise_message)
             text = "\n".join(str(note.content) for note in notes)
-            parts.append(self.text("correction", CORRECTION=text))
+            parts.append(self.text("correction", CORRECTION=quoted_section(text)))
         else:
-            parts.append(self.text("task", TASK=remove_temporal_delimiters(post.message)))
+            task = quoted_section(remove_temporal_delimiters(post.message))
+            parts.append(self.text("task", TASK=task))
         if newest is not None:
             parts += [self.policy] if self.policy else []
             parts.append(self.text("requirements", ROLE_NAME=self._role_name))
         return "\n\n".join(parts)
 
     def _context(self, newest: NewestTurn) -> list[str]:
-        parts = [self.text("request", REQUEST=newest.request)] if newest.request else []
-        return parts + [self.text("plan", PLAN=plan) for plan in newest.plans]
+        request = quoted_section(newest.request)
+        parts = [self.text("request", REQUEST=request)] if request else []
+        return parts + [self.text("plan", PLAN=quoted_section(plan)) for plan in newest.plans]
 
     def _own_reply(self, post: Post) -> str:
         invalid = post.get_attachment(AttachmentType.invalid_response)

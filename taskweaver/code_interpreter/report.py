@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from taskweaver.ces.common import ExecutionResult
+from taskweaver.utils.quoting import indented
 from taskweaver.utils.text import fenced, shorten
 
 RESULT_CHARS = 8_000
@@ -46,7 +47,7 @@ def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None
 
 def variables_text(variables: Iterable[tuple[str, str]]) -> str:
     """Describe the visible variables, one a line."""
-    lines = "\n".join(f"- {name}: {text}" for name, text in variables)
+    lines = "\n".join(f"- {indented(f'{name}: {text}')}" for name, text in variables)
     return shorten(lines, VARIABLES_CHARS)
 
 
@@ -67,4 +68,4 @@ def _artifact_lines(result: ExecutionResult) -> Iterable[str]:
     for artifact in result.artifact:
         place = artifact.file_name or artifact.original_name or artifact.name
         note = f" ({shorten(artifact.preview, 200)})" if artifact.preview else ""
-        yield f"- {artifact.type}: {place}{note}"
+        yield f"- {indented(f'{artifact.type}: {place}{note}')}"

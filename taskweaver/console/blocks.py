@@ -6,7 +6,10 @@ into plain lines. Nothing else in the console knows how anything looks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+from taskweaver.utils.characters import without_steering
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,22 @@ class Facts:
 
 Outcome = Printed | Ran | Value | Traceback | Files | Note | Facts | Broken | Done
 Block = Plan | Thought | Order | Code | Answer | Outcome
+
+
+AnyBlock = TypeVar("AnyBlock", bound=Block)
+
+
+def steady(block: AnyBlock) -> AnyBlock:
+    """Return a block with nothing in its texts that a terminal would obey instead of showing."""
+    return replace(
+        block, **{part.name: _steady(getattr(block, part.name)) for part in fields(block)}
+    )
+
+
+def _steady(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_steering(value)
+    return tuple(map(_steady, value)) if isinstance(value, tuple) else value
 
 
 def describe_effort(done: Done) -> str:

@@ -34,7 +34,7 @@ from taskweaver.console.blocks import (
     format_seconds,
 )
 from taskweaver.console.plain import ORDER_CHARS, ORDER_LINES, VALUE_CHARS, VALUE_LINES
-from taskweaver.console.text import as_rows, head
+from taskweaver.console.text import as_rows, head, safe_markdown
 
 THEME = "ansi_dark"
 MOST_ROWS = 30
@@ -76,7 +76,8 @@ def draw(block: Block, glyphs: Glyphs) -> RenderableType:
         case Code(text):
             return Padding(Syntax(text, "python", theme=THEME, word_wrap=True), (0, 0, 0, 2))
         case Answer(text, gave_up):
-            body = Markdown(text, code_theme=THEME)
+            # Without links of the terminal: their text may name another address than they open.
+            body = Markdown(safe_markdown(text), code_theme=THEME, hyperlinks=False)
             warning = Text("This could not be done.", style="yellow")
             return Padding(Group(warning, body) if gave_up else body, (1, 0, 0, 0))
         case _:

@@ -21,10 +21,11 @@ from rich.segment import Segment
 from rich.spinner import Spinner
 from rich.text import Text
 
-from taskweaver.console.blocks import Block, format_seconds
+from taskweaver.console.blocks import Block, format_seconds, steady
 from taskweaver.console.draw import Glyphs, draw, glyphs_for
 from taskweaver.console.keyboard import silent_keyboard
 from taskweaver.console.plain import spell
+from taskweaver.utils.characters import without_steering
 
 FRAMES_PER_SECOND = 12
 PREVIEW_CHARS = 6_000
@@ -65,7 +66,7 @@ class PlainSurface:
         """Write a block."""
         stream = self._stream or sys.stdout
         encoding = stream.encoding or "utf-8"
-        text = spell(block) + "\n"
+        text = spell(steady(block)) + "\n"
         stream.write(text.encode(encoding, "replace").decode(encoding))
         stream.flush()
 
@@ -117,17 +118,17 @@ class LiveSurface:
 
     def show(self, block: Block) -> None:
         """Print a block above the live region."""
-        self.console.print(draw(block, self.glyphs), highlight=False)
+        self.console.print(draw(steady(block), self.glyphs), highlight=False)
 
     def preview(self, block: Block | None) -> None:
         """Draw a block in the live region at the next frame."""
         with self._lock:
-            self._preview = block
+            self._preview = None if block is None else steady(block)
 
     def ask_status(self, text: str) -> None:
         """Show what is being done beside the spinner."""
         with self._lock:
-            self._status = text
+            self._status = without_steering(text)
 
     @contextmanager
     def working(self, status: Callable[[], str]) -> Iterator[None]:

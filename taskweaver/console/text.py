@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
+from taskweaver.utils.characters import escaped_steering, without_steering
 from taskweaver.utils.redact import redact_known
 
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
-    r"|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # window title, links, device strings
-    r"|[ -/]*[0-~])"
-)
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,40});")
 
 
 def safe(text: str) -> str:
@@ -24,11 +20,17 @@ def safe(text: str) -> str:
     Our own keys are masked. What only looks like a secret is not: a person who is asked whether
     code may run sees all of it.
     """
-    text = redact_known(text)
-    if text.isascii() and text.isprintable():
-        return text
-    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
-    return _SURROGATES.sub("\ufffd", _CONTROLS.sub("", text))
+    return without_steering(redact_known(text))
+
+
+def safe_json(text: str) -> str:
+    """Return JSON with the same value, in which a terminal finds nothing to obey."""
+    return escaped_steering(redact_known(text))
+
+
+def safe_markdown(text: str) -> str:
+    """Return Markdown without references to characters that a terminal would obey."""
+    return _REFERENCE.sub(lambda match: without_steering(unescape(match[0])) and match[0], text)
 
 
 def overwritten(line: str) -> str:

@@ -8,18 +8,22 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from taskweaver.ces.process import kill_marked, mark
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ServerFailed
+from taskweaver.mcp.http import ask_for_plain_bytes, bound_response
+from taskweaver.mcp.stdio import program_transport
 from taskweaver.mcp.tools import RawTool
+from taskweaver.utils.characters import without_steering
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import shorten
 
@@ -28,6 +32,8 @@ _MAX_REASON_CHARS = 300
 _MAX_GARBAGE_CHARS = 80
 _TAIL_BYTES = 4096
 _READ_S = 300.0
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,11 @@ class Connection:
     """A server that is started once more when it dies. Close it."""
 
     def __init__(
-        self, config: ServerConfig, log_path: Path | None, tracing: Tracing | None = None
+        self,
+        config: ServerConfig,
+        log_path: Path | None,
+        tracing: Tracing | None = None,
+        listed: Callable[[list[RawTool]], None] = lambda _: None,
     ) -> None:
         """Prepare it; nothing runs yet.
 
@@ -48,6 +58,7 @@ class Connection:
             config: The server.
             log_path: Where its error output goes; None for nowhere.
             tracing: Gives its requests their trace context; None for none.
+            listed: Called with its tools whenever they are listed.
         """
         self._config = config
         self._tracing = tracing or Tracing()
@@ -58,6 +69,9 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._garbage = ""
+        self._listed = listed
+        self._is_list_stale = False
+        self._broken = ""
         self._restarts_left = 1
 
     @property
@@ -77,6 +91,7 @@ class Connection:
             ServerFailed: If it does not come up in time.
         """
         self._stopping = asyncio.Event()
+        self._broken = ""
         started: asyncio.Future[_Started] = asyncio.get_running_loop().create_future()
         log_size = self._log_path.stat().st_size if self._log_path.is_file() else 0
 
@@ -89,7 +104,7 @@ class Connection:
         try:
             found = await started
         except TimeoutError:
-            late = f"it did not answer within {self._config.timeout_s:g} s"
+            late = self._broken or f"it did not answer within {self._config.timeout_s:g} s"
             printed = f"; it printed what is no message: {self._garbage}" if self._garbage else ""
             raise ServerFailed(self._config.name, f"{late}{printed}.") from None
         except ServerFailed:
@@ -99,10 +114,17 @@ class Connection:
                 self._config.name, f"{str(error.filename)!r} is not there."
             ) from error
         except Exception as error:
-            said = self._last_line(log_size) or _reason(error)
+            said = self._broken or self._last_line(log_size) or _reason(error)
             raise ServerFailed(self._config.name, f"it does not start: {said}") from error
         self._client = found.client
+        self._listed(found.tools)
         return found.tools
+
+    async def list_again(self) -> None:
+        """List the tools once more if the server reported a change of them."""
+        if self._client is not None and self._is_list_stale:
+            self._is_list_stale = False
+            self._listed(await self._answer(_tools_of(self._client), "the list of its tools"))
 
     async def _live(self, started: asyncio.Future[_Started]) -> None:
         """Hold the connection open, in a task of its own, until it is closed."""
@@ -143,33 +165,34 @@ class Connection:
             async with httpx2.AsyncClient(
                 headers=dict(config.headers or {}),
                 timeout=limits,
-                event_hooks={"request": [self._add_context]},
+                event_hooks={
+                    "request": [ask_for_plain_bytes, self._add_context],
+                    "response": [partial(bound_response, broken=self._break)],
+                },
             ) as http:
                 yield streamable_http_client(config.url, http_client=http)
             return
-        from mcp.client.stdio import StdioServerParameters, stdio_client
-
         env = {**(config.env or {}), **mark(self._id)}
         path = env.get("PATH", os.environ.get("PATH"))
         command = shutil.which(config.command, path=path)
         if command is None:
             raise FileNotFoundError(2, "not found", config.command)
-        server = StdioServerParameters(
-            command=command,
-            args=list(config.args),
-            env=env,
-            cwd=config.cwd,
-            encoding_error_handler="replace",
-        )
         with self._log_path.open("a", encoding="utf-8") as log:
-            yield stdio_client(server, errlog=log)
+            program = [command, *config.args]
+            yield program_transport(program, env, config.cwd, log, self._break)
+
+    def _break(self, reason: str) -> None:
+        """Note why a server is spoken to no more."""
+        self._broken = reason
 
     async def _add_context(self, request: Any) -> None:
         """Add the trace context to the headers of a request."""
         self._tracing.inject(request.headers)
 
     async def _take(self, message: object) -> None:
-        """Note what a server prints that is no message."""
+        """Note a change of the tools, and what a server prints that is no message."""
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            self._is_list_stale = True
         if isinstance(message, Exception):
             from pydantic import ValidationError
 
@@ -183,7 +206,7 @@ class Connection:
         with self._log_path.open("rb") as log:
             log.seek(max(since, self._log_path.stat().st_size - _TAIL_BYTES))
             lines = log.read().decode("utf-8", "replace").strip().splitlines()
-        return shorten(lines[-1].strip(), _MAX_REASON_CHARS) if lines else ""
+        return shorten(without_steering(lines[-1].strip()), _MAX_REASON_CHARS) if lines else ""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         """Call a tool; return its result as the package has it.
@@ -191,39 +214,50 @@ class Connection:
         Raises:
             ServerFailed: If it does not answer in time, dies, or answers with what is no result.
         """
+        if self._client is None:
+            problem = "it has ended; the next session starts it again."
+            raise ServerFailed(self._config.name, problem)
+        return await self._answer(self._client.call_tool(tool, dict(arguments)), tool)
+
+    async def _answer(self, request: Awaitable[T], asked: str) -> T:
+        """Return the answer to a request.
+
+        Raises:
+            ServerFailed: If there is none in time, or it is none.
+        """
         from mcp import MCPError
 
         client, name = self._client, self._config.name
-        if client is None:
-            raise ServerFailed(name, "it has ended; the next session starts it again.")
         try:
             async with asyncio.timeout(self._config.timeout_s):
-                return await client.call_tool(tool, dict(arguments))
+                return await request
         except TimeoutError:
-            late = f"{tool} did not answer within {self._config.timeout_s:g} s (timeout_s)."
+            late = f"{asked} did not answer within {self._config.timeout_s:g} s (timeout_s)."
             raise ServerFailed(name, late) from None
         except MCPError as error:
             if _is_gone(error):
-                raise ServerFailed(name, await self._revived(client, tool)) from error
-            raise ServerFailed(name, f"{tool}: {shorten(str(error), _MAX_REASON_CHARS)}") from error
+                raise ServerFailed(name, await self._revived(client, asked)) from error
+            said = self._broken or without_steering(str(error))
+            raise ServerFailed(name, f"{asked}: {shorten(said, _MAX_REASON_CHARS)}") from error
         except Exception as error:
-            said = shorten(_reason(error), _MAX_REASON_CHARS)
-            raise ServerFailed(name, f"{tool} gave no usable result: {said}") from error
+            said = shorten(self._broken or _reason(error), _MAX_REASON_CHARS)
+            raise ServerFailed(name, f"{asked} gave no usable result: {said}") from error
 
     async def _revived(self, client: Any, tool: str) -> str:
         """Start a server again that has died; say what became of it."""
+        ended = self._broken or "it ended"
         async with self._lock:
             if self._client is client:
                 await self.close()
                 if self._restarts_left == 0:
-                    return f"it ended while {tool} was called, and stays off: it did so before."
+                    return f"{ended} while {tool} was called, and stays off: it did so before."
                 self._restarts_left -= 1
                 try:
                     await self.start()
                 except ServerFailed as error:
-                    return f"it ended while {tool} was called, and {error.problem}"
+                    return f"{ended} while {tool} was called, and {error.problem}"
         return (
-            f"it ended while {tool} was called, and was started again. Call again if it does no "
+            f"{ended} while {tool} was called, and was started again. Call again if it does no "
             f"harm twice."
         )
 
@@ -270,4 +304,4 @@ def _leaf(error: BaseException) -> BaseException:
 
 def _reason(error: BaseException) -> str:
     leaf = _leaf(error)
-    return str(leaf) or type(leaf).__name__
+    return without_steering(str(leaf)) or type(leaf).__name__

@@ -5,16 +5,26 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import mimetypes
 from typing import Any
 
 from taskweaver.mcp.errors import ToolFailed
 from taskweaver.mcp.tools import Tool
+from taskweaver.utils.characters import without_steering
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import shorten
 
 _MAX_ERROR_CHARS = 4_000
-_EXTENSIONS = {"image/jpeg": ".jpg", "audio/wav": ".wav", "audio/mpeg": ".mp3"}
+_MAX_PARTS = 1_000
+_SUFFIXES = {
+    "image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp",
+    "audio/wav": ".wav", "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "application/pdf": ".pdf",
+    "application/json": ".json", "application/zip": ".zip", "text/csv": ".csv",
+    "text/plain": ".txt",
+}  # fmt: skip
+"""Endings of files by the type a server states; others end in ``.bin``, opened by no program."""
+_STARTS = {
+    ".jpg": b"\xff\xd8\xff", ".png": b"\x89PNG\r\n\x1a\n", ".gif": b"GIF8", ".webp": b"RIFF",
+}  # fmt: skip
 
 
 def parts_of(result: Any, tool: Tool) -> list[dict[str, Any]]:
@@ -29,7 +39,12 @@ def parts_of(result: Any, tool: Tool) -> list[dict[str, Any]]:
     """
     if result.is_error:
         texts = [item.text for item in result.content if item.type == "text"]
-        raise ToolFailed(shorten("\n".join(texts), _MAX_ERROR_CHARS) or "it failed without a word.")
+        raise ToolFailed(
+            shorten(without_steering("\n".join(texts)), _MAX_ERROR_CHARS)
+            or "it failed without a word."
+        )
+    if len(result.content) > _MAX_PARTS:
+        raise ToolFailed(f"its result has {len(result.content):,} parts; ask for less.")
     parts = [_part(item, tool) for item in result.content]
     structured = result.structured_content
     if structured is None:
@@ -66,9 +81,11 @@ def _plain(text: str) -> Any:
 
 def _file(data: str, mime_type: str, tool: Tool) -> dict[str, Any]:
     try:
-        base64.b64decode(data, validate=True)
+        content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
         raise ToolFailed(f"it gave a file that cannot be read: {error}.") from error
-    suffix = _EXTENSIONS.get(mime_type) or mimetypes.guess_extension(mime_type) or ".bin"
-    kind = "image" if mime_type.startswith("image/") else "file"
+    suffix = _SUFFIXES.get(mime_type.partition(";")[0].strip().lower(), ".bin")
+    if not content.startswith(_STARTS.get(suffix, b"")):
+        suffix = ".bin"
+    kind = "image" if suffix in {".jpg", ".png", ".gif", ".webp"} else "file"
     return {"file": f"{tool.function}-{create_id()}{suffix}", "type": kind, "data": data}

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,15 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.connection import Connection
 from taskweaver.mcp.errors import ServerFailed, ToolFailed
+from taskweaver.mcp.known_tools import KnownTools
 from taskweaver.mcp.results import parts_of
+from taskweaver.mcp.schemas import checkable
 from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools
 from taskweaver.utils.text import shorten
 
 _MAX_PROBLEM_CHARS = 500
 _END_WAIT_S = 2.0
+_KNOWN_FILE = "mcp_tools.json"
 
 
 @dataclass(slots=True)
@@ -59,6 +63,7 @@ class MCPServers:
         self._configs = tuple(configs)
         self._tracing = tracing or Tracing()
         self._log_folder = log_folder
+        self._known = KnownTools(log_folder / _KNOWN_FILE if log_folder else None)
         self._lock = threading.Lock()
         self._offer: Future[Offer] | None = None
         self._connections: dict[str, Connection] = {}
@@ -106,7 +111,10 @@ class MCPServers:
     async def _start_all(self) -> Offer:
         for config in self._configs:
             self._connections[config.name] = Connection(
-                config, self._log_path(config), self._tracing
+                config,
+                self._log_path(config),
+                self._tracing,
+                partial(self._known.offer, config.name),
             )
         starts = (connection.start() for connection in self._connections.values())
         answers = await asyncio.gather(*starts, return_exceptions=True)
@@ -130,6 +138,14 @@ class MCPServers:
         self._log_folder.mkdir(parents=True, exist_ok=True)
         return self._log_folder / f"{function_name('mcp', config.name)}.log"
 
+    def change(self, tool: Tool) -> str | None:
+        """Return the new description of a tool that changed since it was allowed; else None."""
+        return self._known.change(tool.server, tool.name)
+
+    def allow(self, tool: Tool) -> None:
+        """Take a tool as it is now for allowed: a person was asked."""
+        self._known.allow(tool.server, tool.name)
+
     def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Future[Any]:
         """Begin a call; its result are the parts of `results.parts_of`.
 
@@ -145,6 +161,9 @@ class MCPServers:
         connection = self._connections[tool.server]
         with self._tracing.running(mcp_call(tool.name, connection.attributes)) as span:
             span.content(ARGUMENTS, lambda: json.dumps(dict(arguments), default=str))
+            await connection.list_again()
+            if self.change(tool) is not None:
+                raise ToolFailed("it changed since it was allowed; call it again to ask for it.")
             check_arguments(tool, arguments)
             parts = parts_of(await connection.call(tool.name, arguments), tool)
             span.content(RESULT, lambda: json.dumps(parts, default=str))
@@ -193,9 +212,12 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
         if unknown:
             takes = ", ".join(known) or "none"
             raise ToolFailed(f"it has no argument {', '.join(unknown)}; it takes {takes}.")
+    schema = checkable(tool.schema)
+    if schema is None:
+        return
     try:
         # An empty registry: what a schema refers to is never fetched.
-        errors = Draft202012Validator(tool.schema, registry=Registry()).iter_errors(arguments)
+        errors = Draft202012Validator(schema, registry=Registry()).iter_errors(arguments)
         error = best_match(errors)
     except Exception as broken:  # noqa: BLE001 - a schema may be broken in any way: the server decides
         logging.getLogger("mcp").debug("%s: %s", tool.function, broken)

@@ -19,6 +19,7 @@ from taskweaver.utils.text import shorten
 
 _MAX_ARGUMENT_CHARS = 2_000
 _MAX_LINE_CHARS = 160
+_MAX_REQUEST_CHARS = 20_000
 
 
 class SessionTools:
@@ -77,16 +78,23 @@ class SessionTools:
         if tool is None:
             return "there is no such tool."
         is_repeated = self.is_rebuilding and not tool.is_read_only
-        if not tool.is_confirmed and not is_repeated:
+        change = self._servers.change(tool)
+        if not tool.is_confirmed and not is_repeated and change is None:
             return ""
         given = ", ".join(
             f"{key}={shorten(repr(value), _MAX_ARGUMENT_CHARS)}" for key, value in arguments.items()
         )
+        kinds, content = frozenset({f"tool {name}"}), f"{name}({given})"
+        if change is not None:
+            self._confirmations.forget(kinds)
+            content += f"\nThis tool changed since it was allowed. Its description now: {change}"
         request = ConfirmationRequest(
-            frozenset({f"tool {name}"}), f"{name}({given})", post_id=self.post_id
+            kinds, shorten(content, _MAX_REQUEST_CHARS), post_id=self.post_id
         )
         try:
             if self._confirmations.ask(request, self._timeout_s):
+                if change is not None:
+                    self._servers.allow(tool)
                 return ""
         except NotConfirmed as error:
             return str(error)
@@ -110,5 +118,9 @@ def intro_of(entries: Iterable[PluginEntry]) -> str:
     lines = []
     for entry in entries:
         about = " ".join(entry.spec.description.split())
-        lines.append(f"  - {entry.name}: {shorten(about, _MAX_LINE_CHARS)}")
+        lines.append(f"  - {entry.name}: {_clipped(about)}")
     return "\n".join(["- Its code can also call these tools:", *lines]) if lines else ""
+
+
+def _clipped(line: str) -> str:
+    return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 4].rstrip()} ..."

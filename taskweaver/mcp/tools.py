@@ -13,8 +13,10 @@ from typing import Any
 
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ServerFailed
+from taskweaver.mcp.schemas import referred
 from taskweaver.plugin import host_function
 from taskweaver.plugin.spec import PluginEntry, PluginParameter, PluginSpec
+from taskweaver.utils.characters import without_steering
 from taskweaver.utils.text import shorten
 
 _FOLDER = Path(host_function.__file__).parent
@@ -24,6 +26,9 @@ _TAKEN = frozenset(dir(builtins)) | _KERNEL_NAMES
 _MAX_CHARS = 2_000
 _MAX_PARAMETER_CHARS = 300
 _MAX_TYPE_CHARS = 200
+_MAX_NAME_CHARS = 128
+_MAX_PARAMETERS = 64
+_MAX_CHOICES = 30
 _DEPTH = 4
 _TYPES = {
     "string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None",
@@ -91,6 +96,9 @@ def make_tools(
         seen.add(item.name)
         if config.tools is not None and item.name not in config.tools:
             continue
+        if problem := _problem(item):
+            problems.append(ServerFailed(config.name, problem))
+            continue
         name = function_name(config.name, item.name)
         if not item.name or keyword.iskeyword(name) or name in _TAKEN or name in taken:
             why = f"the tool {item.name!r} is left out: the name {name} is taken."
@@ -101,6 +109,18 @@ def make_tools(
     wanted = (config.tools or frozenset()) | (config.confirm or frozenset())
     missing = [f"it has no tool {name!r}." for name in sorted(wanted - seen)]
     return tools, problems + [ServerFailed(config.name, why) for why in missing]
+
+
+def _problem(raw: RawTool) -> str:
+    """Return why a tool cannot be shown to a model; empty for none."""
+    if len(raw.name) > _MAX_NAME_CHARS:
+        return f"the tool {shorten(raw.name, 40)!r} is left out: its name is too long."
+    properties = raw.schema.get("properties")
+    if isinstance(properties, Mapping) and len(properties) > _MAX_PARAMETERS:
+        return f"the tool {raw.name!r} is left out: it takes {len(properties):,} arguments."
+    if isinstance(properties, Mapping) and max(map(len, properties), default=0) > _MAX_NAME_CHARS:
+        return f"the tool {raw.name!r} is left out: the name of an argument is too long."
+    return ""
 
 
 def _tool(config: ServerConfig, raw: RawTool, name: str) -> Tool:
@@ -115,7 +135,9 @@ def _tool(config: ServerConfig, raw: RawTool, name: str) -> Tool:
         made = PluginParameter(parameter, *text, parameter in needed)
         (shown if is_name else other).append(made)
     shown.sort(key=lambda parameter: not parameter.required)
-    about = shorten(cleandoc(raw.description), _MAX_CHARS) or f"The tool {raw.name}."
+    about = (
+        shorten(cleandoc(without_steering(raw.description)), _MAX_CHARS) or f"The tool {raw.name}."
+    )
     if other:
         listed = "; ".join(f"{item.name!r}: {item.type} {item.description}" for item in other)
         about += f"\nFurther arguments, given as **{{name: value}}: {listed}"
@@ -148,6 +170,7 @@ def _described(schema: object, root: Mapping[str, Any]) -> tuple[str, str]:
     text = str(schema.get("description") or "")
     if schema.get("default"):
         text += f" Default: {schema['default']!r}."
+    text = without_steering(text)
     return _type(schema, root), shorten(" ".join(text.split()), _MAX_PARAMETER_CHARS)
 
 
@@ -163,25 +186,17 @@ def _annotation(schema: object, root: Mapping[str, Any], depth: int) -> str:
     choices = schema.get("anyOf", schema.get("oneOf"))
     match schema:
         case {"$ref": str(reference)}:
-            return _annotation(_referred(reference, root), root, depth - 1)
+            return _annotation(referred(reference, root), root, depth - 1)
         case {"enum": list(values)}:
-            return f"Literal[{', '.join(map(repr, values))}]"
+            return f"Literal[{', '.join(map(repr, values[:_MAX_CHOICES]))}]"
         case {"type": list(kinds)}:
-            choices = [{"type": kind} for kind in kinds]
+            choices = [{"type": kind} for kind in kinds[:_MAX_CHOICES]]
         case {"type": "array", "items": items}:
             return f"list[{_annotation(items, root, depth - 1)}]"
     if isinstance(choices, list):
-        types = dict.fromkeys(_annotation(item, root, depth - 1) for item in choices)
+        types = dict.fromkeys(_annotation(item, root, depth - 1) for item in choices[:_MAX_CHOICES])
         return " | ".join(types) or "Any"
     return _TYPES.get(str(schema.get("type")), "Any")
-
-
-def _referred(reference: str, root: Mapping[str, Any]) -> object:
-    """Return what ``#/a/b`` refers to; None for nothing."""
-    found: object = root
-    for step in reference.removeprefix("#/").split("/"):
-        found = found.get(step) if isinstance(found, Mapping) else None
-    return found
 
 
 def _strings(value: object) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.text import estimate_tokens, remove_temporal_parts, shorten
 
 MESSAGE_CHARS = 4_000
@@ -74,4 +75,4 @@ def _plain(text: str) -> str:
 
 
 def _bounded(text: str, limit_chars: int) -> str:
-    return shorten(remove_temporal_parts(text), limit_chars)
+    return quoted_section(shorten(remove_temporal_parts(text), limit_chars))

@@ -11,6 +11,7 @@ import difflib
 import inspect
 import threading
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import Enum
 from time import monotonic
@@ -144,6 +145,10 @@ class Confirmations:
         if answer is Confirmation.always:
             self._always |= request.kinds
         return answer is not Confirmation.no
+
+    def forget(self, kinds: AbstractSet[str]) -> None:
+        """Ask again for kinds of things that were allowed for always."""
+        self._always -= kinds
 
     def _answer(self, request: ConfirmationRequest, timeout_s: float) -> Confirmation:
         if self.handler is None:

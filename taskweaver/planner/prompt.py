@@ -21,6 +21,7 @@ from taskweaver.role.prompt import (
     with_start,
 )
 from taskweaver.role.translator import PostTranslator
+from taskweaver.utils.quoting import quoted
 from taskweaver.utils.text import fill, remove_temporal_delimiters
 
 PROMPT_FILE = Path(__file__).with_name("planner_prompt.yaml")
@@ -112,7 +113,7 @@ class PlannerPrompt:
 
     def _instructions(self) -> str:
         workers = [
-            fill(self._texts["worker"], ALIAS=alias, INTRO=intro())
+            fill(self._texts["worker"], ALIAS=alias, INTRO=quoted(intro()))
             for alias, intro in self._workers.items()
         ]
         return fill(
@@ -131,7 +132,7 @@ class PlannerPrompt:
                 str((item.extra or {}).get("image_url", item.content))
                 for item in post.get_attachment(AttachmentType.image_url)
             ]
-            message = remove_temporal_delimiters(post.message)
+            message = quoted(remove_temporal_delimiters(post.message))
             text = fill(self._texts["incoming"], SENDER=post.send_from, MESSAGE=message)
             return [format_chat_message("user", text, images)]
         if post.send_to == self._alias:
@@ -139,6 +140,6 @@ class PlannerPrompt:
                 "\n".join(str(item.content) for item in post.get_attachment(kind))
                 for kind in (AttachmentType.invalid_response, AttachmentType.revise_message)
             )
-            note = fill(self._texts["incoming"], SENDER="User", MESSAGE=revise)
+            note = fill(self._texts["incoming"], SENDER="User", MESSAGE=quoted(revise))
             return [format_chat_message("assistant", invalid), format_chat_message("user", note)]
         return [format_chat_message("assistant", self._translator.post_to_raw_text(post))]

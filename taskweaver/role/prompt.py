@@ -16,6 +16,7 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.round import Round
 from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.utils.files import read_yaml
+from taskweaver.utils.quoting import quoted_section
 
 CONVERSATION_START = "Let's start the new conversation!"
 
@@ -121,7 +122,7 @@ def with_start(
         return messages
     head = CONVERSATION_START
     if compaction is not None:
-        head += f"\n\n## Summary of earlier rounds\n{compaction.summary}"
+        head += f"\n\n## Summary of earlier rounds\n{quoted_section(compaction.summary)}"
     first = messages[0]
     content = first["content"]
     if isinstance(content, str):

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.memory.attachment import AttachmentType
@@ -17,14 +16,16 @@ from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
 from taskweaver.session.restoring import without_notes
 from taskweaver.utils.files import write_text
+from taskweaver.utils.inert_markdown import (
+    inert_line,
+    inert_markdown,
+    inert_picture,
+    inert_text,
+)
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 from taskweaver.utils.text import fenced
 
 FORMATS = {".ipynb": "notebook", ".py": "script", ".md": "report"}
-# What can begin a tag, a comment or a declaration, also where a line break follows.
-_TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
-_FENCE = re.compile(r"(`{3,})[^`]*\Z")
-_NEW_LINE = re.compile(r"\r\n|\r|\n")
 _MARK = f"# This cell holds {MASK} in place of a secret."
 _PICTURES = {".png", ".svg", ".jpg", ".jpeg", ".gif"}
 
@@ -33,8 +34,9 @@ def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
     """Write finished rounds in the format a file's name ends in; see `FORMATS`.
 
     A notebook and a script run from top to bottom in the working directory of the conversation.
-    Secrets are masked, cells that hold a mask are named at the top and marked, and no text is HTML
-    where it is shown.
+    Secrets are masked, cells that hold a mask are named at the top and marked. Questions and
+    answers are written from an allow-list, see `inert_markdown`: no reader of a file runs script
+    or loads anything from elsewhere. Outputs of cells are left out; running a cell makes them.
 
     Args:
         rounds: The conversation.
@@ -80,39 +82,17 @@ def _marked(code: str) -> str:
 
 
 def _answer(round_: Round) -> str:
-    return without_html(round_.post_list[-1].message) if round_.post_list else ""
+    return inert_markdown(round_.post_list[-1].message) if round_.post_list else ""
 
 
 def _question(round_: Round) -> str:
-    # Below a `>` no fence is taken for one, so that nothing in a question is HTML.
-    lines = without_notes(round_.user_query).strip().splitlines()
-    return "\n".join(f"> {_TAG.sub('&lt;', line)}" for line in lines)
-
-
-def without_html(markdown: str) -> str:
-    """Return Markdown in which nothing is HTML; what stands between fences is left as it is.
-
-    Only fences at the very start of a line count: they are never part of a list or a quotation,
-    which would end, and the fence with them, where we cannot tell.
-    """
-    lines, fence = [], ""
-    for line in _NEW_LINE.split(markdown):
-        mark = _FENCE.match(line)
-        if fence:
-            is_end = line.strip(" \t") == "`" * len(line.strip(" \t")) >= fence
-            fence = "" if is_end and not line.startswith(("    ", "\t")) else fence
-        elif mark is not None:
-            fence = mark[1]
-        else:
-            line = _TAG.sub("&lt;", line)
-        lines.append(line)
-    # A fence that is left open would take in what follows, and end with the next one's beginning.
-    return "\n".join([*lines, fence] if fence else lines)
+    lines = inert_text(without_notes(round_.user_query).strip()).split("\n")
+    return "\n".join(f"> {line}" for line in lines)
 
 
 def _notebook(rounds: Sequence[Round], title: str) -> str:
     """Return a notebook of format 4.5 (https://nbformat.readthedocs.io)."""
-    cells: list[dict[str, Any]] = [_markdown("title", f"# {title}")]
+    cells: list[dict[str, Any]] = [_markdown("title", f"# {inert_line(title)}")]
     imports = _imports(rounds)
     note = _mask_note(rounds)
     cells += [_markdown("masked", note)] if note else []
@@ -176,17 +156,13 @@ def _one_line(text: str) -> str:
 
 
 def _report(rounds: Sequence[Round], title: str) -> str:
-    parts = [f"# {title}", *filter(None, [_mask_note(rounds)])]
+    parts = [f"# {inert_line(title)}", *filter(None, [_mask_note(rounds)])]
     for number, round_ in enumerate(rounds, start=1):
         parts += [f"## {number}.", _question(round_), _answer(round_)]
         for cell in successful_cells([round_]):
             code = fenced(_marked(cell.code), "python")
             parts.append(f"<details><summary>code</summary>\n\n{code}\n\n</details>")
-        parts += [
-            f"![{quote(name)}]({quote(name)})"
-            for post in round_.post_list
-            for name in _pictures(post)
-        ]
+        parts += [inert_picture(name) for post in round_.post_list for name in _pictures(post)]
     return "\n\n".join(parts) + "\n"
 
 

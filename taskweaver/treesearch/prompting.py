@@ -16,6 +16,7 @@ from typing import Any
 
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.utils.files import read_text, write_text
+from taskweaver.utils.quoting import indented
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 PACKAGED = Path(__file__).parent / "prompts"
@@ -168,7 +169,7 @@ def to_markdown(prompt: Mapping[str, Any], depth: int = 1) -> str:
         elif isinstance(value, str):
             parts.append(f"{heading}\n\n{value.strip()}")
         elif isinstance(value, Sequence):
-            bullets = "\n".join(f"- {item}" for item in value)
+            bullets = "\n".join(f"- {indented(str(item))}" for item in value)
             parts.append(f"{heading}\n\n{bullets}")
         else:
             parts.append(f"{heading}\n\n{value}")

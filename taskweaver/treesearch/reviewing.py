@@ -20,7 +20,7 @@ from taskweaver.treesearch.metric import Measurement
 from taskweaver.treesearch.node import Node
 from taskweaver.treesearch.prompting import PromptFiles, plan_lines
 from taskweaver.treesearch.sources import own_files
-from taskweaver.treesearch.telling import code_of, measured_text, metric_text
+from taskweaver.treesearch.telling import code_of, measured_text, metric_text, output_text
 from taskweaver.treesearch.thinking import ReplyUnusable, Thinker, as_unusable, required_object
 from taskweaver.utils.text import fenced, shorten
 
@@ -111,7 +111,7 @@ class Reviewer:
             "Evaluation metric": metric_text(journal),
             "Plan": node.plan,
             "Code": code_of(node.artifacts or {}, files),
-            "Execution output": shorten(node.output, _OUTPUT_CHARS) or "(nothing was printed)",
+            "Execution output": output_text(node, _OUTPUT_CHARS),
             **more,
         }
         if node.error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeKind
+from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten
 
 _OUTPUT_CHARS = 5000
@@ -22,28 +23,34 @@ _FINDINGS_CHARS = 400
 
 def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     """Return what a prompt shows of the attempt that is built on."""
+    made_as = " ".join(filter(None, (f"{parent.kind}", parent.name)))
     sections = {
         "Made from": parent.id,
-        "Its plan": " ".join(filter(None, (f"{parent.kind}", parent.name))) + f". {parent.plan}",
+        "Its plan": quoted_section(f"{made_as}. {parent.plan}", 1),
         "Code": code_of(parent.artifacts or {}, journal.files(parent.id)),
         "Result": f"{measured_text(journal, parent)} ({parent.status})",
-        "Execution output": shorten(parent.output, _OUTPUT_CHARS) or "(nothing was printed)",
+        "Execution output": output_text(parent),
     }
     sections |= repeated(parent, journal)
     if parent.error:
         first, _, rest = parent.error.message.partition("\n")
         message = first if rest.strip() in parent.output else parent.error.message
-        sections["Error"] = f"{parent.error.kind}: {message}"
+        sections["Error"] = quoted_section(f"{parent.error.kind}: {message}", 1)
     if parent.analysis:
-        sections["Review"] = parent.analysis
+        sections["Review"] = quoted_section(parent.analysis, 1)
     learnt = [text for name, text in parent.summary.items() if name != "significance" and text]
     if learnt:
-        sections["What was learnt"] = "\n".join(learnt)
+        sections["What was learnt"] = quoted_section("\n".join(learnt), 1)
     if parent.plot_feedback:
-        sections["Plot feedback"] = parent.plot_feedback
+        sections["Plot feedback"] = quoted_section(parent.plot_feedback, 1)
     if parent.time_feedback:
         sections["Time feedback"] = parent.time_feedback
     return sections
+
+
+def output_text(node: Node, limit_chars: int = _OUTPUT_CHARS) -> str:
+    """Return the output of a node; no line of it reads like a heading of the prompt."""
+    return quoted_section(shorten(node.output, limit_chars), 1) or "(nothing was printed)"
 
 
 def repeated(node: Node, journal: Journal) -> dict[str, str]:

@@ -21,7 +21,8 @@ from taskweaver.memory.experience import Experience, ExperienceGenerator
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.session.export import export, without_html
+from taskweaver.session.export import export
+from taskweaver.utils.inert_markdown import inert_markdown
 from taskweaver.utils.text import fill
 
 _BARE = (
@@ -200,12 +201,12 @@ def test_an_exported_report_and_notebook_hold_no_markup(tmp_path: Path, payload:
 )
 @settings(max_examples=150, deadline=None)
 def test_no_arrangement_of_fences_lets_markup_through(markdown: str) -> None:
-    assert rendered(without_html(markdown)) == []
+    assert rendered(inert_markdown(markdown)) == []
 
 
 def test_code_between_fences_stays_as_it_is() -> None:
     text = "a < b and <b>\n```html\n<b>\n```\nend"
-    assert without_html(text) == "a < b and &lt;b>\n```html\n<b>\n```\nend"
+    assert inert_markdown(text) == "a &lt; b and &lt;b>\n\n```html\n<b>\n```\n\nend"
 
 
 def test_the_page_of_a_memory_runs_its_own_script_only(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,16 @@ from taskweaver.console.blocks import (
 from taskweaver.console.draw import ASCII, Glyphs, draw, glyphs_for
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.plain import spell
-from taskweaver.console.text import as_rows, display_path, head, overwritten, safe, section
+from taskweaver.console.surface import LiveSurface, PlainSurface
+from taskweaver.console.text import (
+    as_rows,
+    display_path,
+    head,
+    overwritten,
+    safe,
+    safe_json,
+    section,
+)
 
 ALL: tuple[Block, ...] = (
     Plan("1. look"),
@@ -161,3 +172,64 @@ def test_files_a_message_names_are_found(tmp_path: Path) -> None:
     )
     found = mentioned_files(message, here, there)
     assert [path.name for path in found] == ["b c.csv", "a.csv", "d.db"]
+
+
+HOSTILE = (
+    "\x1b]0;owned\x07title",
+    "\x1b]52;c;ZXZpbA==\x07clip",
+    "\x1b]8;;http://evil.test\x1b\\bank\x1b]8;;\x1b\\",
+    "\x9d52;c;ZXZpbA==\x9cc1",
+    "\x9b2Jclear \x9b31mred",
+    "\x1bP+q544e\x1b\\dcs \x1b_apc\x1b\\ \x1b^pm\x1b\\ \x1bc reset",
+    "\x1b\x1b[0m[2J nested \x1b",
+    "bidi \u202egnp.exe \u2066x\u2069 \u200f\u200e\u061c",
+    "tags \U000e0041\U000e0042 \ufeff\u2060\u200b",
+    "lines\u2028two\x85three\x0bfour\rfive\x08\x7f",
+    "[bank](http://evil.test) <http://evil.test> ![x](http://evil.test/x.png)",
+    "&#x202e;gnp &rlm;x &#27;[2J &#155;2J &#8238; &ZeroWidthSpace;",
+    "`\x1b[2J` ```\n\x1b[2J\n```",
+)
+OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+
+
+def blocks_of(text: str) -> list[Block]:
+    rows = ((text, text),)
+    made = (Plan, Thought, Code, Value, Traceback, Answer, Note, Broken)
+    return [
+        *(kind(text) for kind in made),
+        Order(text, text, text),
+        Printed((text,)),
+        Files((text,)),
+        Facts(rows),
+    ]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_block_carries_what_a_terminal_obeys(text: str) -> None:
+    for block in blocks_of(text):
+        stream = io.StringIO()
+        PlainSurface(stream).show(block)
+        assert not OBEYED.search(stream.getvalue())
+        console = Console(
+            file=io.StringIO(), width=80, force_terminal=True, color_system="truecolor"
+        )
+        surface = LiveSurface(console, ASCII)
+        surface.show(block)
+        assert isinstance(console.file, io.StringIO)
+        # What is left are colours of our own.
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())
+        assert not OBEYED.search(shown)
+
+
+def test_an_answer_shows_where_its_links_lead() -> None:
+    shown = drawn(Answer("[bank](http://evil.test/x)"))
+    assert "bank (http://evil.test/x)" in shown
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_json_on_a_terminal_has_the_same_value_and_nothing_to_obey(text: str) -> None:
+    told = safe_json(json.dumps({"a": text}, ensure_ascii=False))
+    assert not OBEYED.search(told)
+    assert json.loads(told) == {"a": text}

@@ -2,116 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from browser import Tab, chromium_tab
 from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
 
-from taskweaver.ext_role.web_explorer.devtools import DevTools, Event
 from taskweaver.treesearch.facts import RunFacts
 from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.metric import Measurement
 from taskweaver.treesearch.node import NodeKind, PhaseOutcome
 from taskweaver.treesearch.page import layout, write_page
 
-WITHIN_S = 60.0
-
-
-class Tab:
-    """A page in a browser.
-
-    Attributes:
-        requests: Addresses it asked for.
-        complaints: What it wrote to its console, exceptions and refusals among it.
-    """
-
-    def __init__(self, program: Path) -> None:
-        self.requests: list[str] = []
-        self.complaints: list[str] = []
-        self._session = ""
-        self._tools = DevTools(program, self._heard)
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        found = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = str(found["sessionId"])
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def _heard(self, event: Event) -> None:
-        if event.method == "Network.requestWillBeSent":
-            self.requests.append(event.params["request"]["url"])
-        if event.method in {
-            "Runtime.exceptionThrown",
-            "Runtime.consoleAPICalled",
-            "Log.entryAdded",
-            "Page.javascriptDialogOpening",
-        }:
-            self.complaints.append(str(event.params))
-
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
-        return self._tools.call(method, params, session=self._session, within_s=WITHIN_S)
-
-    def value(self, expression: str) -> Any:
-        """Return what an expression in the page gives."""
-        done = self.call(
-            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
-        )
-        assert "exceptionDetails" not in done, done
-        return done["result"].get("value")
-
-    def open(self, page: Path) -> None:
-        """Open a page, and wait until it is ready."""
-        self.call("Page.navigate", url="about:blank")
-        self.requests.clear()
-        self.complaints.clear()
-        self.call("Page.navigate", url=page.as_uri())
-        assert self.value(
-            "new Promise((done) => { const look = () =>"
-            " document.body?.dataset.ready ? done(true) : setTimeout(look, 5); look(); })"
-        )
-
-    def text(self, selector: str = "main") -> str:
-        """Return what is to be read in an element."""
-        return str(self.value(f"document.querySelector('{selector}').innerText"))
-
-    def press(self, key: str) -> None:
-        """Press a key."""
-        code = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[key]
-        for kind in ("keyDown", "keyUp"):
-            self.call(
-                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code
-            )
-
-    def click(self, node_id: str) -> None:
-        """Click a node of the tree, where it is."""
-        x, y = self.value(
-            "(() => { const box = [...document.querySelectorAll('svg .node')]"
-            f".find((mark) => mark.ariaLabel.startsWith('{node_id} '))"
-            ".querySelector('.shape').getBoundingClientRect();"
-            " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
-        )
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-
-    def close(self) -> None:
-        self._tools.close()
-
 
 @pytest.fixture(scope="module")
 def tab() -> Iterator[Tab]:
-    names = ("chromium", "google-chrome", "chromium-browser")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None and os.environ.get("BROWSER_REQUIRED"):
-        pytest.fail("no Chromium here: apt-get install chromium")
-    if found is None:
-        pytest.skip("no Chromium here")
-    made = Tab(Path(found))
-    yield made
-    made.close()
+    with chromium_tab() as made:
+        yield made
 
 
 def page_of(folder: Path, journal: Journal, facts: RunFacts) -> Path:

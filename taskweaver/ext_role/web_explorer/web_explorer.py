@@ -31,6 +31,7 @@ from taskweaver.role.errors import RoleError
 from taskweaver.role.prompt import load_prompt
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
 from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.text import fenced, fill
 
 PROMPT_FILE = Path(__file__).with_name("web_explorer_prompt.yaml")
@@ -195,7 +196,7 @@ class WebExplorer(Role):
         instruction = fill(self._prompt["instruction"], ROLE_NAME=self.alias)
         text = fill(
             self._prompt["task"],
-            TASK=exploration.task,
+            TASK=quoted_section(exploration.task),
             STEPS=fenced(exploration.steps_text),
             PAGE=shown,
             LEFT=str(left),

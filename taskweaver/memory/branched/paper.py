@@ -19,6 +19,7 @@ from taskweaver.memory.branched.ingest import IDEA_TAG, idea_sections
 from taskweaver.memory.branched.operations import MemoryOperations
 from taskweaver.memory.branched.types import Branch, CoreEntry, Event, Record
 from taskweaver.utils.files import write_text
+from taskweaver.utils.inert_markdown import inert_markdown
 from taskweaver.utils.text import fenced
 
 NOT_FOUND = "(not found in memory)"
@@ -199,7 +200,9 @@ def _markdown(facts: _Facts, sections: Mapping[str, str], index: Mapping[str, An
         "Negative Results & Lessons Learned": sections["failure_modes_timeline"],
         "Provenance Chain": " -> ".join(facts.chain),
     }
-    body = "\n\n".join(f"## {title}\n\n{text or NOT_FOUND}" for title, text in parts.items())
+    body = "\n\n".join(
+        f"## {title}\n\n{inert_markdown(text or NOT_FOUND)}" for title, text in parts.items()
+    )
     return f"# Final Memory For Paper\n\n{body}\n"
 
 

@@ -26,6 +26,7 @@ from taskweaver.memory.branched.types import (
 )
 from taskweaver.memory.branched.updates import LLM_TAG
 from taskweaver.memory.branched.values import whole
+from taskweaver.utils.quoting import indented
 from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens
 
 _SHARES = {
@@ -149,7 +150,8 @@ class Renderer:
         return [
             _Line(
                 record.id,
-                f"- (#{record.id}) {Compressor.cut(record.text, most)}{_tags(record.tags)}"
+                f"- (#{record.id}) "
+                + indented(f"{Compressor.cut(record.text, most)}{_tags(record.tags)}")
                 + (" (recent, no match)" if record.match == "recency" else ""),
                 -place,
             )
@@ -159,7 +161,9 @@ class Renderer:
     def _resource_lines(self, items: Sequence[Record]) -> list[_Line]:
         return [
             _Line(
-                item.id, f"--- (#{item.id})\n{Compressor.cut(item.text, _RESOURCE_CHARS)}", -place
+                item.id,
+                indented(f"--- (#{item.id})\n{Compressor.cut(item.text, _RESOURCE_CHARS)}"),
+                -place,
             )
             for place, item in enumerate(items)
         ]
@@ -171,7 +175,7 @@ def _index_lines(view: dict[str, CoreEntry]) -> list[_Line]:
 
 def _core_lines(view: dict[str, CoreEntry], leave_out: Collection[str]) -> list[_Line]:
     return [
-        _Line(key, f"- {key}: {entry.value}", entry.importance + entry.seq / 2**62)
+        _Line(key, f"- {indented(f'{key}: {entry.value}')}", entry.importance + entry.seq / 2**62)
         for key, entry in view.items()
         if key not in RESERVED and key not in leave_out
     ]
@@ -180,11 +184,11 @@ def _core_lines(view: dict[str, CoreEntry], leave_out: Collection[str]) -> list[
 def _recall_lines(digest: Digest | None, events: Iterable[Event]) -> list[_Line]:
     lines = []
     if digest is not None:
-        text = f"- [summary of {digest.count} earlier events] {digest.text}"
+        text = f"- [summary of {digest.count} earlier events] {indented(digest.text)}"
         lines.append(_Line(digest.seq, text, float("inf")))
     for event in events:
         times = f" x{event.count}" if event.count > 1 else ""
-        said = f"- (#{event.seq}) [{event.kind}{times}] {event.text}{_tags(event.tags)}"
+        said = f"- (#{event.seq}) [{event.kind}{times}] {indented(event.text)}{_tags(event.tags)}"
         lines.append(_Line(event.seq, said, event.seq))
     return lines
 
