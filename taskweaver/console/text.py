@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 from typing import Any
 
+from taskweaver.utils.parsing import literal_value
 from taskweaver.utils.redact import redact_known
 
 _ESCAPES = re.compile(
@@ -80,7 +80,7 @@ def as_rows(text: str) -> tuple[list[str], list[list[str]]] | None:
     if not text.lstrip().startswith(("[{", "{")) or len(text) > 20_000:
         return None
     try:
-        value = ast.literal_eval(text.strip())
+        value = literal_value(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     if isinstance(value, dict):
