@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +41,16 @@ __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "d
 class KernelClient:
     """One session's kernel, as a `Client`."""
 
-    def __init__(self, kernel: Kernel, cwd: Path, on_stop: Callable[[], None]) -> None:
+    def __init__(self, kernel: Kernel, cwd: Path, on_stop: Callable[[KernelClient], None]) -> None:
         self._kernel = kernel
         self._cwd = cwd.resolve()
-        self._on_stop = on_stop
+        self._on_stop: Callable[[KernelClient], None] | None = on_stop
+        self._stopping = threading.Lock()
+
+    @property
+    def id(self) -> str:
+        """Id of the session it was made for."""
+        return self._kernel.place.session_id
 
     @property
     def folder(self) -> Path:
@@ -58,9 +67,12 @@ class KernelClient:
         self._kernel.start()
 
     def stop(self) -> None:
-        """Stop the kernel and everything it started."""
+        """Stop the kernel and everything it started; safe to call again."""
         self._kernel.stop()
-        self._on_stop()
+        with self._stopping:
+            on_stop, self._on_stop = self._on_stop, None
+        if on_stop is not None:
+            on_stop(self)
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the kernel's namespace, now and after each restart."""
@@ -92,8 +104,12 @@ class KernelClient:
         """Run a cell; a caller that comes while one runs waits for its turn."""
         return self._kernel.execute(exec_id, code, on_output)
 
+    def operation(self) -> AbstractContextManager[None]:
+        """Keep interrupts from now on, for the operations of a block; see `Client`."""
+        return self._kernel.operation()
+
     def interrupt(self) -> None:
-        """Interrupt the running cell."""
+        """Interrupt the running cell, or the one that waits for the kernel to start."""
         self._kernel.interrupt()
 
     def snapshot(self) -> KernelSnapshot:
@@ -132,6 +148,19 @@ class KernelClient:
         return filename
 
 
+@dataclass(slots=True)
+class _FolderUse:
+    """Use of a session's folder by kernels that were not stopped.
+
+    Attributes:
+        calls: Private folder of the sockets of their host functions.
+        clients: Number of their clients.
+    """
+
+    calls: Path
+    clients: int = 0
+
+
 class KernelManager:
     """Owner of the kernels of an application, and of the thread that starts them."""
 
@@ -151,8 +180,9 @@ class KernelManager:
         self._has_zygote = is_warm and sandbox is None
         self._zygote: Zygote | None = None
         self._launcher: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()  # for the two below
         self._clients: dict[str, KernelClient] = {}
-        self._calls: dict[Path, Path] = {}
+        self._uses: dict[Path, _FolderUse] = {}
 
     def initialize(self) -> None:
         """Start the launcher thread; safe to call again."""
@@ -177,13 +207,12 @@ class KernelManager:
 
     def clean_up(self) -> None:
         """Stop every kernel, then the launcher thread."""
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
+        with self._lock:
+            clients = list(self._clients.values())
+        for client in clients:
             client.stop()
         if self._boxes is not None:
             self._boxes.close_all()
-        for folder in list(self._calls):
-            self._forget_calls(folder)
         launcher, self._launcher = self._launcher, None
         if launcher is not None:
             if self._zygote is not None:
@@ -251,29 +280,45 @@ class KernelManager:
         folder = Path(session_dir or self._env_dir / "sessions" / session_id)
         where = Path(cwd or folder / "cwd")
         where.mkdir(parents=True, exist_ok=True)
-        log_path = folder / "kernel.log"
-        if folder not in self._calls:
-            self._calls[folder] = private_folder()
-        calls = self._calls[folder]
-        own = (folder, where, log_path, calls, devices)
-        place = KernelPlace(env_id or "local", session_id, *own)
-        kernel = Kernel(place, self._limits, self._launch, origin)
-        client = KernelClient(kernel, where, lambda: self._has_stopped(folder))
-        self._clients[session_id] = client
+        own = (folder, where, folder / "kernel.log", self._begin_use(folder), devices)
+        try:
+            place = KernelPlace(env_id or "local", session_id, *own)
+            kernel = Kernel(place, self._limits, self._launch, origin)
+        except BaseException:
+            self._end_use(folder)
+            raise
+        client = KernelClient(kernel, where, self._release)
+        with self._lock:
+            self._clients[session_id] = client
         return client
 
-    def _has_stopped(self, folder: Path) -> None:
-        """End the sandbox of a session whose last kernel was stopped."""
-        others = (client for client in self._clients.values() if client.folder == folder)
-        if all(client.state == "stopped" for client in others):
-            if self._boxes is not None:
-                self._boxes.close(folder)
-            self._forget_calls(folder)
+    def _begin_use(self, folder: Path) -> Path:
+        """Count a client of a session; return the folder of the session's host calls."""
+        with self._lock:
+            use = self._uses.get(folder)
+            if use is None:
+                use = self._uses[folder] = _FolderUse(private_folder())
+            use.clients += 1
+            return use.calls
 
-    def _forget_calls(self, folder: Path) -> None:
-        calls = self._calls.pop(folder, None)
-        if calls is not None:
-            shutil.rmtree(calls, ignore_errors=True)
+    def _release(self, client: KernelClient) -> None:
+        """Forget a client that was stopped."""
+        with self._lock:
+            if self._clients.get(client.id) is client:
+                del self._clients[client.id]
+        self._end_use(client.folder)
+
+    def _end_use(self, folder: Path) -> None:
+        """End the sandbox of a session whose last kernel was stopped."""
+        with self._lock:
+            use = self._uses[folder]
+            use.clients -= 1
+            if use.clients:
+                return
+            del self._uses[folder]
+        if self._boxes is not None:
+            self._boxes.close(folder)
+        shutil.rmtree(use.calls, ignore_errors=True)
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""
