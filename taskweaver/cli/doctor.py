@@ -39,10 +39,10 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.utils.redact import redact_known
+from taskweaver.utils.requirements import command, missing
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
-_NEEDED = ("IPython", "ipykernel", "jupyter_client", "matplotlib", "numpy", "openai", "pandas")
 _USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
 
 
@@ -123,10 +123,9 @@ def _python() -> Finding:
 
 
 def _packages() -> Finding:
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        fix = "Install again: python -m pip install taskweaver"
-        return Finding("packages", "fail", f"missing: {', '.join(missing)}", fix)
+    lines = missing()
+    if lines:
+        return Finding("packages", "fail", f"missing: {', '.join(lines)}", command(lines))
     lacking = [f"{name} for {what}" for name, what in _USEFUL.items() if find_spec(name) is None]
     extra = f"; not installed: {', '.join(lacking)}" if lacking else ", Parquet and Excel too"
     return Finding("packages", "ok", f"all there{extra}")
