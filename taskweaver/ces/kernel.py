@@ -46,6 +46,7 @@ from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.template import Arrival, Expectation, Template
 from taskweaver.ces.waiting import RequestWait
+from taskweaver.utils.platform import HAS_LIVE_FORKS, system_name
 
 _SHUT_DOWN_S = 2.0
 _MOST_TESTS = 100
@@ -212,6 +213,8 @@ class Kernel:
     def _fork(self, operation: dict[str, Any]) -> tuple[Arrival, Path]:
         """Have the kernel fork a child; return it, and the folder for its private folders."""
         running = self._running
+        if not HAS_LIVE_FORKS:
+            raise ForkRefused([f"{system_name()} has no forks of running programs like this one"])
         if running is None or not running.process.is_alive:
             raise ForkRefused(["it is not running"])
         if not running.has_state:

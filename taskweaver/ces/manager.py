@@ -34,6 +34,7 @@ from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.zygote import Zygote
 from taskweaver.config.known_keys import BY_NAME
 from taskweaver.utils.hostile import is_plain_name, replacing
+from taskweaver.utils.platform import HAS_LIVE_FORKS
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
 
@@ -177,7 +178,7 @@ class KernelManager:
         self._boxes: Boxes | None = None
         if sandbox is not None:
             self._boxes = Boxes(BoxPlan(sandbox, limits, is_warm))
-        self._has_zygote = is_warm and sandbox is None
+        self._has_zygote = is_warm and sandbox is None and HAS_LIVE_FORKS
         self._zygote: Zygote | None = None
         self._launcher: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()  # for the two below

@@ -38,6 +38,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.utils.platform import restrictions, system_name
 from taskweaver.utils.redact import redact_known
 from taskweaver.utils.requirements import command, missing
 
@@ -94,6 +95,7 @@ def _print(finding: Finding) -> None:
 
 def _findings(project: Path | None) -> Iterator[Finding]:
     yield _python()
+    yield _system()
     yield _packages()
     try:
         app = TaskWeaverApp(project)
@@ -122,6 +124,11 @@ def _python() -> Finding:
     return Finding("python", "ok", f"{platform.python_version()} ({sys.executable})")
 
 
+def _system() -> Finding:
+    lacking = restrictions()
+    return Finding("system", "warn" if lacking else "ok", lacking or system_name())
+
+
 def _packages() -> Finding:
     lines = missing()
     if lines:
@@ -133,7 +140,8 @@ def _packages() -> Finding:
 
 def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
     broken = {str(error) for error in _broken(app)}
-    odd = [warning for warning in app.warnings if warning not in broken]
+    shown = {*broken, restrictions()}
+    odd = [warning for warning in app.warnings if warning not in shown]
     for warning in odd:
         yield Finding("config", "warn", warning)
     if not odd:
