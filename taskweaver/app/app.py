@@ -26,6 +26,7 @@ from taskweaver.role.registry import RoleRegistry
 from taskweaver.session.replay import Step
 from taskweaver.session.session import Session
 from taskweaver.utils.app_utils import CONFIG_FILE, discover_app_dir
+from taskweaver.utils.platform import restrictions
 
 
 class TaskWeaverApp:
@@ -64,7 +65,8 @@ class TaskWeaverApp:
             values.setdefault("llm.api_type", "function")
         file = path / CONFIG_FILE
         self.config = AppConfigSource(file if file.exists() else None, values, path)
-        self.warnings = [] if is_valid else [f"{path} is not a project: no {CONFIG_FILE} there."]
+        no_project = f"{path} is not a project: no {CONFIG_FILE} there."
+        self.warnings = list(filter(None, [restrictions(), "" if is_valid else no_project]))
         self._logger = TelemetryLogger.from_config(self.config)
         self._tracing = Tracing()  # empty, to be closed if that of the configuration fails
         try:

@@ -35,6 +35,7 @@ from taskweaver.treesearch.search import (
 )
 from taskweaver.treesearch.state import fold
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.platform import require_linux
 from taskweaver.utils.safe_fs import Folder
 
 _MOST_COPIED = 4 << 30
@@ -64,7 +65,9 @@ def start_search(
             already or cannot be made.
         ConfigError: If a setting is of the wrong type.
         ModelError: If the model cannot be reached as configured.
+        NeedsLinux: If this is another system.
     """
+    require_linux("A search")
     values = dict(settings or {})
     src = _settled(app.config, values)
     config = SearchConfig(src)

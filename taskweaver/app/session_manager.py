@@ -19,7 +19,7 @@ from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.module.events import SessionEventType
+from taskweaver.module.events import SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
@@ -92,6 +92,21 @@ class InMemorySessionStore:
     def list_all_session_ids(self) -> list[str]:
         """Return all ids."""
         return list(self._sessions)
+
+
+class _Forgetting:
+    """Listens to a session, and removes it from its store when it ends."""
+
+    def __init__(self, store: SessionStore, session: Session) -> None:
+        self._store = store
+        self._session = session
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Handle an event."""
+        session_id = self._session.session_id
+        is_end = event.t is SessionEventType.session_end
+        if is_end and self._store.get_session(session_id) is self._session:
+            self._store.remove_session(session_id)
 
 
 class SessionManager:
@@ -241,6 +256,7 @@ class SessionManager:
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
         session = Session(place, config, parts, child.get(TelemetryLogger))
         self.session_store.set_session(session_id, session)
+        parts.emitter.register(_Forgetting(self.session_store, session))
         if child.get(AppConfigSource).get_bool("llm.log_prompts"):
             session.prompts.write_to(workspace / PROMPTS_FILE)
         parts.emitter.register(RoundMarks(session, child.get(Tracing)))

@@ -7,6 +7,7 @@ from typing import Self
 
 from taskweaver.ces.channel import KernelChannel
 from taskweaver.ces.errors import KernelStartFailed
+from taskweaver.ces.interrupts import Interrupts
 from taskweaver.ces.process import KernelProcess
 
 _MORE_OUTPUT_CHARS = 100_000  # so that the kernel's own limit, in bytes, is the one that counts
@@ -37,13 +38,19 @@ class RunningKernel:
         limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
         return cls(process, KernelChannel(process.connection, process.death_fd, limit_chars))
 
-    def greet(self, limit_s: float) -> None:
+    def greet(self, limit_s: float, interrupts: Interrupts) -> None:
         """Wait until it answers.
+
+        Args:
+            limit_s: Longest wait.
+            interrupts: Interrupts of the operation that waits.
 
         Raises:
             KernelStartFailed: If it ends before, or does not answer in time.
+            KernelInterrupted: If an interrupt comes first.
         """
-        ending = self.channel.greet(limit_s)
+        ending = self.channel.greet(limit_s, lambda: not interrupts.is_requested)
+        interrupts.check()
         if ending == "reply":
             return
         if ending == "died":

@@ -21,6 +21,7 @@ from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.inkernel import confine, probe
 from taskweaver.ces.policy import HARDWARE, SandboxPolicy, Tier
 from taskweaver.ces.seccomp import system_call_filter
+from taskweaver.utils.platform import SYSTEM, system_name
 
 __all__ = [
     "Confined", "SandboxChoice", "SandboxPolicy", "choose", "confined", "confinement",
@@ -125,6 +126,8 @@ def require(tier: Tier) -> None:
     Raises:
         SandboxUnavailable: If it does not run here, or does not hold.
     """
+    if SYSTEM != "linux":
+        raise SandboxUnavailable(f"{_NAMES[tier]} needs Linux, and this is {system_name()}")
     if tier == "bwrap" and shutil.which("bwrap") is None:
         raise SandboxUnavailable("bubblewrap is not installed (Debian: apt install bubblewrap)")
     try:
@@ -247,7 +250,7 @@ def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:
             reasons.append(error.reason)
         else:
             return _chosen(replace(policy, tier=tier), reasons)
-    why = "; ".join(reasons)
+    why = "; ".join(reasons) if SYSTEM == "linux" else f"there is none for {system_name()}"
     return SandboxChoice(None, f"Code runs with your rights, without a sandbox: {why}.")
 
 

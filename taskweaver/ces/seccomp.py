@@ -24,7 +24,8 @@ _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 _NEW_USER_NAMESPACE = 0x10000000
 _CLONE3 = 435
-_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+_NETLINK = 16  # AF_NETLINK, a name that Python has on Linux alone
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, _NETLINK)
 _KIND_BITS = 0xF
 _FAST_OPEN = 0x20000000  # a flag of `send`: it connects, and Landlock does not hear of it
 
@@ -113,7 +114,7 @@ def _families(*, has_datagrams: bool) -> list[_Step]:
         return [_Step(_EQUAL, family, yes="allow") for family in _FAMILIES]
     return [
         _Step(_EQUAL, socket.AF_UNIX, yes="allow"),
-        _Step(_EQUAL, socket.AF_NETLINK, yes="allow"),
+        _Step(_EQUAL, _NETLINK, yes="allow"),
         _Step(_EQUAL, socket.AF_INET, yes="kind"),
         _Step(_EQUAL, socket.AF_INET6, no="refuse"),
         _Step(_LOAD, _SECOND, label="kind"),

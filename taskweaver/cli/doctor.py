@@ -38,10 +38,11 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.utils.platform import restrictions, system_name
+from taskweaver.utils.requirements import command, missing
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
-_NEEDED = ("IPython", "ipykernel", "jupyter_client", "matplotlib", "numpy", "openai", "pandas")
 _USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
 
 
@@ -93,6 +94,7 @@ def _print(finding: Finding) -> None:
 
 def _findings(project: Path | None) -> Iterator[Finding]:
     yield _python()
+    yield _system()
     yield _packages()
     try:
         app = TaskWeaverApp(project)
@@ -122,11 +124,15 @@ def _python() -> Finding:
     return Finding("python", "ok", f"{platform.python_version()} ({sys.executable})")
 
 
+def _system() -> Finding:
+    lacking = restrictions()
+    return Finding("system", "warn" if lacking else "ok", lacking or system_name())
+
+
 def _packages() -> Finding:
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        fix = "Install again: python -m pip install taskweaver"
-        return Finding("packages", "fail", f"missing: {', '.join(missing)}", fix)
+    lines = missing()
+    if lines:
+        return Finding("packages", "fail", f"missing: {', '.join(lines)}", command(lines))
     lacking = [f"{name} for {what}" for name, what in _USEFUL.items() if find_spec(name) is None]
     extra = f"; not installed: {', '.join(lacking)}" if lacking else ", Parquet and Excel too"
     return Finding("packages", "ok", f"all there{extra}")
@@ -134,7 +140,8 @@ def _packages() -> Finding:
 
 def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
     broken = {str(error) for error in _broken(app)}
-    odd = [warning for warning in app.warnings if warning not in broken]
+    shown = {*broken, restrictions()}
+    odd = [warning for warning in app.warnings if warning not in shown]
     for warning in odd:
         yield Finding("config", "warn", warning)
     if not odd:

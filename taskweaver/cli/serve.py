@@ -10,6 +10,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.serving import Serving
 from taskweaver.cli.chat import ending_orderly
 from taskweaver.mcp.errors import ServerFailed
+from taskweaver.utils.requirements import install_command
 
 
 def serve(project: Path | None) -> None:
@@ -22,7 +23,7 @@ def serve(project: Path | None) -> None:
         TaskWeaverError: If the project cannot be opened, or the package ``mcp`` is missing.
     """
     if find_spec("mcp") is None:
-        why = "it needs the package mcp: python -m pip install 'taskweaver[mcp]'"
+        why = f"it needs the package mcp: {install_command('mcp')}"
         raise ServerFailed("taskweaver", why)
     with ending_orderly(), TaskWeaverApp(project) as app:
         from taskweaver.app.mcp_server import make_server
