@@ -18,7 +18,7 @@ from typing import Any, cast
 from taskweaver.memory.branched.branches import Branches, check_name
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
-from taskweaver.memory.branched.schema import TIERS
+from taskweaver.memory.branched.schema import TIERS, index_records
 from taskweaver.memory.branched.types import FOREVER, Segment
 from taskweaver.memory.branched.upkeep import invariants
 from taskweaver.memory.branched.values import dump
@@ -130,6 +130,7 @@ class Transfer:
             for item in items:
                 if "table" in item:
                     _add_row(writer.connection, item["table"], item["row"], numbers, offset)
+            index_records(writer.connection, "seq > ?", offset)
             _refuse_masked_cells(items, source)
             writer.connection.execute("UPDATE clock SET seq = ?", (offset + items[0]["seq"],))
             _check_whole(writer.connection, source)
