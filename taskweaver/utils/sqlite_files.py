@@ -14,6 +14,8 @@ from pathlib import Path
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite keeps beside a database."""
+READ_ERRORS = (sqlite3.Error, UnicodeDecodeError, OverflowError)
+"""Raised when a damaged file is read; SQLite's messages, too, may hold bytes that are no text."""
 _DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE; `sqlite3` names it from Python 3.12 on
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 
@@ -62,4 +64,4 @@ def harden(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA cell_size_check = ON")
     configure = getattr(connection, "setconfig", None)
     if configure is not None:
-        configure(_DEFENSIVE, True)  # noqa: FBT003 - positional in the interface
+        configure(_DEFENSIVE, True)

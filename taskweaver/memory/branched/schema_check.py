@@ -120,7 +120,8 @@ def branches_in_circle(connection: sqlite3.Connection) -> list[int]:
 def require_own_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Raise if the schema of a file that this program wrote holds what it did not make.
 
-    A table that is missing costs what needs it, and is no danger; see `schema_problems`. A file of another origin passes: `schema.is_current` judges it.
+    A table that is missing costs the rows in it, and is no danger; see `schema_problems`. A file
+    of another origin passes: `schema.is_current` judges it.
 
     Raises:
         StoreCorrupt: If it holds other objects, or branches that descend from themselves.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any, cast
 
@@ -241,7 +241,7 @@ def _add_row(
     if table not in TIERS:
         raise InvalidUpdate("table", f"{table!r} is no table of a memory")
     values = {**row, "branch_id": numbers[row["branch_id"]]}
-    _check_values(table, row)
+    check_values(table, row)
     for name in ("seq", "record", _REFERENCES.get(table, "seq")):
         if values.get(name) is not None:
             values[name] = row[name] + offset
@@ -252,8 +252,12 @@ def _add_row(
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
 
 
-def _check_values(table: str, row: dict[str, Any]) -> None:
-    """Raise unless numbers are in order, and columns of JSON hold what is read from them."""
+def check_values(table: str, row: Mapping[str, Any]) -> None:
+    """Raise unless numbers are in order, and columns of JSON hold the form that is read from them.
+
+    Raises:
+        InvalidUpdate, ValueError, TypeError, RecursionError: If they do not.
+    """
     if type(row["seq"]) is not int or row["seq"] < 1:
         raise InvalidUpdate(table, "a row has no number of its own")
     for name, kind in _JSON.get(table, {}).items():

@@ -54,7 +54,7 @@ def test_a_view_in_place_of_a_table_is_refused(memory: MemoryManager) -> None:
         "CREATE VIEW compressions AS SELECT * FROM hidden",
     )
     with pytest.raises(
-        StoreCorrupt, match="the view .compressions. is not|compressions was changed|hidden"
+        StoreCorrupt, match="the view .compressions. is not"
     ):
         MemoryManager(memory.path, QUIET)
 
