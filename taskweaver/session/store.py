@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import IO
 
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
@@ -25,12 +22,18 @@ from taskweaver.session.compare import (
     rounds_apart,
     variables_of,
 )
-from taskweaver.session.errors import SessionError, SessionInUse
-from taskweaver.utils.files import write_text
+from taskweaver.session.damage import DAMAGED_FILES, MEMORY_FILE, readable_rounds
+from taskweaver.session.errors import SessionError
+from taskweaver.session.folder_check import require_plain_folder, require_plain_folders
+from taskweaver.session.lock import LOCK_FILE, is_locked, locked
+from taskweaver.utils.files import read_text, write_text
 
-MEMORY_FILE, LOCK_FILE, WORKING_FOLDER = "memory.sqlite", "session.lock", "cwd"
+WORKING_FOLDER = "cwd"
 MAIN_BRANCH, BRANCHES_FOLDER = "main", "branches"
 _CURRENT_FILE = "current_branch"
+_MOST_NAME_BYTES = 1_000
+_SIGNS_OF_USE = (_CURRENT_FILE, "kernel.log", "state", DAMAGED_FILES)
+"""Patterns of what a session has after its first round; without its memory it was damaged."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -45,6 +48,8 @@ class StoredSession:
         rounds: How many rounds it has.
         first_query: What was asked first.
         is_open: Whether a process has it open.
+        problem: Why it cannot be opened; empty when it can. The rounds are those that can be
+            read then.
     """
 
     session_id: str
@@ -53,6 +58,7 @@ class StoredSession:
     rounds: int
     first_query: str
     is_open: bool
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +86,34 @@ class SessionFiles:
 
         Raises:
             SessionInUse: If another process has them open.
-            SessionError: If they cannot be made.
+            SessionError: If they cannot be made, or hold links, pipes or devices.
             StoreCorrupt, StoreTooNew, StoreUnwritable: If the memory cannot be opened.
         """
         self.session_id = session_id
         self.folder = folder
+        require_plain_folder(folder)
         try:
             # Private: what code leaves in there is nobody else's to read, or to run.
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             (folder / WORKING_FOLDER).mkdir(exist_ok=True)
         except OSError as error:
             raise SessionError(f"{folder} cannot be made: {error.strerror}") from error
-        self._lock = _locked(folder)
+        self._lock = locked(folder)
         try:
+            require_own_memory(folder)
             self.store = MemoryManager(folder / MEMORY_FILE, config)
-            if self.store.root_branch_id is None:
-                self.store.create_branch(None, branch_id=MAIN_BRANCH)
+            self._prepare_branches()
         except BaseException:
             self._lock.close()
+            raise
+
+    def _prepare_branches(self) -> None:
+        try:
+            if self.store.root_branch_id is None:
+                self.store.create_branch(None, branch_id=MAIN_BRANCH)
+            require_plain_folders(map(self.working_folder, self._names()))
+        except BaseException:
+            self.store.close()
             raise
 
     def memory(self, branch: str) -> Memory:
@@ -115,7 +131,7 @@ class SessionFiles:
     def current(self) -> str:
         """Name of the branch that is gone on with."""
         try:
-            name = (self.folder / _CURRENT_FILE).read_text("utf-8").strip()
+            name = read_text(self.folder / _CURRENT_FILE, _MOST_NAME_BYTES).strip()
         except (OSError, ValueError):
             return MAIN_BRANCH
         known = self._names()
@@ -238,37 +254,52 @@ class SessionFiles:
         self._lock.close()
 
 
-def _locked(folder: Path) -> IO[str]:
-    """Take the session's lock; the system gives it back when this process ends, however it does."""
-    file = (folder / LOCK_FILE).open("a+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.seek(0)
-        owner = file.read().strip()
-        file.close()
-        raise SessionInUse(
-            f"Session {folder.name} is open in another process{f' ({owner})' if owner else ''}."
-            " Leave it there first."
-        ) from error
-    file.truncate(0)
-    file.write(f"process {os.getpid()}")
-    file.flush()
-    return file
-
-
 def stored_sessions(root: Path) -> list[StoredSession]:
-    """Return the sessions below a folder in which something was asked, the newest first."""
-    found = [_readable(path.parent) for path in sorted(root.glob(f"*/{MEMORY_FILE}"))]
+    """Return the sessions below a folder, the newest first.
+
+    One in which nothing was asked is left out; one that cannot be opened has a problem.
+    """
+    found = [_described(folder) for folder in session_folders(root)]
     asked = [session for session in found if session is not None]
-    return sorted(asked, key=lambda session: session.changed_at, reverse=True)
+    return sorted(asked, key=lambda session: (session.changed_at, session.session_id), reverse=True)
 
 
-def _readable(folder: Path) -> StoredSession | None:
+def session_folders(root: Path) -> list[Path]:
+    """Return the folders of the sessions below a folder, whether or not they can be opened."""
+    files = (path for name in (MEMORY_FILE, LOCK_FILE) for path in root.glob(f"*/{name}"))
+    return sorted({path.parent for path in files if _NAME.fullmatch(path.parent.name)})
+
+
+def _described(folder: Path) -> StoredSession | None:
     try:
         return stored_session(folder)
-    except BranchedMemoryError:
-        return None
+    except (BranchedMemoryError, SessionError, OSError) as error:
+        problem = str(error)
+    try:
+        rounds, first_query = readable_rounds(folder)
+    except OSError:
+        rounds, first_query = 0, ""
+    changed = max(path.lstat().st_mtime for path in (folder, *folder.glob("memory.*")))
+    time = datetime.fromtimestamp(changed, UTC)
+    return StoredSession(folder.name, folder, time, rounds, first_query, False, problem)
+
+
+def require_own_memory(folder: Path) -> None:
+    """Raise if the memory file of a session that exists is empty or gone.
+
+    Raises:
+        SessionError: If it is; names the command that repairs the session.
+    """
+    file = folder / MEMORY_FILE
+    if file.exists():
+        problem = "" if file.stat().st_size else "empty"
+    else:
+        problem = "missing" if any(any(folder.glob(name)) for name in _SIGNS_OF_USE) else ""
+    if problem:
+        raise SessionError(
+            f"The memory file of session {folder.name} is {problem};"
+            f" `taskweaver sessions repair {folder.name}` makes a new one."
+        )
 
 
 def stored_session(folder: Path) -> StoredSession | None:
@@ -276,7 +307,12 @@ def stored_session(folder: Path) -> StoredSession | None:
 
     Raises:
         StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.
+        SessionError: If its memory is gone, or the folder holds links, pipes or devices.
     """
+    require_plain_folder(folder)
+    is_open = is_locked(folder)
+    if not is_open:
+        require_own_memory(folder)
     if not (folder / MEMORY_FILE).is_file():
         return None
     with MemoryManager(folder / MEMORY_FILE, MemoryConfig(memory_log_enabled=False)) as store:
@@ -289,26 +325,20 @@ def stored_session(folder: Path) -> StoredSession | None:
     newest = max(path.stat().st_mtime for path in folder.glob(f"{MEMORY_FILE}*"))
     first = rounds[0].user_query.strip().rpartition("\n")[2]
     changed = datetime.fromtimestamp(newest, UTC)
-    return StoredSession(folder.name, folder, changed, len(rounds), first, _is_open(folder))
+    return StoredSession(folder.name, folder, changed, len(rounds), first, is_open)
 
 
-def require_readable(root: Path) -> None:
-    """Raise if the newest session below a folder cannot be read.
+def require_session(root: Path, session_id: str) -> Path:
+    """Return the folder of a session, whether or not it can be opened.
 
     Raises:
-        StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.
+        SessionError: If there is no such session.
     """
-    files = list(root.glob(f"*/{MEMORY_FILE}"))
-    if files:
-        stored_session(max(files, key=lambda file: file.stat().st_mtime).parent)
-
-
-def _is_open(folder: Path) -> bool:
-    try:
-        _locked(folder).close()
-    except SessionInUse:
-        return True
-    return False
+    folder = root / session_id
+    is_there = any((folder / name).is_file() for name in (MEMORY_FILE, LOCK_FILE))
+    if not _NAME.fullmatch(session_id) or not is_there:
+        raise SessionError(f"There is no session {session_id!r}.")
+    return folder
 
 
 def remove_session(root: Path, session_id: str) -> None:
@@ -319,9 +349,8 @@ def remove_session(root: Path, session_id: str) -> None:
         SessionInUse: If a process has it open.
     """
     folder = root / session_id
-    if not _NAME.fullmatch(session_id) or not (folder / MEMORY_FILE).is_file():
-        raise SessionError(f"There is no session {session_id!r}.")
-    with _locked(folder):
+    require_session(root, session_id)
+    with locked(folder):
         try:
             shutil.rmtree(folder)
         except OSError as error:

@@ -120,8 +120,9 @@ def translated(path: object) -> Iterator[None]:
             raise StoreUnwritable(
                 f"{path} cannot be written: {error}. Check the disk and the file's rights."
             ) from error
-        if code in _CORRUPT:
+        if code in _CORRUPT or "Could not decode to UTF-8" in str(error):
             raise StoreCorrupt(
-                f"{path} is damaged or no memory of ours: {error}. Restore a backup."
+                f"{path} is damaged or no memory of ours: {error}. Restore a backup;"
+                " `taskweaver sessions repair` saves what can be read of a session."
             ) from error
         raise

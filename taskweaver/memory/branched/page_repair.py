@@ -59,9 +59,8 @@ def restore_schema(path: Path) -> None:
         OSError: If the file cannot be written.
         sqlite3.Error: If no empty memory can be made.
     """
-    pages = _schema_pages()
-    size = path.stat().st_size
-    count = max(-(-size // _PAGE_BYTES), max(pages))
+    pages, least = _schema_pages()
+    count = max(-(-path.stat().st_size // _PAGE_BYTES), least)  # tables beyond the end are refused
     first = bytearray(pages[1])
     _name_length(first, count)
     with path.open("r+b") as file:
@@ -71,8 +70,8 @@ def restore_schema(path: Path) -> None:
             file.write(data)
 
 
-def _schema_pages() -> dict[int, bytes]:
-    """Return the pages of the schema's table in an empty memory, by number from 1."""
+def _schema_pages() -> tuple[dict[int, bytes], int]:
+    """Return the pages of an empty memory that hold its schema, by number, and how many it has."""
     with TemporaryDirectory(prefix="taskweaver-repair-") as folder:
         place = Path(folder) / "empty.sqlite"
         Database(place).close()
@@ -86,7 +85,7 @@ def _schema_pages() -> dict[int, bytes]:
         page = data[(number - 1) * _PAGE_BYTES : number * _PAGE_BYTES]
         found[number] = page
         waiting += _children(page, _HEADER_BYTES if number == 1 else 0)
-    return found
+    return found, len(data) // _PAGE_BYTES
 
 
 def _children(page: bytes, start: int) -> list[int]:

@@ -27,6 +27,8 @@ Fits = Callable[[str, Row], str]
 LOST_QUERY = "(this question could not be recovered)"
 _NUMBERED = (*schema.TIERS, "injections")
 _NAMED = ("applied_blocks", "compressions")
+_EVERY = ("branches", *_NUMBERED, *_NAMED)
+"""All tables but the clock, branches before the rows that belong to them."""
 _HIGHEST_SEQ = 1 << 53
 _HIGHEST_BRANCH = 1 << 31
 _EARLIER = {"digests": "up_to_seq", "summaries": "up_to_seq"}
@@ -80,10 +82,11 @@ def readable_rows(copy: Path) -> tuple[dict[str, TableRows], int]:
     """
     fit_length(copy)
     found, clock = _tables(copy)
-    if not found:
+    if len(found) < len(_EVERY):
         restore_schema(copy)
-        found, clock = _tables(copy)
-    return found, clock
+        more, other_clock = _tables(copy)
+        found, clock = more | found, max(clock, other_clock)
+    return {table: found[table] for table in _EVERY if table in found}, clock
 
 
 def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
@@ -109,12 +112,12 @@ def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
 
 
 def _columns(version: int) -> dict[str, list[str]]:
-    """Return the columns of each table, the key first, branches before all that stands on them."""
+    """Return the columns of each table, the key first; none of a table that a version lacks."""
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.build(connection, version)
         return {
             table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            for table in ("branches", *_NUMBERED, *_NAMED)
+            for table in _EVERY
         }
 
 
@@ -162,8 +165,7 @@ class _Copy:
                 self.result.lost[table] = rows.lost
             if not rows.is_whole:
                 self.result.damaged.append(table)
-        every = ("branches", *_NUMBERED, *_NAMED)
-        self.result.damaged += [name for name in every if name not in tables]
+        self.result.damaged += [name for name in _EVERY if name not in tables]
         self._copy_branches(tables, root)
         for table in (*_NUMBERED, *_NAMED):
             found = tables.get(table, TableRows()).rows
