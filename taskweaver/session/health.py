@@ -24,7 +24,7 @@ from taskweaver.utils.hostile import open_ordinary
 Condition = Literal["sound", "damaged", "newer", "open"]
 _MOST_FILES = 100_000
 _MOST_FINDINGS = 50
-_QUIET = MemoryConfig(memory_log_enabled=False)
+_QUIET = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL")  # for a copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +77,19 @@ def check_session(folder: Path) -> SessionHealth:
 def _checked(folder: Path, findings: list[str]) -> SessionHealth:
     condition: Condition = "damaged"
     rounds, is_memory_sound = 0, False
+    states, problems = _states(folder) if not findings else (0, [])
     try:
         require_own_memory(folder)
         with memory_copy(folder / MEMORY_FILE) as copy:
-            problems, rounds = _memory_problems(copy)
-            is_memory_sound = not problems
-            findings += problems
+            found, rounds = _memory_problems(copy)
+            is_memory_sound = not found
+            findings += found
     except StoreTooNew as error:
         condition = "newer"
         findings.append(str(error))
     except (SessionError, BranchedMemoryError, OSError) as error:
         findings.append(str(error))
         rounds = _saved_rounds(folder)
-    states, problems = _states(folder)
     findings += problems
     return SessionHealth(
         folder.name,

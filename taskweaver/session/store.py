@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -335,10 +336,13 @@ def require_session(root: Path, session_id: str) -> Path:
         SessionError: If there is no such session.
     """
     folder = root / session_id
-    is_there = any((folder / name).is_file() for name in (MEMORY_FILE, LOCK_FILE))
-    if not _NAME.fullmatch(session_id) or not is_there:
-        raise SessionError(f"There is no session {session_id!r}.")
-    return folder
+    if _NAME.fullmatch(session_id) and any(map(os.path.lexists, _marks(folder))):
+        return folder
+    raise SessionError(f"There is no session {session_id!r}.")
+
+
+def _marks(folder: Path) -> list[Path]:
+    return [folder / MEMORY_FILE, folder / LOCK_FILE]
 
 
 def remove_session(root: Path, session_id: str) -> None:

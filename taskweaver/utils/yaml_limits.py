@@ -69,14 +69,14 @@ def require_small(text: str, data: Any) -> None:
         data: What was loaded from it.
 
     Raises:
-        YamlTooLarge: If they are, or if a value holds itself.
+        YamlTooLarge: If they are.
     """
     if "*" in text and "&" in text and _expanded(data) > _MOST_VALUES:
         raise YamlTooLarge("its aliases stand for too many values")
 
 
 def _expanded(data: Any) -> int:
-    """Return the number of values when each alias is written out."""
+    """Return the number of values when each alias is written out, one for a value in itself."""
     sizes: dict[int, int] = {}
     unfinished: set[int] = set()
     waiting = [data]
@@ -84,12 +84,11 @@ def _expanded(data: Any) -> int:
         value = waiting[-1]
         parts = list(_parts(value))
         missing = [part for part in parts if id(part) not in sizes]
+        missing = [part for part in missing if id(part) not in unfinished]  # it holds itself
         if id(value) in sizes or not missing:
-            sizes.setdefault(id(value), 1 + sum(sizes[id(part)] for part in parts))
+            sizes.setdefault(id(value), 1 + sum(sizes.get(id(part), 1) for part in parts))
             unfinished.discard(id(value))
             waiting.pop()
-        elif id(value) in unfinished:
-            raise YamlTooLarge("one of its values holds itself")
         else:
             unfinished.add(id(value))
             waiting += missing

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -70,6 +71,7 @@ def restore_schema(path: Path) -> None:
             file.write(data)
 
 
+@cache
 def _schema_pages() -> tuple[dict[int, bytes], int]:
     """Return the pages of an empty memory that hold its schema, by number, and how many it has."""
     with TemporaryDirectory(prefix="taskweaver-repair-") as folder:

@@ -141,7 +141,7 @@ def salvage(
     Raises:
         StoreUnwritable: If the file cannot be written.
     """
-    database = Database(target)
+    database = Database(target, synchronous="NORMAL")  # closing it writes all to disk
     try:
         return database.write(lambda writer: _Copy(writer, fits).run(tables, clock, root))
     finally:
