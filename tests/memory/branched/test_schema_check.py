@@ -53,7 +53,7 @@ def test_a_view_in_place_of_a_table_is_refused(memory: MemoryManager) -> None:
         "ALTER TABLE compressions RENAME TO hidden",
         "CREATE VIEW compressions AS SELECT * FROM hidden",
     )
-    with pytest.raises(StoreCorrupt, match="the view .compressions. is not"):
+    with pytest.raises(StoreCorrupt, match="the view 'compressions' is not"):
         MemoryManager(memory.path, QUIET)
 
 
