@@ -15,7 +15,9 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.session.clone import copy_working_folder
-from taskweaver.session.store import MAIN_BRANCH, MEMORY_FILE, WORKING_FOLDER
+from taskweaver.session.damage import MEMORY_FILE
+from taskweaver.session.store import WORKING_FOLDER
+from taskweaver.session.stored_sessions import MAIN_BRANCH
 from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.idea import read_idea

@@ -396,6 +396,7 @@ def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
             inner = where.relative_to(start)
             with Folder.at(root) as own:
                 own.make_folders(inner)
+                own.folder(inner).close()  # refuses a link
             return root, root / inner
     where.mkdir(parents=True, exist_ok=True)
     return root, where.resolve()

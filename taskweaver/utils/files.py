@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.utils.safe_fs import open_ordinary
+from taskweaver.utils.yaml_limits import (
+    YamlTooLarge,
+    limited_loader,
+    require_shallow,
+    require_small,
+)
 
 MAX_BYTES = 64 << 20
 PRIVATE = 0o600
@@ -20,13 +26,6 @@ PRIVATE_FOLDER = 0o700
 
 
 # PyYAML is imported by those who read or write YAML: kernels import this package and do not.
-
-
-@cache
-def _loader() -> Any:
-    import yaml
-
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @cache
@@ -91,14 +90,19 @@ def parse_yaml(text: str, name: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, Loader=_loader())  # the C form of the safe loader, or that
+        require_shallow(text)
+        data = yaml.load(text, Loader=limited_loader())
+        require_small(text, data)
     except yaml.YAMLError as error:
         raise ValueError(f"{name} is not YAML: {_one_line(error)}") from error
+    except YamlTooLarge as error:
+        raise ValueError(f"{name} cannot be loaded: {error}") from error
     except RecursionError:
         raise ValueError(f"{name} is nested too deeply") from None
     except (ValueError, KeyError, AttributeError) as error:
         # What the loader lets out for a value that does not fit its tag, such as `!!bool maybe`.
         raise ValueError(f"{name} holds a value that does not fit its type: {error}") from error
+    return data
 
 
 def _one_line(error: Exception) -> str:
