@@ -52,6 +52,8 @@ class AppConfigSource:
 
     Attributes:
         app_base_path: Stands for ``${AppBaseDir}``; where relative paths start.
+        follows_links: Whether links among the project's data may lead out of it.
+        trusts_addresses: Whether keys of the environment may go to addresses that the file names.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class AppConfigSource:
         file = Path(config_file_path) if config_file_path is not None else None
         base = Path(app_base_path) if app_base_path is not None else (file.parent if file else None)
         self.app_base_path = (base or Path.cwd()).expanduser().resolve()
+        self.follows_links = True
+        self.trusts_addresses = True
         self._file_name = file.name if file else ""
         self._stores: dict[Source, dict[str, Any]] = {
             "override": {},

@@ -42,8 +42,10 @@ def import_role(entry: RoleEntry, folders: Sequence[Path], entries: Sequence[Rol
         Exception: If the module or the class in it cannot be imported.
     """
     module_name, _, class_name = entry.module.rpartition(".")
-    own = [folder for folder in folders if not is_packaged(folder)]
-    namesakes = _project_roles(entries) if not is_packaged(entry.path) else {}
+    # A packaged role imports nothing of a project's, not even a library that is not installed.
+    is_own = not is_packaged(entry.path)
+    own = [folder for folder in folders if is_own and not is_packaged(folder)]
+    namesakes = _project_roles(entries) if is_own else {}
     with _importing:
         _forget_namesake(module_name, entry)
         _forget_others(namesakes)
