@@ -76,10 +76,11 @@ def _open(
             surface.show(Note(warning, is_warning=True))
         surface.show(Note(app.announcement))
         chat = Chat(app, surface, resume)
+        for path in files:
+            chat.add_file(path)
     except BaseException:
         app.stop()
         raise
-    chat.waiting += [path.resolve() for path in files]
     return CommandLine(chat)
 
 

@@ -55,7 +55,8 @@ def run_script(
         for notice in (*app.warnings, app.announcement):
             notices.show(Note(notice))
         chat = Chat(app, surface, resume)
-        chat.waiting += [path.resolve() for path in files]
+        for path in files:
+            chat.add_file(path)
         is_good = True
         for message in messages_in(text):
             if _COMMAND_LINE.fullmatch(message):

@@ -123,6 +123,11 @@ class AppConfigSource:
         return None
 
     @property
+    def link_root(self) -> Path | None:
+        """The folder that links among the project's data may not leave; None for any target."""
+        return None if self.follows_links else self.app_base_path
+
+    @property
     def json_file_store(self) -> dict[str, Any]:
         """Values of the configuration file."""
         return self._stores["json"]
