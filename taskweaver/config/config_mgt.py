@@ -31,10 +31,11 @@ _NONE_WORDS = ("null", "none", "nil")
 
 
 class Setting(NamedTuple):
-    """A value somebody set, and in which words to tell where."""
+    """A value that is set, its place in words, and its layer."""
 
     value: Any
     where: str
+    source: Source
 
 
 def env_name(name: str) -> str:
@@ -107,19 +108,20 @@ class AppConfigSource:
 
     def _lookup(self, *names: str) -> Setting | None:
         """Return what the first place that has one of `names` has."""
-        for source in ("override", "app"):
+        programs: tuple[Source, ...] = ("override", "app")
+        for source in programs:
             for name in names:
                 value = self._stores[source].get(name)
                 if value is not None:
-                    return Setting(value, "set by the application")
+                    return Setting(value, "set by the application", source)
         for name in names:
             text = os.environ.get(env_name(name), "").strip()
             if text:
                 value = None if text.lower() in _NONE_WORDS else text
-                return Setting(value, f"set by the environment variable {env_name(name)}")
+                return Setting(value, f"set by the environment variable {env_name(name)}", "env")
         for name in names:
             if name in self._stores["json"]:
-                return Setting(self._stores["json"][name], f"set in {self._file_name}")
+                return Setting(self._stores["json"][name], f"set in {self._file_name}", "json")
         return None
 
     @property

@@ -71,7 +71,7 @@ def _places(src: AppConfigSource) -> Iterator[tuple[str, Path]]:
     """Yield the keys of paths that neither the program nor the environment sets, with the path."""
     for name in dict.fromkeys([*_path_keys(), *src.json_file_store]):
         setting = src.lookup(name)
-        is_of_project = setting is None or setting.where.startswith("set in ")
+        is_of_project = setting is None or setting.source == "json"
         if not is_of_project or risk_of(name) != "path":
             continue
         try:
