@@ -75,8 +75,8 @@ def _places(src: AppConfigSource) -> Iterator[tuple[str, Path]]:
         if not is_of_project or risk_of(name) != "path":
             continue
         try:
-            text = src.get_path(name, "")
-        except ConfigError:  # opening the project is an error
+            text = src.get_path(name)
+        except ConfigError:  # not set, or opening the project is an error
             continue
         if text:
             yield name, Path(text)
