@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import sys
 from pathlib import Path
 from typing import Any
@@ -275,3 +276,15 @@ def test_a_project_of_another_user_above_the_current_folder_is_not_opened(
     assert said.exit_code == 2
     assert "belongs to another user" in said.output
     assert strangers.traces == set()
+
+
+def test_bytecode_that_came_with_a_folder_is_not_run(strangers: Strangers, tmp_path: Path) -> None:
+    source = strangers.folder / "roles" / "theirs" / "theirs.py"
+    other = tmp_path / "other.py"
+    mark = strangers.marks / "bytecode"
+    other.write_text(source.read_text() + f"pathlib.Path({str(mark)!r}).touch()\n")
+    cached = source.parent / "__pycache__" / f"theirs.{sys.implementation.cache_tag}.pyc"
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(other), str(cached), invalidation_mode=unchecked)
+    strangers.run("--trust", "role", "list")
+    assert strangers.traces == {"role"}
