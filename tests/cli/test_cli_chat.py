@@ -98,6 +98,7 @@ def test_what_cannot_be_done_ends_with_status_1(project: Path) -> None:
     file = project / "taskweaver_config.json"
     base = {"llm.api_base": "http://127.0.0.1:9/v1"}
     file.write_text(json.dumps(json.loads(file.read_text()) | base))
+    trust_project(project)
     environment = {"LLM_API_TYPE": "openai", "LLM_MODEL": "m", "LLM_MAX_RETRIES": "0"}
     result = CliRunner().invoke(
         commands, ["-p", str(project), "-m", "hello"], env={**environment, "LLM_API_KEY": "k"}
