@@ -21,7 +21,7 @@ from taskweaver.utils.platform import require_linux
 from taskweaver.utils.redact import redact
 
 _AGREED = "taskweaver.trust.agreed"
-_MOST_SHOWN = 20
+_MOST_LINKS = 20
 _YES = {"y", "yes"}
 
 
@@ -97,6 +97,8 @@ def _decide(inspection: Inspection, choice: bool | None) -> frozenset[str]:  # n
     if choice is None and not _can_ask():
         raise ProjectNotTrusted(str(inspection.folder), undecided)
     is_granted = choice or _ask(inspection.folder, undecided, is_first=before == Answers())
+    if is_granted is None:
+        raise ProjectNotTrusted(str(inspection.folder), undecided)
     digests = frozenset(item.digest for item in undecided)
     current = inspection.digests
     if is_granted:
@@ -113,15 +115,16 @@ def _can_ask() -> bool:
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
-    """Print a line for each effect, to standard error."""
-    for item in findings[:_MOST_SHOWN]:
+    """Print a line for each effect, to standard error; of many links the first ones."""
+    links = [item for item in findings if item.kind == "link"]
+    for item in [*(item for item in findings if item not in links), *links[:_MOST_LINKS]]:
         click.echo(f"  - {safe(redact(' '.join(item.sentence.split())))}", err=True)
-    if len(findings) > _MOST_SHOWN:
-        click.echo(f"  - and {len(findings) - _MOST_SHOWN} more", err=True)
+    if len(links) > _MOST_LINKS:
+        click.echo(f"  - And {len(links) - _MOST_LINKS} more links.", err=True)
 
 
-def _ask(folder: Path, findings: Sequence[Finding], *, is_first: bool) -> bool:
-    """Show the effects and return whether the user allows them; no answer is a no."""
+def _ask(folder: Path, findings: Sequence[Finding], *, is_first: bool) -> bool | None:
+    """Show the effects and return whether the user allows them; None at the end of input."""
     from taskweaver.console.keyboard import discard_typed
 
     new = "" if is_first else " something new"
@@ -129,7 +132,10 @@ def _ask(folder: Path, findings: Sequence[Finding], *, is_first: bool) -> bool:
     show_findings(findings)
     discard_typed()
     click.echo("Trust this project? [y/N] ", nl=False, err=True)
-    is_granted = sys.stdin.readline().strip().lower() in _YES
+    line = sys.stdin.readline()
+    if not line:
+        return None
+    is_granted = line.strip().lower() in _YES
     if not is_granted:
         click.echo("It is opened without these.", err=True)
     return is_granted

@@ -80,13 +80,19 @@ def user_name(uid: int) -> str:
         return f"uid {uid}"
 
 
-def withhold(src: AppConfigSource, inspection: Inspection, granted: Collection[str]) -> None:
+def withhold(
+    src: AppConfigSource,
+    inspection: Inspection,
+    granted: Collection[str],
+    is_confined: IsConfined,
+) -> None:
     """Reset everything without consent: values to defaults, folders to empty ones.
 
     Args:
         src: The project's configuration, which is changed.
         inspection: The effects of opening it.
         granted: Digests of the effects with consent.
+        is_confined: Asked about a project with plugins.
 
     Raises:
         ForeignProject: If the configuration belongs to another user, without consent to that.
@@ -96,19 +102,29 @@ def withhold(src: AppConfigSource, inspection: Inspection, granted: Collection[s
         if item.kind == "owner":
             file = src.app_base_path / CONFIG_FILE
             raise ForeignProject(str(file), user_name(file.stat().st_uid))
-        if item.kind == "roles":
-            dismiss_roles(src)
+    _set_apart_code(src, withheld)
+    for item in withheld:
         if item.kind == "value":
             reset(src, item)
         elif item.kind == "folder":
             for key in item.keys:
                 src.json_file_store.pop(key, None)
-    # Without its value a key has its default, and that folder may lead elsewhere, too.
-    places = [item for item in findings_in_places(src) if item.digest not in granted]
-    for item in [*places, *(item for item in withheld if item.kind in ("roles", "plugins"))]:
-        set_apart(src, item)
+    # Without its value a key has its default: that folder may lead elsewhere or hold code, too.
+    left = inspect_project(src, is_confined).without(granted)
+    _set_apart_code(src, left)
+    for item in left:
+        if item.kind in ("folder", "link"):
+            set_apart(src, item)
     links = [item for item in inspection.findings if item.kind == "link"]
     src.follows_links = bool(links) and not any(item in withheld for item in links)
     src.trusts_addresses = not any(
         key.startswith(_ADDRESSES) for item in withheld for key in item.keys
     )
+
+
+def _set_apart_code(src: AppConfigSource, withheld: Collection[Finding]) -> None:
+    for item in withheld:
+        if item.kind == "roles":
+            dismiss_roles(src)
+        if item.kind in ("roles", "plugins"):
+            set_apart(src, item)

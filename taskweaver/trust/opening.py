@@ -74,7 +74,7 @@ def read_project(
             raise ProjectNotTrusted(str(src.app_base_path), undecided)
         trust = answers.granted
     granted = trust or ()
-    withhold(src, inspection, granted)
+    withhold(src, inspection, granted, is_confined)
     return OpenedProject(src, inspection.without(granted))
 
 

@@ -208,6 +208,25 @@ def test_folders_that_are_links_are_replaced_by_empty_ones(tmp_path: Path) -> No
         assert not Path(src.get_path(key)).is_relative_to(elsewhere), key
 
 
+def test_code_behind_a_value_that_was_withheld_is_withheld_too(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    folder = project(
+        tmp_path / "p", role__base_path="../elsewhere", session__roles=["planner", "own"]
+    )
+    role(folder)
+    src = read(folder)
+    assert not (Path(src.get_path("role.base_path")) / "own").exists()
+    assert src.get_list("session.roles") == ["planner"]
+
+
+def test_a_default_folder_behind_a_value_that_was_withheld_may_be_a_link(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    folder = project(tmp_path / "p", session__data_dir="/etc")
+    (folder / "data").symlink_to(elsewhere)
+    assert not Path(read(folder).get_path("session.data_dir")).exists()
+
+
 def test_part_of_a_table_is_withheld_by_itself(tmp_path: Path) -> None:
     models = {"far": {"llm.api_base": "https://x.example"}, "near": {"llm.model": "m"}}
     folder = project(
