@@ -254,6 +254,18 @@ def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:
     return SandboxChoice(None, f"Code runs with your rights, without a sandbox: {why}.")
 
 
+def is_confined(wanted: str) -> bool:
+    """Return whether code runs in a sandbox here; where it cannot run at all, that counts as one.
+
+    Args:
+        wanted: As of `choose`.
+    """
+    try:
+        return choose(wanted, SandboxPolicy()).policy is not None
+    except SandboxUnavailable:
+        return True
+
+
 def _chosen(policy: SandboxPolicy, reasons: list[str]) -> SandboxChoice:
     warnings = []
     if reasons:

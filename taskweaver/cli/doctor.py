@@ -21,6 +21,7 @@ from taskweaver.app.modules import ExecutionConfig, FoldersConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.cli.consent import stored_consent
 from taskweaver.cli.inventory import (
     Counted,
     examples_of,
@@ -38,8 +39,10 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.trust.inspection import Inspection
 from taskweaver.utils.platform import restrictions, system_name
 from taskweaver.utils.requirements import command, missing
+from taskweaver.utils.text import counted
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -97,11 +100,13 @@ def _findings(project: Path | None) -> Iterator[Finding]:
     yield _system()
     yield _packages()
     try:
-        app = TaskWeaverApp(project)
+        granted, inspection = stored_consent(project)
+        app = TaskWeaverApp(project, trust=granted)
     except TaskWeaverError as error:
         yield Finding("config", "fail", str(error), "Correct it; the other checks need it.")
         return
     with app:
+        yield from _trust(inspection, granted)
         yield from _configuration(app)
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
         yield _guarded("model", "See docs/models.md.", lambda: _model(app))
@@ -138,9 +143,21 @@ def _packages() -> Finding:
     return Finding("packages", "ok", f"all there{extra}")
 
 
+def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[Finding]:
+    """List what the project would run or loosen; what is not allowed is off in all that follows."""
+    withheld = inspection.without(granted)
+    for item in withheld:
+        fix = f"Decide: taskweaver trust {inspection.folder}"
+        yield Finding("trust", "warn", f"off, not trusted: {item.sentence}", fix)
+    if not withheld:
+        effects = counted(len(inspection.findings), "effect")
+        detail = f"trusted with {effects}" if inspection.findings else "runs and loosens nothing"
+        yield Finding("trust", "ok", detail)
+
+
 def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
     broken = {str(error) for error in _broken(app)}
-    shown = {*broken, restrictions()}
+    shown = {*broken, restrictions(), app.trust_notice}  # shown by themselves
     odd = [warning for warning in app.warnings if warning not in shown]
     for warning in odd:
         yield Finding("config", "warn", warning)

@@ -6,9 +6,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.serving import Serving
 from taskweaver.cli.chat import ending_orderly
+from taskweaver.cli.opening import open_app
 from taskweaver.mcp.errors import ServerFailed
 from taskweaver.utils.requirements import install_command
 
@@ -25,7 +25,7 @@ def serve(project: Path | None) -> None:
     if find_spec("mcp") is None:
         why = f"it needs the package mcp: {install_command('mcp')}"
         raise ServerFailed("taskweaver", why)
-    with ending_orderly(), TaskWeaverApp(project) as app:
+    with ending_orderly(), open_app(project) as app:
         from taskweaver.app.mcp_server import make_server
 
         for notice in (*app.warnings, app.announcement):

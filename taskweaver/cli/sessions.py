@@ -138,13 +138,9 @@ def _folder(project: Path | None) -> Path:
 
     Its secrets are known afterwards.
     """
-    from taskweaver.app.app import TaskWeaverApp
-    from taskweaver.config.config_mgt import AppConfigSource
+    from taskweaver.cli.consent import read_source
     from taskweaver.config.secrets import register_secrets
-    from taskweaver.utils.app_utils import CONFIG_FILE
 
-    path, _, _ = TaskWeaverApp.discover_app_dir(project)
-    file = path / CONFIG_FILE
-    src = AppConfigSource(file if file.exists() else None, {}, path)
+    src = read_source(project)
     register_secrets(src)
     return Path(src.get_path("workspace.workspace_path")) / "sessions"

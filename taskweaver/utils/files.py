@@ -238,3 +238,18 @@ def write_bytes(path: Path | str, data: bytes, *, mode: int | None = None) -> No
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def leaves(path: Path, root: Path | None) -> bool:
+    """Return whether a link leads a path below a folder out of it.
+
+    Args:
+        path: The path; one that is not below `root` does not leave it.
+        root: The folder, resolved; None for any target.
+    """
+    if root is None:
+        return False
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - its links stay
+    if absolute.resolve().is_relative_to(root):
+        return False
+    return any(parent.resolve().is_relative_to(root) for parent in absolute.parents)

@@ -37,7 +37,11 @@ def drive(folder: Path, steps: Callable[[Any], Awaitable[None]]) -> None:
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
         command = ["-m", "taskweaver", "-p", str(project), "mcp"]
-        env = {"PYTHONPATH": os.pathsep.join(sys.path), "LLM_AUTO_DETECT": "false"}
+        env = {
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "LLM_AUTO_DETECT": "false",
+            "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
+        }
         server = StdioServerParameters(command=sys.executable, args=command, env=env, cwd=folder)
         with (folder / "errors.log").open("w") as log:
             async with stdio_client(server, errlog=log) as streams:
