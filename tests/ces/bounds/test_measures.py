@@ -25,7 +25,7 @@ def measured(*folders: Path) -> int:
     size = FolderSize()
     for folder in folders:
         size.add(folder)
-    size.settle(60)
+    size.settle(60, 0)
     return size.bytes
 
 
@@ -64,7 +64,7 @@ def test_what_is_too_deep_is_estimated_by_the_space_that_is_gone(tmp_path: Path)
     os.write(file, b"1" * 40 * MEBIBYTE)
     os.close(file)
     os.close(here)
-    size.settle(60)
+    size.settle(60, 0)
     assert size.bytes >= 20 * MEBIBYTE
 
 
