@@ -38,7 +38,7 @@ def project(tmp_path: Path) -> Path:
 
 
 ROUNDS = """
-import json, sys
+import json, sys, threading
 from pathlib import Path
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
@@ -53,8 +53,10 @@ with TaskWeaverApp(Path(sys.argv[1])) as app:
     session.run_code("kept = 20")
     child = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True).pid"
     child = outcome(session.run_code(child))
-    slow = session.run_code("import time, _thread, threading\\n"
-        "threading.Timer(0.3, _thread.interrupt_main).start()\\ntime.sleep(600)")
+    timer = threading.Timer(1.0, session.interrupt)
+    timer.start()
+    slow = session.run_code("import time; time.sleep(600)")
+    timer.join()
     name = session.fork("other")
     session.checkout(name)
     why, lost = session.why_restored, outcome(session.run_code("kept"))
