@@ -102,7 +102,7 @@ from taskweaver.ces.policy import SandboxPolicy
 folder, tier, libraries, code = sys.argv[1:]
 limits = replace(default_limits(), process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
 kinds = 'cgroup ipc mnt net pid time user uts'.split()
-said = {'outside': {kind: os.readlink('/proc/self/ns/' + kind) for kind in kinds}}
+found = {'outside': {kind: os.readlink('/proc/self/ns/' + kind) for kind in kinds}}
 for way in ('entered', 'started'):
     policy = SandboxPolicy(tier=tier, read_only=(Path(libraries),))
     place = Path(folder, way)
@@ -112,15 +112,15 @@ for way in ('entered', 'started'):
     try:
         client = manager.get_session_client('s', session_dir=place / 's', cwd=place / 's' / 'cwd')
         result = client.execute_code('x', code)
-        said[way] = result.output or result.error
-        said[way + ' environ'] = client.execute_code(
+        found[way] = result.output or result.error
+        found[way + ' environ'] = client.execute_code(
             'y', "open('/proc/self/environ').read().split(chr(0))"
         ).output
-        said['problem'] = manager.start_problem
-        assert not said['problem'], said['problem']
+        found['problem'] = manager.start_problem
+        assert not found['problem'], found['problem']
     finally:
         manager.clean_up()
-print(json.dumps(said))
+print(json.dumps(found))
 """
 
 
@@ -155,7 +155,7 @@ def variables(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module", params=[f"{t} {u}" for t in TIERS for u in ("own", "ordinary")])
 def compared(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """What a kernel finds of itself that entered, and one that was started in the sandbox."""
+    """Facts of a kernel that entered, and of one that was started in the sandbox."""
     tier, user = request.param.split()
     with tempfile.TemporaryDirectory() as folder:  # where another user may look, too
         yield comparison(tier, user, Path(folder))
@@ -170,10 +170,10 @@ def comparison(tier: str, user: str, folder: Path) -> dict[str, Any]:
         env=variables(folder), cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    assert isinstance(said["entered"], dict), said["entered"]
-    assert isinstance(said["started"], dict), said["started"]
-    return said | {"tier": tier, "folder": str(folder)}
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert isinstance(found["entered"], dict), found["entered"]
+    assert isinstance(found["started"], dict), found["started"]
+    return found | {"tier": tier, "folder": str(folder)}
 
 
 def without_names(value: Any, way: str) -> str:
@@ -273,7 +273,7 @@ def mutated(monkeypatch: pytest.MonkeyPatch, line: str) -> Iterator[None]:
 
 
 def tidy() -> None:
-    """Remove what root leaves at the system's places without a sandbox that holds."""
+    """Remove the files that attempts of root leave where the sandbox does not hold."""
     Path("/usr/taskweaver-probe").unlink(missing_ok=True)
     if Path("/taskweaver-probe").exists():
         Path("/taskweaver-probe").rmdir()
