@@ -318,7 +318,7 @@ def _owned_prefix() -> str:
 
 
 def _kill_those(is_meant: Callable[[list[bytes]], bool]) -> bool:
-    """Kill the processes whose environment is meant, and that nobody here owns."""
+    """Kill the processes whose environment is meant, except those with a handle here."""
     with ExitStack() as handles:
         found = []
         for pid in psutil.pids():

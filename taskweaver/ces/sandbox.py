@@ -86,10 +86,10 @@ def confined(
 
 
 def confinement(policy: SandboxPolicy, writable: Iterable[Path]) -> confine.Confinement:
-    """Return what a process is kept to that gives up its rights by itself.
+    """Return the policy in the form for a process that gives up its rights by itself.
 
     Args:
-        policy: What it may reach beside the system.
+        policy: Policy of the sandbox.
         writable: Paths of the session's own.
 
     Raises:
@@ -145,7 +145,7 @@ def refuse_escapes(tier: Tier, done: Iterable[str]) -> None:
     """Refuse a sandbox in which something could be done that it must prevent.
 
     Raises:
-        SandboxUnavailable: If there is such a thing.
+        SandboxUnavailable: If anything of this kind could be done.
     """
     beyond = _BEYOND_LANDLOCK if tier == "landlock" else frozenset()
     escapes = [name for name in done if name not in beyond]

@@ -314,14 +314,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         victim.kill()
 
 
-def opened(folder: Path, policy: SandboxPolicy | None) -> KernelManager:
+def opened(folder: Path, policy: SandboxPolicy | None, *, is_warm: bool = False) -> KernelManager:
     limits = LIMITS if policy is None else BOXED
-    made = code_execution_service_factory(folder, limits=limits, sandbox=policy)
+    made = code_execution_service_factory(folder, limits=limits, sandbox=policy, is_warm=is_warm)
     assert isinstance(made, KernelManager)
     return made
 
 
-@pytest.fixture(scope="module", params=[*TIERS, "plain"])
+WAYS = [f"{tier} {way}" for tier in TIERS for way in ("started", "entered")]
+"""How a kernel comes into a sandbox: started there, or forked off a process that enters it."""
+
+
+@pytest.fixture(scope="module", params=[*WAYS, "plain"])
 def inside(
     request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Inside]:
@@ -329,11 +333,13 @@ def inside(
     for name in ("own", "other"):
         (folder / "sessions" / name).mkdir(parents=True)
         (folder / "sessions" / name / "memory.sqlite").write_text("secret")
-    policy = None if request.param == "plain" else SandboxPolicy(tier=request.param)
-    manager = opened(folder, policy)
+    tier, _, way = request.param.partition(" ")
+    policy = None if tier == "plain" else SandboxPolicy(tier=tier)
+    manager = opened(folder, policy, is_warm=way == "entered")
     client = manager.get_session_client("own")
     assert run(client, PRELUDE + world.names).is_success
-    yield Inside(request.param, client, folder / "sessions" / "own" / "cwd")
+    assert manager.start_problem == ""
+    yield Inside(tier, client, folder / "sessions" / "own" / "cwd")
     manager.clean_up()
 
 
@@ -405,9 +411,10 @@ def test_a_snapshot_is_closed_to_its_kernel_and_open_to_its_owner(tmp_path: Path
         manager.clean_up()
 
 
+@pytest.mark.parametrize("is_warm", [False, True])
 @pytest.mark.parametrize("tier", TIERS)
-def test_ordinary_work_goes_on_inside(tmp_path: Path, tier: Tier) -> None:
-    manager = opened(tmp_path, SandboxPolicy(tier=tier))
+def test_ordinary_work_goes_on_inside(tmp_path: Path, tier: Tier, is_warm: bool) -> None:
+    manager = opened(tmp_path, SandboxPolicy(tier=tier), is_warm=is_warm)
     client = manager.get_session_client("s")
     table = "pd.DataFrame({'a': [1, 2]}).to_csv('a.csv'); len(pd.read_csv('a.csv'))"
     assert run(client, table).output == 2
@@ -425,8 +432,11 @@ def test_ordinary_work_goes_on_inside(tmp_path: Path, tier: Tier) -> None:
     manager.clean_up()
 
 
-def test_a_fork_stays_inside_and_everything_ends_with_the_session(tmp_path: Path) -> None:
-    manager = opened(tmp_path, SandboxPolicy())
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_a_fork_stays_inside_and_everything_ends_with_the_session(
+    tmp_path: Path, is_warm: bool
+) -> None:
+    manager = opened(tmp_path, SandboxPolicy(), is_warm=is_warm)
     client = manager.get_session_client(
         "main", session_dir=tmp_path / "s", cwd=tmp_path / "s" / "cwd"
     )
@@ -737,7 +747,10 @@ def test_kernels_of_a_session_may_be_given_devices(device: Path, tmp_path: Path)
 
 
 @needs_bwrap
-def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(
+    tmp_path: Path, is_warm: bool
+) -> None:
     def inside() -> list[int]:
         found = []
         for path in Path("/proc").glob("[0-9]*/environ"):
@@ -746,8 +759,8 @@ def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(tmp_path: Pat
                     found.append(int(path.parent.name))
         return found
 
-    for number in range(10):
-        manager = opened(tmp_path / str(number), SandboxPolicy())
+    for number in range(3 if is_warm else 10):
+        manager = opened(tmp_path / str(number), SandboxPolicy(), is_warm=is_warm)
         manager.get_session_client("s").start()
         while not inside():
             continue  # it takes less than any wait

@@ -120,7 +120,7 @@ def serve(connection: socket.socket) -> Reborn:
 
 
 def _answer(request: dict[str, Any], handles: list[int], kernels: set[int]) -> Reborn | None:
-    """Do what is asked; returns something in the forked kernels only."""
+    """Answer a request; returns something in the forked kernels only."""
     if "enter" in request:
         return _admit(Entry(**request["enter"]), handles)
     return _bear(Birth(**request), kernels)
