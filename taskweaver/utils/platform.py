@@ -1,4 +1,4 @@
-"""The systems this package runs on, and what each of them can do."""
+"""The systems this package runs on, and the parts that need one of them."""
 
 from __future__ import annotations
 
