@@ -99,12 +99,12 @@ from dataclasses import replace
 from pathlib import Path
 from taskweaver.ces.manager import code_execution_service_factory, default_limits
 from taskweaver.ces.policy import SandboxPolicy
-folder, tier, libraries, code = sys.argv[1:]
+folder, tier, *libraries, code = sys.argv[1:]
 limits = replace(default_limits(), process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
 kinds = 'cgroup ipc mnt net pid time user uts'.split()
 found = {'outside': {kind: os.readlink('/proc/self/ns/' + kind) for kind in kinds}}
 for way in ('entered', 'started'):
-    policy = SandboxPolicy(tier=tier, read_only=(Path(libraries),))
+    policy = SandboxPolicy(tier=tier, read_only=tuple(map(Path, libraries)))
     place = Path(folder, way)
     manager = code_execution_service_factory(
         place, limits=limits, sandbox=policy, is_warm=way == 'entered'
@@ -166,7 +166,7 @@ def comparison(tier: str, user: str, folder: Path) -> dict[str, Any]:
     folder = folder / "own"
     folder.mkdir(exist_ok=True)
     done = subprocess.run(
-        [*words, "-c", COMPARE, str(folder), tier, str(LIBRARIES), FACTS],
+        [*words, "-c", COMPARE, str(folder), tier, str(LIBRARIES), str(PACKAGE), FACTS],
         env=variables(folder), cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout, done.stderr
