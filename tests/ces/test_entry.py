@@ -99,12 +99,12 @@ from dataclasses import replace
 from pathlib import Path
 from taskweaver.ces.manager import code_execution_service_factory, default_limits
 from taskweaver.ces.policy import SandboxPolicy
-folder, tier, libraries, code = sys.argv[1:]
+folder, tier, *libraries, code = sys.argv[1:]
 limits = replace(default_limits(), process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
 kinds = 'cgroup ipc mnt net pid time user uts'.split()
 found = {'outside': {kind: os.readlink('/proc/self/ns/' + kind) for kind in kinds}}
 for way in ('entered', 'started'):
-    policy = SandboxPolicy(tier=tier, read_only=(Path(libraries),))
+    policy = SandboxPolicy(tier=tier, read_only=tuple(map(Path, libraries)))
     place = Path(folder, way)
     manager = code_execution_service_factory(
         place, limits=limits, sandbox=policy, is_warm=way == 'entered'
@@ -166,7 +166,7 @@ def comparison(tier: str, user: str, folder: Path) -> dict[str, Any]:
     folder = folder / "own"
     folder.mkdir(exist_ok=True)
     done = subprocess.run(
-        [*words, "-c", COMPARE, str(folder), tier, str(LIBRARIES), FACTS],
+        [*words, "-c", COMPARE, str(folder), tier, str(LIBRARIES), str(PACKAGE), FACTS],
         env=variables(folder), cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout, done.stderr
@@ -332,12 +332,11 @@ def test_a_process_that_outlives_its_sandbox_is_noticed(
 ) -> None:
     monkeypatch.setattr(sandbox_warmth, "_END_WAIT_S", 0.2)
     close, kept = Anchor.close, list[Anchor]()
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, ExitStack() as stack:
+        stack.callback(lambda: [close(anchor) for anchor in kept])
         patch.setattr(Anchor, "close", lambda anchor: kept.append(anchor))
         with mutated(monkeypatch, ""), pytest.raises(SandboxUnavailable, match="outlive its owner"):
             tried("bwrap", tmp_path)
-    for anchor in kept:
-        close(anchor)
 
 
 @pytest.fixture
@@ -449,7 +448,7 @@ def test_processes_of_an_owner_that_was_killed_are_swept() -> None:
 
 
 STARTING = """
-import sys, threading
+import os, sys, threading
 from pathlib import Path
 from taskweaver.ces.box_start import BoxPlan, BoxStart
 from taskweaver.ces.cgroup import ControlGroup
@@ -464,7 +463,7 @@ def starts(name):
         while True:
             own = BoxStart(plan, owned_mark(), [place], place, place, place, ControlGroup(0))
             own.anchor(log, lambda: True).close()
-            print('started', flush=True)
+            os.write(1, b'started\\n')
 for number in range(4):
     threading.Thread(target=starts, args=[str(number)]).start()
 """
@@ -479,11 +478,13 @@ def test_an_owner_that_is_killed_while_sandboxes_start_leaves_no_process(tmp_pat
             [sys.executable, "-c", STARTING, str(folder)], stdout=subprocess.PIPE, text=True
         )
         assert owner.stdout is not None
-        for _ in range(random.randrange(1, 20)):
-            assert owner.stdout.readline() == "started\n"
-        owner.kill()
-        owner.wait()
-        owner.stdout.close()
+        try:
+            for _ in range(random.randrange(1, 20)):
+                assert owner.stdout.readline() == "started\n"
+        finally:
+            owner.kill()
+            owner.wait()
+            owner.stdout.close()
         sweep_marked()
         assert not is_left(os.fsencode(folder))
 
