@@ -25,8 +25,18 @@ from taskweaver.role.registry import RoleRegistry
 from taskweaver.session.replay import Step
 from taskweaver.session.session import Session
 from taskweaver.trust.opening import Trust, read_project
-from taskweaver.utils.app_utils import CONFIG_FILE, discover_app_dir
+from taskweaver.utils.app_utils import CONFIG_FILE, config_file_of, discover_app_dir
 from taskweaver.utils.platform import restrictions
+
+
+def _reason(app_dir: str | Path | None, path: Path) -> str:
+    """Return the reason why a folder is not opened as a project."""
+    if config_file_of(app_dir)[1] is None and (path / CONFIG_FILE).exists():
+        return (
+            f"{path / CONFIG_FILE} is not read: others can write to the folder, or own it."
+            f" To use it, name the folder: -p {path}"
+        )
+    return f"{path} is not a project: no {CONFIG_FILE} there."
 
 
 class TaskWeaverApp:
@@ -75,9 +85,8 @@ class TaskWeaverApp:
         self.config, self.withheld = opened.src, opened.withheld
         self.trust_notice = opened.notice
         self.app_dir = path
-        no_project = f"{path} is not a project: no {CONFIG_FILE} there."
-        notices = [restrictions(), "" if is_valid else no_project, self.trust_notice]
-        self.warnings = list(filter(None, notices))
+        reason = "" if is_valid else _reason(app_dir, path)
+        self.warnings = list(filter(None, [restrictions(), reason, self.trust_notice]))
         self._logger = TelemetryLogger.from_config(self.config)
         self._tracing = Tracing()  # empty, to be closed if that of the configuration fails
         try:

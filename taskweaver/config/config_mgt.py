@@ -53,6 +53,7 @@ class AppConfigSource:
 
     Attributes:
         app_base_path: Stands for ``${AppBaseDir}``; where relative paths start.
+        config_file: The configuration file; None for none.
         follows_links: Whether links among the project's data may lead out of it.
         trusts_addresses: Whether keys of the environment may go to addresses that the file names.
     """
@@ -78,6 +79,7 @@ class AppConfigSource:
         self.app_base_path = (base or Path.cwd()).expanduser().resolve()
         self.follows_links = True
         self.trusts_addresses = True
+        self.config_file = file
         self._file_name = file.name if file else ""
         self._stores: dict[Source, dict[str, Any]] = {
             "override": {},

@@ -31,8 +31,8 @@ class ProjectNotTrusted(TaskWeaverError):
             effects += f" And {more} more."
         return (
             f"{self.folder} is not trusted. Opening it would: {effects}"
-            " If you trust it, add --trust; --no-trust opens it without these. In Python:"
-            " TaskWeaverApp(..., trust=True or False)."
+            " If you trust it: taskweaver --trust, before the command; --no-trust opens it without"
+            " these. In Python: TaskWeaverApp(..., trust=True or False)."
         )
 
 
@@ -53,5 +53,6 @@ class ForeignProject(TaskWeaverError):
         """Which file, and the ways to go on."""
         return (
             f"{self.file} belongs to another user, {self.owner}, and is not used."
-            " Copy the folder, or add --trust if you trust that user with your files and keys."
+            " Copy the folder, or use taskweaver --trust, before the command, if you trust that"
+            " user with your files and keys."
         )

@@ -60,12 +60,8 @@ def inspect_project(src: AppConfigSource, is_confined: IsConfined) -> Inspection
 
 
 def _owner(src: AppConfigSource) -> Iterator[Finding]:
-    file = src.app_base_path / CONFIG_FILE
-    try:
-        owner = file.stat().st_uid
-    except OSError:
-        return
-    if owner not in (os.geteuid(), 0):
+    owner = None if src.config_file is None else src.config_file.stat().st_uid
+    if owner is not None and owner not in (os.geteuid(), 0):
         name = user_name(owner)
         yield finding("owner", CONFIG_FILE, f"Use the configuration of {name}.", owner)
 

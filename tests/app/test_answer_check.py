@@ -224,7 +224,9 @@ def test_the_console_and_json_name_what_is_unsupported(project: Path) -> None:
         more = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}
         more["llm.api_key"] = "k"
         file.write_text(json.dumps(json.loads(file.read_text()) | more))
-        run = CliRunner().invoke(commands, ["-p", str(project), "--json", "-m", QUESTION])
+        run = CliRunner().invoke(
+            commands, ["--trust", "-p", str(project), "--json", "-m", QUESTION]
+        )
     facts = json.loads(run.stdout)
     assert facts["unsupported_numbers"] == ["8,324"]
     assert facts["answer"] == "The total is 8,324."

@@ -272,6 +272,10 @@ def test_a_project_of_another_user_above_the_current_folder_is_not_opened(
     assert said.exit_code == 0, said.output
     assert "is not a project" in said.output
     assert strangers.traces == set()
+    monkeypatch.chdir(strangers.folder)
+    said = CliRunner().invoke(commands, ["--no-trust", "-m", "/info"])
+    assert "taskweaver_config.json is not read" in said.output
+    assert strangers.traces == set()
     said = CliRunner().invoke(commands, ["--no-trust", "-p", str(strangers.folder), "-m", "/info"])
     assert said.exit_code == 2
     assert "belongs to another user" in said.output
