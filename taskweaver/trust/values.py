@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from taskweaver.config.coercion import coerce
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.key import Key
@@ -118,11 +120,14 @@ def _sandbox(name: str, key: Key, value: Any, _: Path) -> str:
 
 
 def _limit(name: str, key: Key, value: Any, _: Path) -> str:
-    if not key.default or 0 < value <= key.default:
+    default = key.default
+    if default is None and key.name == "execution.memory_limit_mb":
+        default = psutil.virtual_memory().total // 2 >> 20
+    if not default or 0 < value <= default:
         return ""
     if value == 0 and key.name.startswith("session."):
         return ""  # nothing is kept
-    effect = f"from {key.default:g} to {value:g}" if value else "to none"
+    effect = f"from {default:g} to {value:g}" if value else "to none"
     return f"Raise the limit {name} {effect}."
 
 
