@@ -107,10 +107,11 @@ def _numbers(question: Question, turn: Turn, answer: Answer) -> bool:
 
 
 def _named(choices: Iterable[str], turn: Turn, answer: Answer) -> list[str]:
-    """Return the choices that an answer names, in order, without those of the question."""
+    """Return the choices that an answer names, in order; its prose may repeat those asked about."""
     text = reading.results(answer.text)
     if not any(reading.has_word(text, choice) for choice in choices):
         text = reading.prose(answer.text)
+        choices = [choice for choice in choices if not reading.has_word(turn.ask, choice)]
     places = {choice: reading.position(text, choice) for choice in choices}
     found = [choice for choice, place in places.items() if place >= 0]
     found = [choice for choice in found if not _is_part(choice, found, text)]
@@ -149,12 +150,17 @@ def _date(question: Question, turn: Turn, answer: Answer) -> bool:
 def _table(question: Question, turn: Turn, answer: Answer) -> bool:
     wanted: Any = question.value(turn)
     frame = wanted.to_frame() if isinstance(wanted, pd.Series) else wanted
+    frames = [frame, frame * 100] if turn.is_share else [frame]
+    return any(_is_table(frame, turn.tolerance, answer) for frame in frames)
+
+
+def _is_table(frame: pd.DataFrame, tolerance: float, answer: Answer) -> bool:
     rows = reading.data_lines(answer.text)
     heading = "\n".join(reading.lines(answer.text)[:3])
     used = set()
     for key, values in zip(frame.index, frame.to_numpy().tolist(), strict=True):
         parts = key if isinstance(key, tuple) else (key,)
-        at = _row_of(parts, [float(value) for value in values], rows, heading, turn.tolerance)
+        at = _row_of(parts, [float(value) for value in values], rows, heading, tolerance)
         if at is None:
             return False
         used.add(at)
@@ -191,7 +197,7 @@ def _is_in(part: object, text: str) -> bool:
     return any(reading.has_word(text, spelling) for spelling in reading.keys(part))
 
 
-def _plot(question: Question, turn: Turn, answer: Answer) -> bool:
+def _plot(_question: Question, turn: Turn, answer: Answer) -> bool:
     kind, columns = turn.want["kind"], turn.want.get("columns", [])
     has_kind = re.search(_KIND_OF_PLOT[kind], answer.code) is not None
     others = [other for other in _KIND_OF_PLOT if other not in (kind, "line")]
@@ -202,7 +208,7 @@ def _plot(question: Question, turn: Turn, answer: Answer) -> bool:
     return bool(answer.pictures) and has_kind and not has_other and has_columns
 
 
-def _contains(question: Question, turn: Turn, answer: Answer) -> bool:
+def _contains(_question: Question, turn: Turn, answer: Answer) -> bool:
     return all(str(word).casefold() in answer.text.casefold() for word in turn.want)
 
 

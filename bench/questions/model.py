@@ -13,7 +13,8 @@ numbers      an expression: several numbers, all of them
 text         an expression: a text; `among`: the texts it is one of
 names        an expression: several texts, no others of `among`; `ordered`: in this order
 date         an expression: a day
-table        an expression: a series, or a frame whose index holds the keys
+table        an expression: a series, or a frame whose index holds the keys; `percent`: fractions
+             that the answer may state in percent
 plot         `kind` of the picture and `columns` that it is drawn from
 contains     words that the answer must hold
 refuse       true: there is no answer to this
@@ -44,7 +45,7 @@ KINDS = (
     "plot", "contains", "refuse", "asks",
 )  # fmt: skip
 _COMPUTED = KINDS[:7]
-_OPTIONS = {"ask", "among", "ordered", "tolerance"}
+_OPTIONS = {"ask", "among", "ordered", "percent", "tolerance"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Turn:
         want: The wanted value as it is written: an expression, or plain data.
         among: Expression of the texts that `want` is taken from.
         is_ordered: Whether names must come in order.
+        is_share: Whether the values of a table may be stated in percent.
         tolerance: The relative difference that is allowed.
     """
 
@@ -65,6 +67,7 @@ class Turn:
     want: Any = None
     among: str = ""
     is_ordered: bool = False
+    is_share: bool = False
     tolerance: float = 1e-3
 
 
@@ -121,6 +124,7 @@ def _turn(entry: Mapping[str, Any]) -> Turn:
         entry[kinds[0]] if kinds else None,
         entry.get("among", ""),
         entry.get("ordered", False),
+        entry.get("percent", False),
         entry.get("tolerance", 1e-3),
     )
 

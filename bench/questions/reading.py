@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 _NUMBER = re.compile(
-    r"(?<![\w.,])[-−+]?[$€£]?\d[\d,_]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?=[^\w]|$|[kKMB%](?!\w))"
+    r"(?<![\w.,])[-\u2212+]?[$€£]?\d[\d,_]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?=[^\w]|$|[kKMB%](?!\w))"
 )
 _FENCE = re.compile(r"```[^\n]*\n(.*?)```", re.DOTALL)
 _NO_DATA = re.compile(r"^\s*(Name: |dtype: |Length: |\[\d+ rows|\|?[\s:|+-]+\|?$|$)")
@@ -41,7 +41,7 @@ class Number:
 
 
 def _number(text: str) -> Number:
-    plain = text.replace("−", "-").translate(str.maketrans("", "", ",_$€£+"))
+    plain = text.replace("\N{MINUS SIGN}", "-").translate(str.maketrans("", "", ",_$€£+"))
     mantissa = re.split("[eE]", plain)[0]
     decimals = len(mantissa.partition(".")[2]) if "e" not in plain.lower() else 0
     digits = len(mantissa.lstrip("-").replace(".", "").lstrip("0"))
