@@ -92,7 +92,6 @@ def _answer(round_: Round) -> Answer:
     return Answer(
         round_.answer.text,
         bool(_OPEN_ENDS & set(ends)),
-        "\n".join(contents(AttachmentType.execution_result)),
         "\n".join(contents(AttachmentType.reply_content)),
         contents(AttachmentType.artifact_paths),
     )

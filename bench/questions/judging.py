@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from bench.questions import reading
+from bench.questions.files import frames
 from bench.questions.model import Question, Turn
 
 Verdict = Literal["right", "refused", "wrong"]
@@ -26,6 +27,7 @@ _REFUSAL = re.compile(
     r"|did you mean|please (say|name|choose)",
     re.IGNORECASE,
 )
+_FAILURE = re.compile(r"code failed|could not do this|could not be done", re.IGNORECASE)
 _KIND_OF_PLOT = {
     "line": r"\.plot\((?![^)]*kind=)|\.plot\.line|['\"]line['\"]",
     "bar": r"\.barh?\(|['\"]barh?['\"]",
@@ -44,20 +46,20 @@ class Answer:
     Attributes:
         text: Its text.
         is_question: Whether the product marks it as one that the user has to answer.
-        outcomes: What the cells of the round printed.
         code: The code of the round's cells.
         pictures: The pictures that were saved.
     """
 
     text: str
     is_question: bool = False
-    outcomes: str = ""
     code: str = ""
     pictures: Sequence[str] = ()
 
 
 def judge(question: Question, turn: Turn, answer: Answer) -> Verdict:
     """Return the verdict on the answer to a turn."""
+    if turn.kind == "refuse" and not frames(question.files) and _FAILURE.search(answer.text):
+        return "right"  # the file holds no table
     if turn.kind in ("refuse", "asks"):
         return "right" if is_refusal(answer) else "wrong"
     if not is_refusal(answer) and _CHECKS[turn.kind](question, turn, answer):
@@ -70,6 +72,8 @@ def is_refusal(answer: Answer) -> bool:
     if answer.is_question:
         return True
     plain = reading.prose(answer.text).strip()
+    if _FAILURE.search(plain):
+        return False
     has_result = bool(reading.data_lines(answer.text)) or bool(answer.pictures)
     return not has_result and (plain.endswith("?") or bool(_REFUSAL.search(plain)))
 
@@ -150,12 +154,12 @@ def _date(question: Question, turn: Turn, answer: Answer) -> bool:
 def _table(question: Question, turn: Turn, answer: Answer) -> bool:
     wanted: Any = question.value(turn)
     frame = wanted.to_frame() if isinstance(wanted, pd.Series) else wanted
-    frames = [frame, frame * 100] if turn.is_share else [frame]
-    return any(_is_table(frame, turn.tolerance, answer) for frame in frames)
+    forms = [frame, frame * 100] if turn.is_share else [frame]
+    return any(_is_table(form, turn.tolerance, answer) for form in forms)
 
 
 def _is_table(frame: pd.DataFrame, tolerance: float, answer: Answer) -> bool:
-    rows = reading.data_lines(answer.text)
+    rows = reading.data_lines(answer.text) or reading.listed(answer.text)
     heading = "\n".join(reading.lines(answer.text)[:3])
     used = set()
     for key, values in zip(frame.index, frame.to_numpy().tolist(), strict=True):

@@ -76,6 +76,11 @@ def data_lines(text: str) -> list[str]:
     return [line for line in lines(text) if numbers(line)]
 
 
+def listed(text: str) -> list[str]:
+    """Return the lines of the prose that hold a number, as a list of values does."""
+    return [line for line in prose(text).splitlines() if numbers(line)]
+
+
 def spellings(day: pd.Timestamp) -> list[str]:
     """Return the ways a day, or the period that begins on it, is written."""
     forms = ["%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y", "%b %d, %Y", "%b %d %Y"]
