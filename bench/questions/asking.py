@@ -80,7 +80,7 @@ def _ask(question: Question, session: Session, data: Path) -> Asked:
 
 def _answer(round_: Round) -> Answer:
     def contents(kind: AttachmentType) -> list[str]:
-        found = []
+        found: list[str] = []
         for post in round_.post_list:
             for attachment in post.attachment_list:
                 if attachment.type is kind:
