@@ -58,13 +58,19 @@ class Answer:
 
 def judge(question: Question, turn: Turn, answer: Answer) -> Verdict:
     """Return the verdict on the answer to a turn."""
-    if turn.kind == "refuse" and not frames(question.files) and _FAILURE.search(answer.text):
-        return "right"  # the file holds no table
+    if turn.kind == "refuse" and _is_about_the_file(question, answer):
+        return "right"
     if turn.kind in ("refuse", "asks"):
         return "right" if is_refusal(answer) else "wrong"
     if not is_refusal(answer) and _CHECKS[turn.kind](question, turn, answer):
         return "right"
     return "refused" if is_refusal(answer) else "wrong"
+
+
+def _is_about_the_file(question: Question, answer: Answer) -> bool:
+    """Return whether the product failed because a file is missing or holds no table."""
+    is_unreadable = not frames(question.files) or "No such file" in answer.text
+    return is_unreadable and bool(_FAILURE.search(answer.text))
 
 
 def is_refusal(answer: Answer) -> bool:
