@@ -139,6 +139,25 @@ def test_an_answer_is_judged_by_its_result(text: str, verdict: str) -> None:
     assert judge(question, turn, Answer(text)) == verdict
 
 
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        ("| species | mean |\n|---|---|\n| Adelie | 3,700.66 |\n| Chinstrap | 3,733.09 |\n"
+         "| Gentoo | 5,076.02 |", "right"),
+        ("- Adelie: 3700.7\n- Chinstrap: 3733.1\n- Gentoo: 5076.0", "right"),
+        ("- Adelie: 3700.7\n- Chinstrap: 3733.1", "wrong"),
+        ("- Adelie: 3733.1\n- Chinstrap: 3700.7\n- Gentoo: 5076.0", "wrong"),
+    ],
+)  # fmt: skip
+def test_a_table_may_be_written_in_several_forms(rows: str, verdict: str) -> None:
+    question = Question("x", "aggregate", ("penguins.csv",), (), False)
+    turn = Turn(
+        "mean body_mass_g per species", "table", "penguins.groupby('species').body_mass_g.mean()"
+    )
+
+    assert judge(question, turn, Answer(f"Mean per species (344 rows):\n\n{rows}")) == verdict
+
+
 def test_a_count_is_right_or_wrong_and_never_near() -> None:
     question = Question("x", "how_many", ("penguins.csv",), (), False)
     turn = Turn("how many penguins?", "number", "len(penguins)")
