@@ -1,0 +1,1 @@
+"""Questions that analysts ask, as data, and the parts that ask and judge them."""

@@ -1,0 +1,108 @@
+"""The files that questions are about: where they come from and the frames they hold.
+
+Files are copied into `data`, made by `messy`, made from scikit-learn's data sets, or read from the
+packages of the dependency group ``bench``. Questions about files of a package that is not
+installed are left out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.questions.messy import MADE, Frames
+
+DATA = Path(__file__).parent / "data"
+SALES = Path(__file__).parents[2] / "project" / "data" / "sales.csv"
+
+_COPIED = {
+    "gapminder.csv": "gapminder",
+    "penguins.csv": "penguins",
+    "seattle-weather.csv": "weather",
+    "iowa-electricity.csv": "iowa",
+}
+_DATES = {"weather": "date", "iowa": "year", "sales": "Date", "stocks": "date", "cars": "Year"}
+_OF_VEGA = {
+    "cars.json": "cars",
+    "stocks.csv": "stocks",
+    "barley.json": "barley",
+    "airports.csv": "airports",
+}
+_OF_SKLEARN = {"iris.csv": "iris", "wine.csv": "wine"}
+
+
+def _vega_folder() -> Path | None:
+    spec = importlib.util.find_spec("vega_datasets")
+    return Path(spec.origin).parent / "_data" if spec and spec.origin else None
+
+
+def is_available(file: str) -> bool:
+    """Return whether a file can be had with the packages that are installed."""
+    if file in _OF_VEGA:
+        return _vega_folder() is not None
+    if file in _OF_SKLEARN:
+        return importlib.util.find_spec("sklearn") is not None
+    return True
+
+
+def _source(file: str) -> Path:
+    if file == "sales.csv":
+        return SALES
+    folder = _vega_folder() if file in _OF_VEGA else DATA
+    if folder is None:
+        raise FileNotFoundError(f"{file} is part of the package vega_datasets")
+    return folder / file
+
+
+def _of_sklearn(name: str) -> pd.DataFrame:
+    from sklearn import datasets
+
+    bunch: Any = getattr(datasets, f"load_{name}")(as_frame=True)
+    frame: pd.DataFrame = bunch.frame.drop(columns="target")
+    frame["class"] = [str(bunch.target_names[number]) for number in bunch.target]
+    return frame
+
+
+def place(file: str, folder: Path) -> None:
+    """Put a file into a folder.
+
+    Raises:
+        KeyError: If no such file is known.
+        FileNotFoundError: If its package is not installed.
+    """
+    target = folder / file
+    if file in MADE:
+        MADE[file][1](target)
+    elif file in _OF_SKLEARN:
+        _of_sklearn(_OF_SKLEARN[file]).to_csv(target, index=False)
+    elif file in _COPIED or file in _OF_VEGA or file == "sales.csv":
+        shutil.copyfile(_source(file), target)
+    else:
+        raise KeyError(file)
+
+
+@cache
+def _frames(file: str) -> Frames:
+    if file in MADE:
+        return MADE[file][0]()
+    if file in _OF_SKLEARN:
+        return {_OF_SKLEARN[file]: _of_sklearn(_OF_SKLEARN[file])}
+    name = "sales" if file == "sales.csv" else (_COPIED | _OF_VEGA)[file]
+    path = _source(file)
+    frame = pd.read_json(path) if path.suffix == ".json" else pd.read_csv(path)
+    if name in _DATES:
+        frame[_DATES[name]] = pd.to_datetime(frame[_DATES[name]])
+    return {name: frame}
+
+
+def frames(files: tuple[str, ...]) -> Frames:
+    """Return copies of the frames of files, by the names that expectations use."""
+    found: Frames = {}
+    for file in files:
+        found |= {name: frame.copy() for name, frame in _frames(file).items()}
+    return found
