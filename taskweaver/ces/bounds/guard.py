@@ -56,7 +56,7 @@ class CellWatch:
     @property
     def slice_s(self) -> float:
         """How long to wait for the cell before the next look."""
-        is_young = self._looked - self._began < _FIRST_S
+        is_young = not self.is_over and self._looked - self._began < _FIRST_S
         return _FIRST_SLICE_S if is_young and self._guard.needs_processes else SLICE_S
 
     def look(self) -> bool:
@@ -170,7 +170,8 @@ class SessionGuard:
                 self._roots[pid] = self._own[pid] = process.started
                 self._cap(pid)
                 with suppress(OSError):  # it has ended; whoever waits for it finds out
-                    self.group.add(pid)
+                    if pid not in self.group.processes():
+                        self.group.add(pid)  # takes a lock of the whole system
 
     def adopt_family(self, pid: int) -> None:
         """Count a process, and all that it has started by now, to what is the session's own."""
