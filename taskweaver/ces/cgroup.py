@@ -158,8 +158,8 @@ class ControlGroup:
 
 def sweep_groups() -> None:
     """Remove the empty groups of owners that were killed before they could."""
-    parents = {parent for name in LIMIT_FILES for parent in parents(name)}
-    for folder in (folder for parent in parents for folder in parent.glob(f"{_NAME}*")):
+    places = {place for name in LIMIT_FILES for place in parents(name)}
+    for folder in (folder for place in places for folder in place.glob(f"{_NAME}*")):
         owner = folder.name.removeprefix(_NAME).partition("-")[0]
         if owner.isdigit() and not psutil.pid_exists(int(owner)):
             with suppress(OSError):  # something runs in it still, or another was faster

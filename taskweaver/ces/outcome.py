@@ -70,11 +70,12 @@ def result_of(
         status = "error" if ended is None else "died"  # no person has interrupted it
     report = Report() if ended is not None else read_report(exchange.reply)
     artifacts, refused = accept(report.artifacts, place.cwd, limits.artifact_limit_bytes)
-    texts = list(dict.fromkeys(breach.text for breach in watch.breaches))
+    breaches = [*watch.late, *watch.breaches]
+    texts = list(dict.fromkeys(breach.text for breach in breaches))
     error = None
     if status != "ok":
         error = _error(status, exchange, limits, ended)
-        others = place.guard.other_bounds(watch.breaches)
+        others = place.guard.other_bounds(breaches)
         error = "\n".join(filter(None, [error, *texts, *explanations(error, others)]))
         texts = []
     return ExecutionResult(

@@ -12,7 +12,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
 from taskweaver.module.events import RoundEventType
 
-LEFT = "import subprocess; subprocess.run('sleep 50 & sleep 50 &', shell=True).returncode"
+LEFT = "import subprocess; left = [subprocess.Popen(['sleep', '50']) for _ in range(2)]"
 SAID = "2 processes that cells started still run: sleep (2)."
 ALONE = {"session.roles": ["code_interpreter"]}
 

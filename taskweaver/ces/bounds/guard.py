@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS, Bound, Held, bounds_of, limits_own_processes
@@ -39,6 +38,7 @@ class CellWatch:
 
     Attributes:
         breaches: The bounds that were exceeded so far.
+        late: Those that were exceeded between the cell before and this one.
         left: How many processes the cell left behind, and their names; empty for none, None as
             long as nobody looked.
         is_over: Whether the cell has ended.
@@ -46,6 +46,7 @@ class CellWatch:
 
     def __init__(self, guard: SessionGuard) -> None:
         self.breaches: list[Breach] = []
+        self.late: list[Breach] = []
         self.left: str | None = None
         self._guard = guard
         self._began = time.monotonic()
@@ -56,7 +57,7 @@ class CellWatch:
     @property
     def slice_s(self) -> float:
         """How long to wait for the cell before the next look."""
-        is_young = self._looked - self._began < _FIRST_S
+        is_young = not self.is_over and self._looked - self._began < _FIRST_S
         return _FIRST_SLICE_S if is_young and self._guard.needs_processes else SLICE_S
 
     def look(self) -> bool:
@@ -170,7 +171,8 @@ class SessionGuard:
                 self._roots[pid] = self._own[pid] = process.started
                 self._cap(pid)
                 with suppress(OSError):  # it has ended; whoever waits for it finds out
-                    self.group.add(pid)
+                    if pid not in self.group.processes():
+                        self.group.add(pid)  # takes a lock of the whole system
 
     def adopt_family(self, pid: int) -> None:
         """Count a process, and all that it has started by now, to what is the session's own."""
@@ -199,8 +201,7 @@ class SessionGuard:
         self._leftovers.stop()
         watch = CellWatch(self)
         with self._lock:
-            watch.breaches += [replace(breach, stops=False) for breach in self._late]
-            self._late = []
+            watch.late, self._late = self._late, []
             if not self._cells:
                 self._watcher.begin()
             self._cells.append(watch)
@@ -225,30 +226,30 @@ class SessionGuard:
     def look_at_end(self) -> str:
         """Measure when a cell is over; return its leftovers in a sentence, empty for none."""
         with self._lock:
-            family = self._family()
+            found = self._family()
             breaches = self._trim_log() + self._take_events()
-            left = self._strangers(family)
-            if left and self._is_crowded(family, breaches):
+            left = self._strangers(found)
+            if left and self._is_crowded(found, breaches):
                 end(left)
                 names = names_of(left)
                 text = f"Processes that cells started leave no room below {KEYS['processes']}."
                 breaches.append(Breach("processes", f"{text} Ended: {names}."))
                 left = []
-            breaches += self._watcher.look(family, self._own, is_last=True)
+            breaches += self._watcher.look(found, self._own, is_last=True)
             self._report(breaches)
             return _sentence(left, "that cells started still run")
 
-    def _is_crowded(self, family: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
+    def _is_crowded(self, processes: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
         """Return whether there are too many processes for the next cell and the storing of states.
 
         Args:
-            family: The session's processes.
+            processes: The session's processes.
             breaches: The bounds that were exceeded at the cell's end.
         """
         found = [breach for cell in self._cells for breach in cell.breaches]
         if any(breach.name == "processes" for breach in [*found, *breaches]):
             return True
-        limit, count = self.limits.process_limit, sum(one.threads for one in family.values())
+        limit, count = self.limits.process_limit, sum(one.threads for one in processes.values())
         return bool(limit) and count + _FREE_PROCESSES > limit
 
     def _report(self, breaches: list[Breach]) -> None:
@@ -286,17 +287,18 @@ class SessionGuard:
             found = {one.pid: one for one in inside if one is not None}
         except OSError:  # the group was removed with its sandbox
             found = {}
-        found = found or family(running_processes(), self._roots)
+        processes = found or running_processes()
         for known in (self._roots, self._own):
             for pid, started in list(known.items()):
-                if pid not in found or found[pid].started != started:
-                    del known[pid]
+                if pid not in processes or processes[pid].started != started:
+                    del known[pid]  # its number may be another's by now
+        found = found or family(processes, self._roots)
         self._own |= {pid: one.started for pid, one in found.items() if is_owned(pid)}
         return found
 
-    def _strangers(self, family: Mapping[int, Process]) -> list[Process]:
+    def _strangers(self, processes: Mapping[int, Process]) -> list[Process]:
         """Return the processes that run and that cells have started."""
-        return [one for one in family.values() if one.pid not in self._own and not one.is_ended]
+        return [one for one in processes.values() if one.pid not in self._own and not one.is_ended]
 
     def left_behind(self) -> str:
         """Say how many processes that cells started still run, and their names; empty for none."""

@@ -73,7 +73,10 @@ ATTACKS = {
         "import os, sys\nfd = sys.stdout._original_stdstream_copy\n"
         "sum(os.write(fd, b'x' * (1 << 20)) for _ in range(6)) >> 20"
     ),
-    "left behind": "import subprocess; subprocess.run('sleep 60 & sleep 60 &', shell=True); 2",
+    "left behind": (
+        "import subprocess\n"
+        "left = [subprocess.Popen(['sleep', '60'], start_new_session=n > 0) for n in range(2)]"
+    ),
 }
 REMOVE = (
     "import shutil, os; shutil.rmtree('a', ignore_errors=True)\n"

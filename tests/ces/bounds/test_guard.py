@@ -18,7 +18,7 @@ BOUNDED = replace(
     LIMITS, memory_limit_bytes=300 << 20, process_limit=200, folder_limit_bytes=24 << 20,
     log_limit_bytes=1 << 20,
 )  # fmt: skip
-LEFT = "import subprocess; subprocess.run('sleep 60 & sleep 60 &', shell=True)"
+LEFT = "import subprocess; left = [subprocess.Popen(['sleep', '60']) for _ in range(2)]"
 
 
 @pytest.fixture(params=["groups", "watched"])

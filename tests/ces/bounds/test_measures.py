@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from taskweaver.ces import cgroup_tree
-from taskweaver.ces.bounds.bound import Held, bounds_of, explanations
+from taskweaver.ces.bounds.bound import Held, bounds_of, explanations, held_here
 from taskweaver.ces.bounds.folder_size import FolderSize
 from taskweaver.ces.bounds.log_file import BoundedLog
 from taskweaver.ces.bounds.processes import Process, names_of
-from taskweaver.ces.cgroup import ControlGroup
+from taskweaver.ces.cgroup import ControlGroup, sweep_groups
 from taskweaver.ces.limits import LIMIT_KEYS, KernelLimits, half_of_memory
 from taskweaver.ces.manager import default_limits
 from taskweaver.config.config_mgt import AppConfigSource
@@ -181,6 +183,43 @@ def test_the_limit_of_a_container_halves_what_is_taken(
     assert half_of_memory() == 32 * MEBIBYTE
     (tmp_path / "box" / "memory.max").write_text("max\n")
     assert half_of_memory() > 32 * MEBIBYTE
+
+
+@pytest.mark.skipif(not held_here().processes, reason="no control group can be made here")
+def test_a_process_that_runs_joins_a_group_and_is_held_and_ended_in_it() -> None:
+    group = ControlGroup(8, 200 << 20)
+    code = (
+        "import subprocess, sys; sys.stdin.readline()\n"
+        "x = [subprocess.Popen(['sleep', '60']) for _ in range(20)]"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        group.add(process.pid)
+        assert group.processes() == [process.pid]
+        _, said = process.communicate(b"\n")
+    assert b"BlockingIOError" in said
+    assert group.events().refused >= 1
+    assert 0 < len(group.processes()) <= 8
+    group.kill()
+    assert group.processes() == []
+    group.remove()
+    assert not group.holds_processes
+
+
+@pytest.mark.skipif(not held_here().processes, reason="no control group can be made here")
+def test_groups_of_owners_that_were_killed_are_removed() -> None:
+    code = (
+        "import os; from taskweaver.ces.cgroup import ControlGroup\n"
+        "ControlGroup(8, 200 << 20); print(os.getpid())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
+    )
+    name = f"**/taskweaver-{done.stdout.strip()}-*"
+    assert list(Path("/sys/fs/cgroup").glob(name))
+    sweep_groups()
+    assert not list(Path("/sys/fs/cgroup").glob(name))
 
 
 def test_a_group_that_cannot_be_made_is_empty(
