@@ -78,10 +78,15 @@ class KernelChannel:
         socket.connect(address)
         return socket
 
-    def greet(self, timeout_s: float) -> Ending:
-        """Wait until the kernel answers and its output reaches us."""
+    def greet(self, timeout_s: float, is_expected: Callable[[], bool] = lambda: True) -> Ending:
+        """Wait until the kernel answers and its output is received.
+
+        Args:
+            timeout_s: Longest wait.
+            is_expected: Returns whether an answer can still come.
+        """
         deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and is_expected():
             waiting = _Waiting(self._send("kernel_info_request", {}), Exchange(), None, 0)
             self._receive(waiting, min(deadline, time.monotonic() + _HELLO_INTERVAL_S))
             if waiting.exchange.ending == "died":
