@@ -1,9 +1,13 @@
 # Each target sets up what it needs in .venv; nothing outside this folder is touched.
-PYTHON ?= python3.11
+# The first Python of a version that works; `make PYTHON=... chat` takes another one.
+NAMES := python3.11 python3.12 python3.13 python3.14 python3
+IS_NEW := 'import sys; sys.exit(sys.version_info < (3, 11))'
+PYTHON ?= $(shell for name in $(NAMES); do \
+  $$name -c $(IS_NEW) 2>/dev/null && echo $$name && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: chat search-demo test long attacks bench check docs clean
+.PHONY: chat search-demo test long attacks bench check audit docs clean
 
 chat: $(VENV)/.ready-chat  ## Ask questions about your data.
 	$(BIN)/python -m taskweaver -p project/
@@ -38,6 +42,9 @@ check: $(VENV)/.ready-dev  ## What the tests do not check: form, types, floors.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+audit: $(VENV)/.ready-dev  ## Compare the installed packages with the known vulnerabilities.
+	$(BIN)/python .ci/audit.py
+
 docs: $(VENV)/.ready-dev  ## Write the documents that are printed from the code.
 	$(BIN)/python -m taskweaver.config.docs > docs/configuration.md
 	PYTHONPATH=tests $(BIN)/python -m attacks.table docs
@@ -46,6 +53,8 @@ clean:  ## Remove the virtual environment and what tools left behind.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 
 $(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "TaskWeaver needs Python 3.11 or newer; none of these is:" \
+	  "$(NAMES). Install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready-chat: pyproject.toml | $(BIN)/python

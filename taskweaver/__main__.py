@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 
-from taskweaver.utils.platform import UnsupportedPlatform, require_linux
+from taskweaver.utils.platform import UnsupportedPlatform, require_supported
 
 
 def main() -> None:
     """Run the command line."""
     try:
-        require_linux()
+        require_supported()
     except UnsupportedPlatform as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(2)

@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from support import trust_project
+
 FIXTURE = Path(__file__).parent / "fixtures" / "original_project"
 
 
@@ -21,4 +23,5 @@ def make_original(folder: Path, config: dict[str, Any] | None = None) -> Path:
     made = folder / "experience" / "exp_20240102-030405-0a1b.yaml"
     newer = max(path.stat().st_mtime for path in folder.rglob("*")) + 1
     os.utime(made, (newer, newer))  # as it was made of the conversation beside it
+    trust_project(folder)
     return folder

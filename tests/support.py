@@ -11,6 +11,8 @@ from taskweaver.ces import sandbox
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.llm.types import ChatMessage
 from taskweaver.module.events import PostEventType, TaskWeaverEvent
+from taskweaver.trust.answers import Answers, remember
+from taskweaver.trust.opening import inspect_folder
 
 
 def planner_reply(send_to: str, message: str, **fields: str) -> str:
@@ -86,12 +88,22 @@ class OnStatus:
 
 
 def make_project(folder: Path, config: dict[str, Any] | None = None) -> Path:
-    """Make a project folder with a small data file; its kernels start cold, and in no sandbox."""
+    """Make a project folder with a small data file; its kernels start cold, and in no sandbox.
+
+    It is the user's own: the user has trusted it.
+    """
     (folder / "data").mkdir(parents=True)
     keys = {"execution.zygote": False, "execution.sandbox": "none"} | (config or {})
     (folder / "taskweaver_config.json").write_text(json.dumps(keys))
     (folder / "data" / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
+    trust_project(folder)
     return folder
+
+
+def trust_project(folder: Path) -> None:
+    """Keep the user's consent to everything that opening a folder does now."""
+    found = inspect_folder(folder, lambda tier: tier != "none")
+    assert remember(folder, Answers(found.digests))
 
 
 def has_bwrap() -> bool:

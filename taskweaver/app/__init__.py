@@ -1,8 +1,8 @@
 """The wiring: an application over a project folder."""
 
-from taskweaver.utils.platform import require_linux
+from taskweaver.utils.platform import require_supported
 
-require_linux()  # before the imports below, which need its system calls and fail without a reason
+require_supported()  # before the imports below, which fail elsewhere without a reason
 
 from taskweaver.app.app import TaskWeaverApp  # noqa: E402
 from taskweaver.app.session_manager import (  # noqa: E402

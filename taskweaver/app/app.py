@@ -14,9 +14,8 @@ from taskweaver.app.replaying import Replaying
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.common import Manager
-from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.ces.sandbox import SandboxChoice, is_confined
 from taskweaver.config.check import check
-from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -25,7 +24,9 @@ from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.session.replay import Step
 from taskweaver.session.session import Session
+from taskweaver.trust.opening import Trust, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE, discover_app_dir
+from taskweaver.utils.platform import restrictions
 
 
 class TaskWeaverApp:
@@ -35,6 +36,8 @@ class TaskWeaverApp:
         app_dir: The project folder.
         session_manager: Owner of the sessions.
         warnings: What is odd about the project: unknown keys, broken plugins and roles.
+        withheld: Effects of opening the folder that are off for want of the user's consent.
+        trust_notice: One sentence that names these; empty for none.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class TaskWeaverApp:
         config: dict[str, Any] | None = None,
         *,
         model: ModelFunction | None = None,
+        trust: Trust = None,
         **kwargs: Any,
     ) -> None:
         """Open a project.
@@ -52,19 +56,28 @@ class TaskWeaverApp:
             config: Configuration keys that go before the environment and the project's file.
             model: Function that plays the model: messages in, reply out; used in place of
                 `llm.api_type`.
+            trust: Whether the folder may run programs, loosen the sandbox, name addresses and
+                follow links: True, or False for an opening without these, or the digests of the
+                effects that are allowed. None is True for a folder that is given, and the user's
+                stored answer for one that was looked for.
             **kwargs: More configuration keys.
 
         Raises:
             ConfigError: If the configuration cannot be read or a value is of the wrong type.
+            ProjectNotTrusted: If a folder that was looked for needs an answer and has none.
+            ForeignProject: If its configuration belongs to another user, without consent to that.
         """
         path, is_valid, _ = self.discover_app_dir(app_dir)
-        self.app_dir = path
         values = {**(config or {}), **kwargs}
         if model is not None:
             values.setdefault("llm.api_type", "function")
-        file = path / CONFIG_FILE
-        self.config = AppConfigSource(file if file.exists() else None, values, path)
-        self.warnings = [] if is_valid else [f"{path} is not a project: no {CONFIG_FILE} there."]
+        opened = read_project(app_dir, values, trust, is_confined)
+        self.config, self.withheld = opened.src, opened.withheld
+        self.trust_notice = opened.notice
+        self.app_dir = path
+        no_project = f"{path} is not a project: no {CONFIG_FILE} there."
+        notices = [restrictions(), "" if is_valid else no_project, self.trust_notice]
+        self.warnings = list(filter(None, notices))
         self._logger = TelemetryLogger.from_config(self.config)
         self._tracing = Tracing()  # empty, to be closed if that of the configuration fails
         try:

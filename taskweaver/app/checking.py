@@ -46,7 +46,7 @@ class Checking:
     def __init__(self, injector: Injector) -> None:
         self._replaying = Replaying(injector)
         self._has_sandbox = injector.get(SandboxChoice).policy is not None
-        self._data_dir = injector.get(AppSessionConfig).data_dir
+        self._config = injector.get(AppSessionConfig)
 
     def run(self, file: Path, data: Mapping[str, Path], *, is_trusted: bool) -> ReceiptVerdict:
         """Check a receipt; see `TaskWeaverApp.check_receipt`."""
@@ -56,7 +56,8 @@ class Checking:
                 "A receipt runs the code of its author, and there is no sandbox here (see"
                 " `doctor`). Read its cells; --trust runs them with your rights."
             )
-        inputs = files_for(receipt.inputs, data, (self._data_dir, file.resolve().parent))
+        folders = (self._config.data_dir, file.resolve().parent)
+        inputs = files_for(receipt.inputs, data, folders, self._config.data_root)
         hashes = {name: hash_of(item) for name, item in inputs.items()}
         with self._replaying.fresh_kernel(list(inputs.values()), is_kept=False) as execute:
 

@@ -83,9 +83,13 @@ class AppModule(Module):
 
     @singleton
     @provider
-    def models(self, src: AppConfigSource, tracing: Tracing) -> ModelServices:
+    def models(
+        self, src: AppConfigSource, tracing: Tracing, logger: TelemetryLogger
+    ) -> ModelServices:
         """The models."""
-        return ModelServices(src, function=self._function, tracing=tracing)
+        return ModelServices(
+            src, function=self._function, tracing=tracing, on_new_host=logger.warning
+        )
 
     @singleton
     @provider

@@ -40,7 +40,7 @@ class Replaying:
         self._kernels = injector.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
         self._plugins = injector.get(PluginRegistry)
         self._logger = injector.get(TelemetryLogger)
-        self._data_dir = injector.get(AppSessionConfig).data_dir
+        self._config = injector.get(AppSessionConfig)
         self._llm_api = LLMApi(injector.get(ModelServices))
         self._prefix = injector.get(CodeInterpreterConfig).code_prefix
 
@@ -102,7 +102,7 @@ class Replaying:
 
     def _files(self, said: str, data: Mapping[str, Path]) -> list[AddedFile]:
         """Return the files the conversation named, or those given in their place."""
-        files = mentioned_files(said, self._data_dir)
+        files = mentioned_files(said, self._config.data_dir, self._config.data_root)
         unknown = sorted(name for name in data if name not in files and name not in said)
         if unknown:
             raise SessionError(f"The conversation does not use {', '.join(unknown)}.")

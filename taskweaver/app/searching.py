@@ -15,7 +15,9 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.session.clone import copy_working_folder
-from taskweaver.session.store import MAIN_BRANCH, MEMORY_FILE, WORKING_FOLDER
+from taskweaver.session.damage import MEMORY_FILE
+from taskweaver.session.store import WORKING_FOLDER
+from taskweaver.session.stored_sessions import MAIN_BRANCH
 from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.idea import read_idea
@@ -35,6 +37,7 @@ from taskweaver.treesearch.search import (
 )
 from taskweaver.treesearch.state import fold
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.platform import require_linux
 from taskweaver.utils.safe_fs import Folder
 
 _MOST_COPIED = 4 << 30
@@ -64,7 +67,9 @@ def start_search(
             already or cannot be made.
         ConfigError: If a setting is of the wrong type.
         ModelError: If the model cannot be reached as configured.
+        NeedsLinux: If this is another system.
     """
+    require_linux("A search")
     values = dict(settings or {})
     src = _settled(app.config, values)
     config = SearchConfig(src)

@@ -16,9 +16,10 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.session.damage import MEMORY_FILE
 from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session
-from taskweaver.session.store import MEMORY_FILE, stored_sessions
+from taskweaver.session.stored_sessions import stored_sessions
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 Tell = Callable[[str], None]
@@ -136,6 +137,8 @@ class Serving:
                 )
         found: list[dict[str, Any]] = []
         for item in stored:
+            if item.problem:
+                continue
             config = MemoryConfig(memory_log_enabled=False)
             with MemoryManager(item.folder / MEMORY_FILE, config) as store:
                 found += _found(store, item.session_id, query)
@@ -152,6 +155,7 @@ class Serving:
                 "changed_at": item.changed_at.isoformat(),
                 "rounds": item.rounds,
                 "first_query": redact_secrets(item.first_query),
+                "problem": item.problem,
             }
             for item in stored_sessions(self._app.session_manager.sessions_folder)
         ]

@@ -19,7 +19,7 @@ from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.module.events import SessionEventType
+from taskweaver.module.events import SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
@@ -30,13 +30,8 @@ from taskweaver.session.limits import LimitsConfig
 from taskweaver.session.parts import SessionMetadata, SessionParts
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
-from taskweaver.session.store import (
-    SessionFiles,
-    StoredSession,
-    require_readable,
-    stored_session,
-    stored_sessions,
-)
+from taskweaver.session.store import SessionFiles
+from taskweaver.session.stored_sessions import StoredSession, stored_session, stored_sessions
 from taskweaver.utils.ids import create_id
 
 _LEADER = "planner"
@@ -94,6 +89,21 @@ class InMemorySessionStore:
         return list(self._sessions)
 
 
+class _Forgetting:
+    """Listens to a session, and removes it from its store when it ends."""
+
+    def __init__(self, store: SessionStore, session: Session) -> None:
+        self._store = store
+        self._session = session
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Handle an event."""
+        session_id = self._session.session_id
+        is_end = event.t is SessionEventType.session_end
+        if is_end and self._store.get_session(session_id) is self._session:
+            self._store.remove_session(session_id)
+
+
 class SessionManager:
     """Owner of the sessions of an application."""
 
@@ -148,7 +158,8 @@ class SessionManager:
             session_id: Its id; None takes the one that was used last.
 
         Raises:
-            SessionError: If there is no such session.
+            SessionError: If there is no such session, or its folder is not used.
+            StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.
             SessionInUse: If another process, or this one, has it open; without an id, too.
             SessionClosed: If all sessions were stopped for good.
         """
@@ -157,8 +168,10 @@ class SessionManager:
         if session_id is None:
             found = stored_sessions(folder)
             if not found:
-                require_readable(folder)
                 raise SessionError("There is no session to resume yet.")
+            if found[0].problem:
+                stored_session(found[0].folder)  # raises the error of its kind
+                raise SessionError(found[0].problem)
             if found[0].is_open:
                 raise _in_use(found)
             session_id = found[0].session_id
@@ -241,6 +254,7 @@ class SessionManager:
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
         session = Session(place, config, parts, child.get(TelemetryLogger))
         self.session_store.set_session(session_id, session)
+        parts.emitter.register(_Forgetting(self.session_store, session))
         if child.get(AppConfigSource).get_bool("llm.log_prompts"):
             session.prompts.write_to(workspace / PROMPTS_FILE)
         parts.emitter.register(RoundMarks(session, child.get(Tracing)))
@@ -273,7 +287,7 @@ class SessionManager:
 
 def _in_use(found: Sequence[StoredSession]) -> SessionInUse:
     """Return the error for a newest session that is open elsewhere."""
-    free = [stored.session_id for stored in found if not stored.is_open]
+    free = [item.session_id for item in found if not (item.is_open or item.problem)]
     hint = f"the newest that is free is {free[0]}" if free else "no other one is free"
     return SessionInUse(
         f"The newest session, {found[0].session_id}, is open in another process. Leave it there"

@@ -5,6 +5,9 @@ imported when they are asked for.
 """
 
 from taskweaver.utils.lazy import on_demand
+from taskweaver.utils.platform import require_supported
+
+require_supported()
 
 __all__ = [  # noqa: F822 - they come on demand
     "Client",

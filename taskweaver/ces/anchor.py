@@ -48,7 +48,7 @@ class Anchor:
         Args:
             process: The process; its input and output are pipes without buffers.
             timeout_s: Longest wait for it.
-            is_wanted: Tells whether to wait on.
+            is_wanted: Whether to go on waiting.
 
         Raises:
             ForkRefused: If it does not come up.

@@ -1,4 +1,4 @@
-"""Starts of sandboxes: what every one needs, with and without a warm process to fork from."""
+"""Starts of sandboxes, with and without a warm process to fork from."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class BoxPlan:
     """How sandboxes are made.
 
     Attributes:
-        policy: What code in them may reach.
-        limits: What kernels may use.
+        policy: Policy for the code in them.
+        limits: Limits of their kernels.
         is_warm: Whether the usual libraries are imported before they are asked for.
     """
 
@@ -67,7 +67,7 @@ class BoxPlan:
 
 
 def _cache_folder() -> Path:
-    """Return the user's folder for what can be made again (XDG base directories)."""
+    """Return the user's folder for files that can be made again (XDG base directories)."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taskweaver"
 
 
@@ -173,7 +173,7 @@ class BoxStart:
 
         Args:
             log: File for errors.
-            is_wanted: Tells whether to wait on.
+            is_wanted: Whether to go on waiting.
 
         Raises:
             ForkRefused: If it does not come up.

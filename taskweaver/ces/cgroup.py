@@ -95,7 +95,7 @@ class ControlGroup:
         return ["/bin/sh", "-c", script, "join", *map(str, places), *command]
 
     def add(self, pid: int) -> None:
-        """Move a running process into the group; what it starts from then on is in it too.
+        """Move a running process into the group; its later children are in it too.
 
         Raises:
             OSError: If the process has ended, or may not be moved.

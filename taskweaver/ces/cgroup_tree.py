@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _MOUNT = Path("/sys/fs/cgroup")
+_OWN = Path("/proc/self/cgroup")
 _NO_LIMIT = 1 << 62  # version 1 writes a number near 2 ** 63 for none
 LIMIT_FILES = {
     "memory": ("memory.max", "memory.limit_in_bytes"),
@@ -46,7 +47,7 @@ def parents(controller: str) -> Iterator[Path]:
 def _own_folders(controller: str) -> list[Path]:
     """Return the group of this process for a controller, and those above it, up to the root."""
     try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        lines = _OWN.read_text().splitlines()
     except OSError:
         return []
     found = {}

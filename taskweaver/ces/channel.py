@@ -78,16 +78,11 @@ class KernelChannel:
         socket.connect(address)
         return socket
 
-    def greet(self, timeout_s: float, is_expected: Callable[[], bool] = lambda: True) -> Ending:
-        """Wait until the kernel answers and its output is received.
-
-        Args:
-            timeout_s: Longest wait.
-            is_expected: Returns whether an answer can still come.
-        """
+    def greet(self, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True) -> Ending:
+        """Wait until the kernel answers and its output reaches us, as long as it is wanted."""
         deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and is_expected():
-            waiting = _Waiting(self._send("kernel_info_request", {}), Exchange(), None, 0)
+        while is_wanted() and time.monotonic() < deadline:
+            waiting = Request(self._send("kernel_info_request", {}), Exchange(), None, 0)
             self._receive(waiting, min(deadline, time.monotonic() + _HELLO_INTERVAL_S))
             if waiting.exchange.ending == "died":
                 return "died"
@@ -113,7 +108,7 @@ class KernelChannel:
         waiting = self.send(code, payload, on_output)
         return self.wait(waiting, deadline)
 
-    def send(self, code: str, payload: str, on_output: OutputHandler | None = None) -> _Waiting:
+    def send(self, code: str, payload: str, on_output: OutputHandler | None = None) -> Request:
         """Send code to the kernel; `wait` gives what becomes of it."""
         content = {
             "code": code,
@@ -125,14 +120,14 @@ class KernelChannel:
             "stop_on_error": False,
         }
         request_id = self._send("execute_request", content)
-        return _Waiting(request_id, Exchange(), on_output, self._limit_chars)
+        return Request(request_id, Exchange(), on_output, self._limit_chars)
 
     def _send(self, kind: str, content: dict[str, Any]) -> str:
         """Send a request on the shell channel; return its id."""
         message: Any = self._session.send(self._shell, kind, content)
         return str(message["header"]["msg_id"])
 
-    def wait(self, waiting: _Waiting, deadline: float, interruption: int | None = None) -> Exchange:
+    def wait(self, waiting: Request, deadline: float, interruption: int | None = None) -> Exchange:
         """Receive until the reply, the death of the kernel, or the deadline.
 
         Args:
@@ -161,7 +156,7 @@ class KernelChannel:
         """Close the sockets."""
         self._context.destroy(linger=0)
 
-    def _receive(self, waiting: _Waiting, deadline: float, interruption: int | None = None) -> None:
+    def _receive(self, waiting: Request, deadline: float, interruption: int | None = None) -> None:
         """Take in what comes until the request is answered, the kernel dies, or it is time."""
         exchange = waiting.exchange
         while not (waiting.is_replied and waiting.is_idle):
@@ -201,8 +196,17 @@ class KernelChannel:
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """A request under way."""
+class Request:
+    """A request under way.
+
+    Attributes:
+        request_id: Its id.
+        exchange: Its reply and output so far.
+        on_output: Called with each piece of output.
+        left_chars: Size of the output that is still taken.
+        is_replied: Whether its reply is there.
+        is_idle: Whether the kernel has sent all its output.
+    """
 
     request_id: str
     exchange: Exchange
@@ -212,11 +216,13 @@ class _Waiting:
     is_idle: bool = False
 
     def take_reply(self, message: dict[str, Any]) -> None:
+        """Take the reply, if a message is that of this request."""
         if message["parent_header"].get("msg_id") == self.request_id:
             self.exchange.reply = message["content"]
             self.is_replied = True
 
     def take_output(self, message: dict[str, Any]) -> None:
+        """Take a piece of output, or the notice of its end, if it is of this request."""
         if message["parent_header"].get("msg_id") != self.request_id:
             return
         content = message["content"]

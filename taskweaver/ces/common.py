@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -295,7 +296,18 @@ class Client(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Interrupt the running cell, from any thread; nothing happens when none runs."""
+        """Interrupt the running cell, from any thread; nothing happens when none runs.
+
+        A cell that waits for the kernel to start does not begin: its result is ``interrupted``.
+        """
+        ...
+
+    def operation(self) -> AbstractContextManager[None]:
+        """Keep interrupts from now on, for the operations of a block.
+
+        Those of other threads wait for its end. An interrupt that comes between two operations of
+        the block ends the next one: a cell is not begun, the others raise `KernelInterrupted`.
+        """
         ...
 
     def upload_file(self, filename: str, content: bytes) -> str:

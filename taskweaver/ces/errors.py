@@ -49,6 +49,10 @@ class SandboxUnavailable(KernelError):
         self.reason = reason
 
 
+class KernelInterrupted(KernelError):
+    """An interrupt came before the kernel was ready for the operation."""
+
+
 class KernelBusy(KernelError):
     """Another cell is running and the caller did not want to wait."""
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
+from taskweaver.utils.platform import HAS_LIVE_FORKS
+
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
@@ -20,7 +24,12 @@ class Footprint:
 
 
 def footprint(pid: int) -> Footprint:
-    """Return the memory of a process, from ``/proc/PID/smaps_rollup``; zeros when it ended."""
+    """Return the memory of a process, from ``/proc/PID/smaps_rollup``; zeros when it ended.
+
+    Where there is no such file, as on macOS, no part of it counts as shared.
+    """
+    if not HAS_LIVE_FORKS:
+        return _resident(pid)
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()[1:]
     except OSError:
@@ -29,3 +38,10 @@ def footprint(pid: int) -> Footprint:
     sizes = {name: int(value.split()[0]) << 10 for name, value in pairs}
     shared = sizes.get("Shared_Clean", 0) + sizes.get("Shared_Dirty", 0)
     return Footprint(sizes.get("Rss", 0), shared)
+
+
+def _resident(pid: int) -> Footprint:
+    try:
+        return Footprint(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return Footprint()

@@ -32,6 +32,7 @@ MOST_BYTES = 8 << 20
 """Longest request and longest reply; more is refused, never cut."""
 
 _MOST_CALLS = 16
+_DRAINED_BYTES = 1 << 16
 _REQUEST_S = 30.0
 _LINGER_S = 2.0
 
@@ -100,7 +101,9 @@ class HostCalls:
         except BaseException:
             self._socket.close()
             raise
-        self.waiting_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.waiting_fd, self._waiting_end = os.pipe()
+        for end in (self.waiting_fd, self._waiting_end):
+            os.set_blocking(end, False)
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="host-calls", daemon=True)
@@ -138,7 +141,7 @@ class HostCalls:
 
     def _waiting(self) -> Iterator[_Question]:
         with suppress(BlockingIOError):
-            os.eventfd_read(self.waiting_fd)
+            os.read(self.waiting_fd, _DRAINED_BYTES)
         while True:
             try:
                 yield self._questions.get_nowait()
@@ -158,6 +161,7 @@ class HostCalls:
         self._thread.join()
         self._refuse_waiting()
         os.close(self.waiting_fd)
+        os.close(self._waiting_end)
         self._socket.close()
         self.path.unlink(missing_ok=True)
 
@@ -248,7 +252,8 @@ class HostCalls:
             raise _Refused("it can be called only while a cell runs.")
         question = _Question(name, arguments)
         self._questions.put(question)
-        os.eventfd_write(self.waiting_fd, 1)
+        with suppress(BlockingIOError):  # it is full: the other end is woken anyway
+            os.write(self._waiting_end, b"\0")
         refusal = await asyncio.wrap_future(question.answer)
         if refusal:
             raise _Refused(refusal)

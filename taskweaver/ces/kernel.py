@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from taskweaver.ces.bounds.guard import SLICE_S, CellWatch
-from taskweaver.ces.channel import Exchange
+from taskweaver.ces.bounds.guard import CellWatch
+from taskweaver.ces.channel import Exchange, Request
 from taskweaver.ces.claims import rows
 from taskweaver.ces.common import (
     CellStatus,
@@ -21,13 +21,20 @@ from taskweaver.ces.common import (
     PluginCode,
     PluginTestResult,
 )
-from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, KernelStartFailed
+from taskweaver.ces.errors import (
+    ForkRefused,
+    KernelClosed,
+    KernelError,
+    KernelInterrupted,
+    KernelStartFailed,
+)
 from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.homes import Homes
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
+from taskweaver.ces.interrupts import Interrupts
 from taskweaver.ces.kernel_plugins import KernelPlugins
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.outcome import Ended, result_of, status_of
+from taskweaver.ces.outcome import Ended, result_of
 from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.process import KernelProcess
 from taskweaver.ces.reported import fields
@@ -37,8 +44,10 @@ from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.template import Arrival, Template
+from taskweaver.ces.waiting import RequestWait
+from taskweaver.utils.platform import HAS_LIVE_FORKS, system_name
 
-_SECOND_INTERRUPT_S, _KILL_S, _SHUT_DOWN_S = 2.0, 5.0, 2.0
+_SHUT_DOWN_S = 2.0
 _MOST_TESTS = 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
@@ -74,6 +83,7 @@ class Kernel:
         self._limits = limits
         self._launch_process = launch
         self._one_cell = threading.RLock()
+        self._interrupts = Interrupts()
         self._starting: Future[KernelProcess] | None = None
         self._starting_lock = threading.Lock()
         self._running: RunningKernel | None = None
@@ -81,7 +91,6 @@ class Kernel:
         self._session_vars: dict[str, str] = {}
         self._calls: HostCalls | None = None
         self._origin: Origin = lambda: None
-        self._interrupted_at: float | None = None
         self._watch: CellWatch | None = None
         self._is_closed = False
         self.is_forked = origin is not None
@@ -112,9 +121,15 @@ class Kernel:
             KernelStartFailed: If the kernel does not come up.
             KernelClosed: If the kernel was stopped.
         """
-        with self._one_cell:
-            running = self._ready()
-            problems = self._restore(running)
+        with self.operation():
+            try:
+                running = self._ready()
+                problems = self._restore(running)
+                self._interrupts.check()
+            except KernelInterrupted as error:
+                if self._is_closed:
+                    raise KernelClosed(*_STOPPED) from None
+                return ExecutionResult(exec_id, code, error=str(error), status="interrupted")
             began = time.monotonic()
             payload = json.dumps({"op": "cell", "exec_id": exec_id})
             with self.place.guard.cell() as self._watch:
@@ -127,9 +142,15 @@ class Kernel:
                 self._discard()
             return result
 
+    @contextmanager
+    def operation(self) -> Iterator[None]:
+        """Exclude operations of other threads; an interrupt from now on ends those of the block."""
+        with self._one_cell, self._interrupts.kept():
+            yield
+
     def offer(self, functions: HostFunctions) -> None:
         """Let cells call functions of this process, now and after each restart; see `Client`."""
-        with self._one_cell:
+        with self.operation():
             if self._calls is not None:
                 self._calls.functions = functions
                 return
@@ -139,7 +160,7 @@ class Kernel:
 
     def load_plugins(self, plugins: Iterable[PluginCode], removed: Iterable[str]) -> dict[str, str]:
         """Load plugins, and remove others, now and after each restart; see `Client`."""
-        with self._one_cell:
+        with self.operation():
             self._ready()
             return self._plugins.update(plugins, removed)
 
@@ -148,14 +169,15 @@ class Kernel:
         # Values in a configuration that are not plain data, such as a date in YAML, go as text.
         payload = json.dumps(operation, default=str)
         _, exchange = self._run(self._ready(), "", payload, None, limit_s)
-        if exchange.ending == "reply":
-            return fields(exchange.reply)
-        self._discard()
-        return None
+        has_ended = exchange.ending != "reply"
+        if has_ended:
+            self._discard()
+        self._interrupts.check()
+        return None if has_ended else fields(exchange.reply)
 
     def test_plugin(self, name: str) -> list[PluginTestResult]:
         """Run the tests that came with a plugin."""
-        with self._one_cell:
+        with self.operation():
             limit_s = self._limits.cell_timeout_s
             operation = {"op": "test", "name": name, "limit_s": limit_s}
             report = self._ask(self._ready(), operation, _MOST_TESTS * limit_s)
@@ -163,7 +185,7 @@ class Kernel:
 
     def update_session_vars(self, values: Mapping[str, str]) -> None:
         """Set variables plugins read, now or when the kernel starts."""
-        with self._one_cell:
+        with self.operation():
             self._session_vars.update({name: str(value) for name, value in values.items()})
             if self._running is not None:
                 self._ask(self._running, {"op": "variables", "values": self._session_vars})
@@ -178,7 +200,7 @@ class Kernel:
         Raises:
             ForkRefused: If something that runs or is open does not survive a fork; says what.
         """
-        with self._one_cell:
+        with self.operation():
             arrival, homes = self._fork({"op": "snapshot"})
             template = Template(arrival, self._limits.start_timeout_s, homes=homes)
             return KernelSnapshot(template, dict(self._plugins.loaded), dict(self._session_vars))
@@ -186,12 +208,14 @@ class Kernel:
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
         """Fork a child that holds the state of this moment and can write it; see `Client`."""
         operation = {"op": "state", "skip": dict(skip), "limit_bytes": limit_bytes}
-        with self._one_cell:
+        with self.operation():
             return StateWriter(self._fork(operation)[0])
 
     def _fork(self, operation: dict[str, Any]) -> tuple[Arrival, Homes]:
         """Have the kernel fork a child; return it, and the place for its private folders."""
         running = self._running
+        if not HAS_LIVE_FORKS:
+            raise ForkRefused([f"{system_name()} has no forks of running programs like this one"])
         if running is None or not running.process.is_alive:
             raise ForkRefused(["it is not running"])
         if not running.has_state:
@@ -206,7 +230,7 @@ class Kernel:
         self._session_vars = dict(origin.session_vars)
         try:
             running = self._adopt(process)
-            running.greet(self._limits.start_timeout_s)
+            running.greet(self._limits.start_timeout_s, self._interrupts)
             running.has_state = True
         except BaseException:
             self._discard()
@@ -220,11 +244,11 @@ class Kernel:
         return Footprint() if running is None else footprint(running.process.pid)
 
     def interrupt(self) -> None:
-        """Interrupt the running cell, if one runs."""
+        """Interrupt the running cell, or the start of the kernel that a cell waits for."""
+        self._interrupts.request()
         running = self._running
         if self.state == "busy" and running is not None:
-            self._interrupted_at = self._interrupted_at or time.monotonic()
-            running.process.interrupt()
+            self._interrupts.send(running.process)
 
     def stop(self) -> None:
         """End the kernel and everything it started."""
@@ -251,9 +275,10 @@ class Kernel:
                 self._discard()
             if self._running is not None:
                 return self._running
+            process = self._launched()
             try:
-                running = self._adopt(self._launched())
-                running.greet(self._limits.start_timeout_s)
+                running = self._adopt(process)
+                running.greet(self._limits.start_timeout_s, self._interrupts)
                 self._prepare(running)
             except BaseException:
                 self._discard()
@@ -261,7 +286,9 @@ class Kernel:
 
     def _launched(self) -> KernelProcess:
         try:
-            return self._launch().result()
+            return self._interrupts.result(self._launch())
+        except KernelInterrupted:
+            raise  # it starts on, for the next cell
         except KernelError:
             self._starting = None
             if self._is_closed:
@@ -300,7 +327,9 @@ class Kernel:
         status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
         if status == "ok":
             return fields(exchange.reply)
-        self._discard()
+        if not (running.has_state and running.process.is_alive and self._interrupts.is_requested):
+            self._discard()
+        self._interrupts.check()
         what = f"The kernel did not do `{operation['op']}` ({status})."
         raise KernelStartFailed(what, f"Its log is {self.place.log_path}.")
 
@@ -312,7 +341,7 @@ class Kernel:
         on_output: OutputHandler | None,
         limit_s: float | None = None,
     ) -> tuple[CellStatus, Exchange]:
-        self._interrupted_at = None
+        self._interrupts.sent_at = None
         self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
         deadline = time.monotonic() + (limit_s or self._limits.cell_timeout_s)
@@ -326,9 +355,9 @@ class Kernel:
         finally:
             self.state = "stopped" if self._is_closed else "ready"
 
-    def _give_up(self, running: RunningKernel, waiting: Any, deadline: float) -> None:
+    def _give_up(self, running: RunningKernel, waiting: Request, deadline: float) -> None:
         """Interrupt a cell and wait for its end; end the kernel if that is interrupted too."""
-        self._interrupted_at = time.monotonic()
+        self._interrupts.sent_at = time.monotonic()
         running.process.interrupt()
         try:
             status, _ = self._wait(running, waiting, deadline)
@@ -339,37 +368,11 @@ class Kernel:
             self._discard()
 
     def _wait(
-        self, running: RunningKernel, waiting: Any, deadline: float
+        self, running: RunningKernel, waiting: Request, deadline: float
     ) -> tuple[CellStatus, Exchange]:
-        """Wait for the end of a cell; past the deadline interrupt, then kill."""
-        is_late, interrupts = False, 1
-        while True:
-            questions = self._calls.waiting_fd if self._calls else None
-            until = time.monotonic() + (self._watch.slice_s if self._watch else SLICE_S)
-            exchange = running.channel.wait(waiting, until, questions)
-            if self._calls is not None and exchange.ending == "deadline":
-                is_open = self._interrupted_at is None
-                deadline += self._calls.settle(is_open=is_open)  # a person's time is free
-            if exchange.ending == "died":
-                was_asked = self._interrupted_at is not None
-                return ("timeout" if is_late else "interrupted" if was_asked else "died"), exchange
-            if exchange.ending == "reply":
-                status = status_of(exchange, was_interrupted=self._interrupted_at is not None)
-                return ("timeout" if is_late else status), exchange
-            now = time.monotonic()
-            is_over = self._watch is not None and self._watch.look()
-            if self._interrupted_at is None and (self._is_closed or is_over):
-                self._interrupted_at = now  # stopped before it could be interrupted, or by a bound
-                running.process.interrupt()
-            if self._interrupted_at is None and now >= deadline:
-                is_late, self._interrupted_at = True, now
-                running.process.interrupt()
-            since_s = now - (self._interrupted_at or now)
-            if since_s > _SECOND_INTERRUPT_S and interrupts == 1:
-                interrupts = 2
-                running.process.interrupt()
-            if since_s > _KILL_S:
-                running.process.kill()
+        own = (self._calls, self._interrupts, lambda: self._is_closed, self._watch)
+        wait = RequestWait(running, *own)
+        return wait.until(waiting, deadline)
 
     def _result(
         self, exec_id: str, code: str, status: CellStatus, exchange: Exchange, watch: CellWatch

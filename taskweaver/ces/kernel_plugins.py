@@ -39,9 +39,12 @@ class KernelPlugins:
 
     def load_again(self) -> None:
         """Load all plugins into a fresh kernel; `take_lost` returns those that fail now."""
-        before, self.loaded = list(self.loaded.values()), {}
-        if before:
-            self._lost |= self._load(before, [])
+        before, self.loaded = self.loaded, {}
+        try:
+            self._lost |= self._load(list(before.values()), []) if before else {}
+        except BaseException:
+            self.loaded = before  # for the kernel that comes next
+            raise
 
     def take_lost(self) -> list[tuple[str, str, str]]:
         """Return, once, a log line for each plugin that a restart lost."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,10 +38,12 @@ from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.writing import StateWriter
 from taskweaver.ces.zygote import Zygote, plain_template, start_warm
+from taskweaver.utils.platform import HAS_LIVE_FORKS
 from taskweaver.utils.safe_fs import Folder, is_plain_name
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
 
+LOG_FILE = "kernel.log"
 _LAUNCHERS = 4
 """Threads that start kernels; the system ends a sandbox with the thread that started it."""
 
@@ -46,10 +51,16 @@ _LAUNCHERS = 4
 class KernelClient:
     """One session's kernel, as a `Client`."""
 
-    def __init__(self, kernel: Kernel, cwd: Path, on_stop: Callable[[], None]) -> None:
+    def __init__(self, kernel: Kernel, cwd: Path, on_stop: Callable[[KernelClient], None]) -> None:
         self._kernel = kernel
         self._cwd = cwd
-        self._on_stop = on_stop
+        self._on_stop: Callable[[KernelClient], None] | None = on_stop
+        self._stopping = threading.Lock()
+
+    @property
+    def id(self) -> str:
+        """Id of the session it was made for."""
+        return self._kernel.place.session_id
 
     @property
     def folder(self) -> Path:
@@ -66,9 +77,12 @@ class KernelClient:
         self._kernel.start()
 
     def stop(self) -> None:
-        """Stop the kernel and everything it started."""
+        """Stop the kernel and everything it started; safe to call again."""
         self._kernel.stop()
-        self._on_stop()
+        with self._stopping:
+            on_stop, self._on_stop = self._on_stop, None
+        if on_stop is not None:
+            on_stop(self)
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the kernel's namespace, now and after each restart."""
@@ -100,8 +114,12 @@ class KernelClient:
         """Run a cell; a caller that comes while one runs waits for its turn."""
         return self._kernel.execute(exec_id, code, on_output)
 
+    def operation(self) -> AbstractContextManager[None]:
+        """Keep interrupts from now on, for the operations of a block; see `Client`."""
+        return self._kernel.operation()
+
     def interrupt(self) -> None:
-        """Interrupt the running cell."""
+        """Interrupt the running cell, or the one that waits for the kernel to start."""
         self._kernel.interrupt()
 
     def snapshot(self) -> KernelSnapshot:
@@ -149,6 +167,21 @@ class KernelClient:
         return filename
 
 
+@dataclass(slots=True)
+class _FolderUse:
+    """Use of a session's folder by kernels that were not stopped.
+
+    Attributes:
+        calls: Private folder of the sockets of their host functions.
+        guard: Bounds on their resources.
+        clients: Number of their clients.
+    """
+
+    calls: Path
+    guard: SessionGuard
+    clients: int = 0
+
+
 class KernelManager:
     """Owner of the kernels of an application, and of the threads that start them."""
 
@@ -164,12 +197,12 @@ class KernelManager:
         self._limits = limits
         self._plan = None if sandbox is None else BoxPlan(sandbox, limits, is_warm)
         self._boxes: Boxes | None = None
-        self._is_warm = is_warm
+        self._is_warm = is_warm and HAS_LIVE_FORKS
         self._zygote: Zygote | None = None
         self._launcher: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()  # for the two below
         self._clients: dict[str, KernelClient] = {}
-        self._calls: dict[Path, Path] = {}
-        self._guards: dict[Path, SessionGuard] = {}
+        self._uses: dict[Path, _FolderUse] = {}
 
     def initialize(self) -> None:
         """Start the first launcher thread; safe to call again."""
@@ -205,13 +238,12 @@ class KernelManager:
 
     def clean_up(self) -> None:
         """Stop every kernel, then the launcher threads."""
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
+        with self._lock:
+            clients = list(self._clients.values())
+        for client in clients:
             client.stop()
         if self._boxes is not None:
             self._boxes.close_all()
-        for folder in list(self._calls):
-            self._forget_calls(folder)
         launcher, self._launcher = self._launcher, None
         if launcher is not None:
             if self._zygote is not None:
@@ -284,47 +316,62 @@ class KernelManager:
             folder, where = _made(folder, Path(cwd) if cwd else None)
         except OSError as error:
             raise KernelStartFailed(f"{cwd or folder} cannot be used: {error.strerror}.") from error
-        log_path = folder / "kernel.log"
-        if folder not in self._calls:
-            self._calls[folder] = private_folder()
-        calls, guard = self._calls[folder], self._guard(folder, log_path)
-        guard.add_folder(where)
-        own = (folder, where, log_path, calls, guard, devices)
-        place = KernelPlace(env_id or "local", session_id, *own)
-        kernel = Kernel(place, self._limits, self._launch, origin)
-        client = KernelClient(kernel, where, lambda: self._has_stopped(folder))
-        self._clients[session_id] = client
+        use = self._begin_use(folder)
+        use.guard.add_folder(where)
+        own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices)
+        try:
+            place = KernelPlace(env_id or "local", session_id, *own)
+            kernel = Kernel(place, self._limits, self._launch, origin)
+        except BaseException:
+            self._end_use(folder)
+            raise
+        client = KernelClient(kernel, where, self._release)
+        with self._lock:
+            self._clients[session_id] = client
         return client
 
-    def _guard(self, folder: Path, log_path: Path) -> SessionGuard:
+    def _begin_use(self, folder: Path) -> _FolderUse:
+        """Count a client of a session; return what its clients share."""
+        with self._lock:
+            use = self._uses.get(folder)
+            if use is None:
+                use = self._uses[folder] = _FolderUse(private_folder(), self._guard(folder))
+            use.clients += 1
+            return use
+
+    def _guard(self, folder: Path) -> SessionGuard:
         """Return what keeps a session within its bounds."""
-        if folder not in self._guards:
-            self._guards[folder] = SessionGuard(self._limits, self.get_kernel_mode(), log_path)
-            if self._boxes is None:
-                self._guards[folder].new_group()
-            for name in WORKING_FOLDERS:
-                self._guards[folder].add_folder(folder / name)
-        return self._guards[folder]
+        guard = SessionGuard(self._limits, self.get_kernel_mode(), folder / LOG_FILE)
+        if self._boxes is None:
+            guard.new_group()
+        for name in WORKING_FOLDERS:
+            guard.add_folder(folder / name)
+        return guard
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """The bounds on each session, and what holds them here."""
         return bounds_of(self._limits, self.get_kernel_mode())
 
-    def _has_stopped(self, folder: Path) -> None:
-        """End the sandbox of a session whose last kernel was stopped."""
-        others = (client for client in self._clients.values() if client.folder == folder)
-        if all(client.state == "stopped" for client in others):
-            if self._boxes is not None:
-                self._boxes.close(folder)
-            self._forget_calls(folder)
+    def _release(self, client: KernelClient) -> None:
+        """Forget a client that was stopped."""
+        with self._lock:
+            if self._clients.get(client.id) is client:
+                del self._clients[client.id]
+        self._end_use(client.folder)
 
-    def _forget_calls(self, folder: Path) -> None:
-        calls, guard = self._calls.pop(folder, None), self._guards.pop(folder, None)
-        if calls is not None:
-            remove_folder(calls)
-        if guard is not None:
-            guard.close()
+    def _end_use(self, folder: Path) -> None:
+        """End the sandbox of a session whose last kernel was stopped."""
+        with self._lock:
+            use = self._uses[folder]
+            use.clients -= 1
+            if use.clients:
+                return
+            del self._uses[folder]
+        if self._boxes is not None:
+            self._boxes.close(folder)
+        remove_folder(use.calls)
+        use.guard.close()
 
     @property
     def start_problem(self) -> str:
@@ -349,6 +396,7 @@ def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
             inner = where.relative_to(start)
             with Folder.at(root) as own:
                 own.make_folders(inner)
+                own.folder(inner).close()  # refuses a link
             return root, root / inner
     where.mkdir(parents=True, exist_ok=True)
     return root, where.resolve()

@@ -24,6 +24,7 @@ from typing import Any
 
 import psutil
 
+from taskweaver.ces import watch
 from taskweaver.ces.environment import KERNEL_MARK, kernel_environment, python_command
 from taskweaver.ces.homes import Home, Homes
 from taskweaver.ces.limits import KernelLimits
@@ -44,7 +45,7 @@ def is_owned(pid: int) -> bool:
 
 
 class ProcessHandle:
-    """A process that runs, by its pidfd: it never means another process with the same number.
+    """A process that runs, by a handle; a pidfd never means another process of its number.
 
     Attributes:
         pid: Process id.
@@ -73,7 +74,7 @@ class ProcessHandle:
     def send(self, number: signal.Signals) -> None:
         """Send a signal; nothing happens when the process has ended."""
         if not self.has_ended():
-            signal.pidfd_send_signal(self.death_fd, number)
+            watch.send(self.pid, self.death_fd, number)
 
     def close(self) -> None:
         """Give the handle back."""
@@ -219,7 +220,7 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
     except BaseException:
         home.remove()
         raise
-    handle = ProcessHandle(process.pid, os.pidfd_open(process.pid))
+    handle = ProcessHandle(process.pid, watch.death_fd(process))
     return KernelProcess(home, log_path, handle, process.poll)
 
 
@@ -296,6 +297,8 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     Returns:
         Whether there was any.
     """
+    if watch.kills_by_environment():
+        return watch.kill_by_environment(variable, value, _OWNED)
     entry = f"{variable}={value}".encode()
     return _kill_those(lambda environment: entry in environment)
 
@@ -331,7 +334,7 @@ def _owned_prefix() -> str:
 
 
 def _kill_those(is_meant: Callable[[list[bytes]], bool]) -> bool:
-    """Kill the processes whose environment is meant, and that nobody here owns."""
+    """Kill the processes whose environment is meant, except those with a handle here."""
     with ExitStack() as handles:
         found = []
         for pid in psutil.pids():

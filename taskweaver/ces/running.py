@@ -12,6 +12,7 @@ from taskweaver.ces.channel import KernelChannel
 from taskweaver.ces.claims import texts
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed
 from taskweaver.ces.inkernel.birth import Birth
+from taskweaver.ces.interrupts import Interrupts
 from taskweaver.ces.process import KernelProcess
 from taskweaver.ces.template import FORK_WAIT_S, Arrival, Expectation, require_running
 
@@ -48,13 +49,21 @@ class RunningKernel:
         limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
         return cls(process, KernelChannel(process.connection, process.death_fd, limit_chars))
 
-    def greet(self, limit_s: float) -> None:
+    def greet(self, limit_s: float, interrupts: Interrupts) -> None:
         """Wait until it answers.
+
+        Args:
+            limit_s: Longest wait.
+            interrupts: Interrupts of the operation that waits.
 
         Raises:
             KernelStartFailed: If it ends before, or does not answer in time.
+            KernelInterrupted: If an interrupt comes first.
         """
-        ending = self.channel.greet(limit_s, lambda: not self.process.is_stopped)
+        ending = self.channel.greet(
+            limit_s, lambda: not (interrupts.is_requested or self.process.is_stopped)
+        )
+        interrupts.check()
         if ending == "reply":
             return
         if ending == "deadline" and self.process.is_stopped:

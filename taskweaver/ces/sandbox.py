@@ -22,6 +22,7 @@ from taskweaver.ces.homes import temporary_folder
 from taskweaver.ces.inkernel import confine, probe
 from taskweaver.ces.policy import HARDWARE, SandboxPolicy, Tier
 from taskweaver.ces.seccomp import system_call_filter
+from taskweaver.utils.platform import SYSTEM, system_name
 
 __all__ = [
     "Confined", "SandboxChoice", "SandboxPolicy", "choose", "confined", "confinement",
@@ -86,10 +87,10 @@ def confined(
 
 
 def confinement(policy: SandboxPolicy, writable: Iterable[Path]) -> confine.Confinement:
-    """Return what a process is kept to that gives up its rights by itself.
+    """Return the policy in the form for a process that gives up its rights by itself.
 
     Args:
-        policy: What it may reach beside the system.
+        policy: Policy of the sandbox.
         writable: Paths of the session's own.
 
     Raises:
@@ -126,6 +127,8 @@ def require(tier: Tier) -> None:
     Raises:
         SandboxUnavailable: If it does not run here, or does not hold.
     """
+    if SYSTEM != "linux":
+        raise SandboxUnavailable(f"{_NAMES[tier]} needs Linux, and this is {system_name()}")
     if tier == "bwrap" and shutil.which("bwrap") is None:
         raise SandboxUnavailable("bubblewrap is not installed (Debian: apt install bubblewrap)")
     try:
@@ -143,7 +146,7 @@ def refuse_escapes(tier: Tier, done: Iterable[str]) -> None:
     """Refuse a sandbox in which something could be done that it must prevent.
 
     Raises:
-        SandboxUnavailable: If there is such a thing.
+        SandboxUnavailable: If anything of this kind could be done.
     """
     beyond = _BEYOND_LANDLOCK if tier == "landlock" else frozenset()
     escapes = [name for name in done if name not in beyond]
@@ -248,8 +251,20 @@ def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:
             reasons.append(error.reason)
         else:
             return _chosen(replace(policy, tier=tier), reasons)
-    why = "; ".join(reasons)
+    why = "; ".join(reasons) if SYSTEM == "linux" else f"there is none for {system_name()}"
     return SandboxChoice(None, f"Code runs with your rights, without a sandbox: {why}.")
+
+
+def is_confined(wanted: str) -> bool:
+    """Return whether code runs in a sandbox here; where it cannot run at all, that counts as one.
+
+    Args:
+        wanted: As of `choose`.
+    """
+    try:
+        return choose(wanted, SandboxPolicy()).policy is not None
+    except SandboxUnavailable:
+        return True
 
 
 def _chosen(policy: SandboxPolicy, reasons: list[str]) -> SandboxChoice:

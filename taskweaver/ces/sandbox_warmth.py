@@ -21,7 +21,7 @@ from taskweaver.ces.cgroup import ControlGroup
 from taskweaver.ces.environment import KERNEL_MARK
 from taskweaver.ces.homes import Homes, temporary_folder
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import owned_mark
+from taskweaver.ces.process import kill_marked, owned_mark
 from taskweaver.ces.sandbox import facts_of_outside, refuse_escapes
 from taskweaver.ces.template import Expectation, Template, warm_template
 
@@ -34,7 +34,7 @@ def sandbox_template(plan: BoxPlan, log_path: Path, is_wanted: Callable[[], bool
     Args:
         plan: How sandboxes are made.
         log_path: File for its output.
-        is_wanted: Tells whether to wait for it on.
+        is_wanted: Whether to go on waiting.
 
     Raises:
         ForkRefused: If it does not come up.
@@ -47,6 +47,7 @@ def sandbox_template(plan: BoxPlan, log_path: Path, is_wanted: Callable[[], bool
             shutil.copy(path, settings)
         trial = _trial(plan, folder)
         with ExitStack() as stack, (folder / "trial.log").open("ab") as log:
+            stack.callback(kill_marked, trial.mark)  # a sandbox that did not come up
             anchor = trial.anchor(log, is_wanted)
             program = None
             if anchor is not None:
@@ -67,7 +68,7 @@ def sandbox_template(plan: BoxPlan, log_path: Path, is_wanted: Callable[[], bool
 def _attempt(
     template: Template, trial: BoxStart, anchor: Anchor | None, is_wanted: Callable[[], bool]
 ) -> None:
-    """Have a fork enter a sandbox and try there what must fail.
+    """Have a fork enter a sandbox and attempt things there that must fail.
 
     Raises:
         SandboxUnavailable: If something can be done that the sandbox must prevent.

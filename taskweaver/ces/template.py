@@ -229,9 +229,9 @@ class Template:
 
         Args:
             entry: The request.
-            anchor: What holds the namespaces of the sandbox; None for Landlock.
+            anchor: Anchor of the sandbox; None for Landlock.
             expected: Where the process is expected.
-            is_wanted: Tells whether to wait on.
+            is_wanted: Whether to go on waiting.
 
         Raises:
             ForkRefused: If that cannot be done.

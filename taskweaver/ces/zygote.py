@@ -29,7 +29,7 @@ class Zygote:
         """Prepare it; nothing runs yet.
 
         Args:
-            make: Starts the template, as long as it is told that it is wanted.
+            make: Starts the template, given a function that returns whether to go on waiting.
             log_path: File for the reasons where none is kept.
         """
         self.problem = ""
@@ -94,7 +94,7 @@ def start_warm(zygote: Zygote, limits: KernelLimits, cwd: Path, log_path: Path) 
 
     Args:
         zygote: Keeper of the template.
-        limits: What the kernel may use where it starts from nothing.
+        limits: Limits of the kernel where it starts from nothing.
         cwd: Its working directory.
         log_path: File for its output.
 
@@ -113,7 +113,7 @@ def start_warm(zygote: Zygote, limits: KernelLimits, cwd: Path, log_path: Path) 
 def plain_template(
     limits: KernelLimits, log_path: Path
 ) -> Callable[[Callable[[], bool]], Template]:
-    """Return what starts a template outside of sandboxes."""
+    """Return a function that starts a template outside of sandboxes."""
     return lambda is_wanted: warm_template(limits, log_path, is_wanted)
 
 

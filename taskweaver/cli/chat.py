@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from taskweaver import __version__
+from taskweaver.cli.consent import consent_to
 from taskweaver.console.blocks import Note
 from taskweaver.console.loop import Listener, Opening, Reader, talk
 from taskweaver.console.surface import Surface, open_surface
@@ -27,11 +28,12 @@ def converse(project: Path | None, files: Sequence[Path] = (), resume: str | Non
         resume: Session to go on with: an id, or ``latest``; None starts a new one.
 
     Raises:
-        TaskWeaverError: If the project cannot be opened.
+        TaskWeaverError: If the project cannot be opened, or is not trusted.
     """
     surface = open_surface()
     surface.show(Note(f"TaskWeaver {__version__}: ask about your data, or type /help."))
-    opening = Opening(lambda: _open(project, files, surface, resume))
+    granted = consent_to(project)  # asked before the prompt, which takes the keyboard
+    opening = Opening(lambda: _open(project, granted, files, surface, resume))
     with ending_orderly():
         try:
             talk(_reader(opening), opening, surface)
@@ -58,22 +60,27 @@ def _reader(opening: Opening) -> Reader:
 
 
 def _open(
-    project: Path | None, files: Sequence[Path], surface: Surface, resume: str | None
+    project: Path | None,
+    granted: frozenset[str],
+    files: Sequence[Path],
+    surface: Surface,
+    resume: str | None,
 ) -> Listener:
     from taskweaver.app.app import TaskWeaverApp
     from taskweaver.console.chat import Chat
     from taskweaver.console.commands import CommandLine
 
-    app = TaskWeaverApp(project)
+    app = TaskWeaverApp(project, trust=granted)
     try:
         for warning in app.warnings:
             surface.show(Note(warning, is_warning=True))
         surface.show(Note(app.announcement))
         chat = Chat(app, surface, resume)
+        for path in files:
+            chat.add_file(path)
     except BaseException:
         app.stop()
         raise
-    chat.waiting += [path.resolve() for path in files]
     return CommandLine(chat)
 
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from taskweaver.app.app import TaskWeaverApp
+from taskweaver.cli.opening import open_app
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe, safe_json
 from taskweaver.utils.app_utils import discover_app_dir
@@ -42,7 +42,7 @@ def check_file(
     Raises:
         TaskWeaverError: If the project or the receipt cannot be used.
     """
-    with _scratch(project) as config, TaskWeaverApp(project, config=config) as app:
+    with _scratch(project) as config, open_app(project, config) as app:
         verdict = app.check_receipt(file, data=data, is_trusted=is_trusted)
     if as_json:
         facts = {"verdict": "same" if verdict.is_same else "different", **asdict(verdict)}

@@ -21,6 +21,7 @@ from taskweaver.app.modules import ExecutionConfig, FoldersConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.cli.consent import stored_consent
 from taskweaver.cli.inventory import (
     Counted,
     examples_of,
@@ -38,10 +39,13 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.trust.inspection import Inspection
+from taskweaver.utils.platform import restrictions, system_name
+from taskweaver.utils.requirements import command, missing
+from taskweaver.utils.text import counted
 
 Status = Literal["ok", "warn", "fail"]
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
-_NEEDED = ("IPython", "ipykernel", "jupyter_client", "matplotlib", "numpy", "openai", "pandas")
 _USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
 
 
@@ -93,13 +97,16 @@ def _print(finding: Finding) -> None:
 
 def _findings(project: Path | None) -> Iterator[Finding]:
     yield _python()
+    yield _system()
     yield _packages()
     try:
-        app = TaskWeaverApp(project)
+        granted, inspection = stored_consent(project)
+        app = TaskWeaverApp(project, trust=granted)
     except TaskWeaverError as error:
         yield Finding("config", "fail", str(error), "Correct it; the other checks need it.")
         return
     with app:
+        yield from _trust(inspection, granted)
         yield from _configuration(app)
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
         yield _guarded("model", "See docs/models.md.", lambda: _model(app))
@@ -122,19 +129,36 @@ def _python() -> Finding:
     return Finding("python", "ok", f"{platform.python_version()} ({sys.executable})")
 
 
+def _system() -> Finding:
+    lacking = restrictions()
+    return Finding("system", "warn" if lacking else "ok", lacking or system_name())
+
+
 def _packages() -> Finding:
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        fix = "Install again: python -m pip install taskweaver"
-        return Finding("packages", "fail", f"missing: {', '.join(missing)}", fix)
+    lines = missing()
+    if lines:
+        return Finding("packages", "fail", f"missing: {', '.join(lines)}", command(lines))
     lacking = [f"{name} for {what}" for name, what in _USEFUL.items() if find_spec(name) is None]
     extra = f"; not installed: {', '.join(lacking)}" if lacking else ", Parquet and Excel too"
     return Finding("packages", "ok", f"all there{extra}")
 
 
+def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[Finding]:
+    """List what the project would run or loosen; what is not allowed is off in all that follows."""
+    withheld = inspection.without(granted)
+    for item in withheld:
+        fix = f"Decide: taskweaver trust {inspection.folder}"
+        yield Finding("trust", "warn", f"off, not trusted: {item.sentence}", fix)
+    if not withheld:
+        effects = counted(len(inspection.findings), "effect")
+        detail = f"trusted with {effects}" if inspection.findings else "runs and loosens nothing"
+        yield Finding("trust", "ok", detail)
+
+
 def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
     broken = {str(error) for error in _broken(app)}
-    odd = [warning for warning in app.warnings if warning not in broken]
+    shown = {*broken, restrictions(), app.trust_notice}  # shown by themselves
+    odd = [warning for warning in app.warnings if warning not in shown]
     for warning in odd:
         yield Finding("config", "warn", warning)
     if not odd:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+TRUST_CHOICE = "taskweaver.trust"
+"""Name under which commands share the option ``--trust`` or ``--no-trust``."""
+
 
 def require_folder(project: Path | None) -> None:
     """Check that it is there; nothing is made in a folder whose name was mistyped.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import PACKAGE, ROLE_FOLDERS
+from taskweaver.cli.consent import read_source
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.errors import ConversationError
@@ -17,7 +18,6 @@ from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.entry import RoleEntry
 from taskweaver.role.errors import RoleError, UnknownRole
 from taskweaver.role.registry import RoleRegistry
-from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.files import read_yaml
 
 _EXAMPLES = ("planner", "code_generator")
@@ -60,7 +60,7 @@ class Counted:
 def found_roles(project: Path | None) -> list[FoundRole]:
     """Return the roles of a project, packaged ones first.
 
-    Each is imported, to see whether it can be.
+    Each is imported, to see whether it can be; those of the project where that is allowed.
 
     Args:
         project: Project folder; None looks upwards from the current one.
@@ -68,21 +68,31 @@ def found_roles(project: Path | None) -> list[FoundRole]:
     Raises:
         ConfigError: If the configuration cannot be read.
     """
-    src = _source(project)
-    registry = RoleRegistry([*ROLE_FOLDERS, role_folder(project)])
+    folder = role_folder(project)
+    src = read_source(project)
+    is_allowed = Path(src.get_path("role.base_path")) == folder
+    registry = RoleRegistry([*ROLE_FOLDERS, folder])
     wanted = src.get_list("session.roles")
     names = registry.get_role_name_list()
-    found = [_found(registry, registry.get(name), name in wanted) for name in names]
+    found = [_found(registry, registry.get(name), name in wanted, is_allowed) for name in names]
     found += [FoundRole(Path(e.role).name, "", e.role, problem=e.problem) for e in registry.broken]
     missing = [UnknownRole(name, names) for name in wanted if name not in names]
     found += [FoundRole(error.role, "", "", True, error.problem) for error in missing]
     return sorted(found, key=lambda item: (item.origin != "packaged", item.name))
 
 
-def _found(registry: RoleRegistry, entry: RoleEntry, takes_part: bool) -> FoundRole:  # noqa: FBT001
+def _found(
+    registry: RoleRegistry,
+    entry: RoleEntry,
+    takes_part: bool,  # noqa: FBT001
+    is_allowed: bool,  # noqa: FBT001
+) -> FoundRole:
     is_packaged = entry.path is not None and PACKAGE in entry.path.parents
     origin = "packaged" if is_packaged else str(entry.path)
     problem = ""
+    if not is_packaged and not is_allowed:
+        problem = "it is not imported: the project is not trusted"
+        return FoundRole(entry.name, entry.alias, origin, takes_part, problem)
     try:
         registry.load_class(entry)
     except RoleError as error:
@@ -92,13 +102,7 @@ def _found(registry: RoleRegistry, entry: RoleEntry, takes_part: bool) -> FoundR
 
 def role_folder(project: Path | None) -> Path:
     """Return the folder of a project's own roles."""
-    return Path(_source(project).get_path("role.base_path"))
-
-
-def _source(project: Path | None) -> AppConfigSource:
-    path, _, _ = TaskWeaverApp.discover_app_dir(project)
-    file = path / CONFIG_FILE
-    return AppConfigSource(file if file.exists() else None, {}, path)
+    return Path(read_source(project, is_code_read=True).get_path("role.base_path"))
 
 
 def examples_of(src: AppConfigSource, role: str) -> Counted:

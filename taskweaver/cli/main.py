@@ -10,12 +10,13 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from taskweaver import __version__
-from taskweaver.cli.folder import require_folder
+from taskweaver.cli.folder import TRUST_CHOICE, require_folder
 from taskweaver.cli.memory import memory
 from taskweaver.cli.plugin import plugin
 from taskweaver.cli.role import role
 from taskweaver.cli.search import search
 from taskweaver.cli.sessions import sessions
+from taskweaver.cli.trust import trust
 from taskweaver.errors import TaskWeaverError
 
 USAGE, INTERRUPTED = 2, 130
@@ -34,6 +35,7 @@ Examples:
   taskweaver -p sales search idea.md      search for the best experiment, overnight
   taskweaver -p sales role new price_list make a role of your own
   taskweaver -p sales plugin new my_tool  write a function the model can call
+  taskweaver trust sales                  decide what the folder may run
   taskweaver -p sales mcp                 serve it to other programs (MCP, stdio)
   taskweaver memory tree memory.sqlite    look into a branched memory
 
@@ -116,15 +118,24 @@ def chat_options(command: F) -> F:
     help="Project folder; by default the nearest one above the current folder.",
 )
 @chat_options
+@click.option(
+    "--trust/--no-trust",
+    "trusted",
+    default=None,
+    help="Open the project with all it runs and loosens, or without; by default you are asked.",
+)
 @click.option("--debug", is_flag=True, help="Show where an error came from.")
 @click.version_option(__version__, prog_name="taskweaver")
 @click.pass_context
-def commands(ctx: click.Context, /, *, project: Path | None, **asked: Any) -> None:
+def commands(
+    ctx: click.Context, /, *, project: Path | None, trusted: bool | None, **asked: Any
+) -> None:
     """Ask questions about your data: a plan, code and a live Python kernel answer.
 
     Without a command it opens a chat. Text on standard input is asked as one question.
     """
     ctx.obj = project
+    ctx.meta[TRUST_CHOICE] = trusted
     if ctx.invoked_subcommand is None:
         asked.pop("debug")
         ctx.invoke(chat, **asked)
@@ -211,6 +222,7 @@ commands.add_command(role)
 commands.add_command(plugin)
 commands.add_command(sessions)
 commands.add_command(search)
+commands.add_command(trust)
 
 
 @commands.command()
@@ -244,11 +256,18 @@ def replay(
 @commands.command()
 @click.argument("receipt", type=click.Path(path_type=Path))
 @click.option("--data", multiple=True, metavar="NAME=PATH", help="A file to use as an input.")
-@click.option("--trust", is_flag=True, help="Run its code also where there is no sandbox.")
+@click.option(
+    "--trust", "is_trusted", is_flag=True, help="Run its code also where there is no sandbox."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 @click.pass_obj
 def check(
-    project: Path | None, *, receipt: Path, data: tuple[str, ...], trust: bool, as_json: bool
+    project: Path | None,
+    *,
+    receipt: Path,
+    data: tuple[str, ...],
+    is_trusted: bool,
+    as_json: bool,
 ) -> None:
     """Run the cells of a receipt again without a model, and compare all that it records.
 
@@ -258,7 +277,7 @@ def check(
     from taskweaver.cli.check import check_file
 
     files = {name: Path(path) for name, path in map(_pair, data)}
-    sys.exit(check_file(project, receipt, files, is_trusted=trust, as_json=as_json))
+    sys.exit(check_file(project, receipt, files, is_trusted=is_trusted, as_json=as_json))
 
 
 def _pair(text: str) -> tuple[str, str]:

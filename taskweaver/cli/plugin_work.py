@@ -10,14 +10,14 @@ from pathlib import Path
 
 import click
 
-from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import ExecutionConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.cli.consent import read_source
+from taskweaver.cli.opening import open_app
 from taskweaver.code_interpreter.code_executor import CodeExecutor
-from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe
 from taskweaver.logging.log import TelemetryLogger
@@ -25,7 +25,6 @@ from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.names import problem_of_name
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.text import counted
 
 _TEMPLATE = Path(__file__).with_name("plugin_template.txt")
@@ -35,10 +34,7 @@ _COLORS = {"ok": "green", "FAIL": "red"}
 
 def registry_of(project: Path | None) -> PluginRegistry:
     """Return the plugins of a project, without opening the project."""
-    path, _, _ = TaskWeaverApp.discover_app_dir(project)
-    file = path / CONFIG_FILE
-    src = AppConfigSource(file if file.exists() else None, {}, path)
-    return PluginRegistry(src.get_path("plugin.base_path"))
+    return PluginRegistry(read_source(project, is_code_read=True).get_path("plugin.base_path"))
 
 
 def table(project: Path | None) -> list[str]:
@@ -129,7 +125,7 @@ def run_tests(project: Path | None, name: str | None) -> int:
     Raises:
         PluginError: If there is none called `name`.
     """
-    with TaskWeaverApp(project) as app, tempfile.TemporaryDirectory() as folder:
+    with open_app(project) as app, tempfile.TemporaryDirectory() as folder:
         registry = app.plugins
         if name is not None and name not in registry.broken:
             _entry(registry, name)

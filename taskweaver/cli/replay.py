@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from taskweaver.app.app import TaskWeaverApp
+from taskweaver.cli.opening import open_app
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe, safe_json
 from taskweaver.session.replay import Step
@@ -45,7 +45,7 @@ def replay_file(
         TaskWeaverError: If the project or the experience cannot be used.
     """
     steps = []
-    with TaskWeaverApp(project) as app:
+    with open_app(project) as app:
         for warning in app.warnings:
             click.echo(f"warning: {safe(warning)}", err=True)
         for step in app.replay(file, settings=settings, data=data, repair=repair):

@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.chat import ending_orderly
+from taskweaver.cli.opening import open_app
 from taskweaver.console.blocks import Note
 from taskweaver.console.chat import Chat, is_answered
 from taskweaver.console.commands import CommandLine
@@ -51,11 +51,12 @@ def run_script(
     """
     surface = open_surface(sys.stderr if as_json else None)
     notices = PlainSurface(sys.stderr)
-    with ending_orderly(), TaskWeaverApp(project) as app:
+    with ending_orderly(), open_app(project) as app:
         for notice in (*app.warnings, app.announcement):
             notices.show(Note(notice))
         chat = Chat(app, surface, resume)
-        chat.waiting += [path.resolve() for path in files]
+        for path in files:
+            chat.add_file(path)
         is_good = True
         for message in messages_in(text):
             if _COMMAND_LINE.fullmatch(message):

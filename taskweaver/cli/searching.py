@@ -22,6 +22,7 @@ from taskweaver.app.searching import (
     session_on_node,
     start_search,
 )
+from taskweaver.cli.opening import open_app
 from taskweaver.cli.wish import Wish
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe
@@ -49,7 +50,7 @@ def search_and_show(project: Path | None, wish: Wish, *, is_plain: bool) -> int:
     Raises:
         TaskWeaverError: If the project, the run or the idea cannot be used.
     """
-    with TaskWeaverApp(project) as app:
+    with open_app(project) as app:
         for warning in app.warnings:
             _say(f"warning: {warning}", "yellow")
         if wish.note:
@@ -171,7 +172,7 @@ def _say(text: str, color: str | None = None) -> None:
 
 def list_runs(project: Path | None) -> None:
     """Print a line for each run, the newest first."""
-    with TaskWeaverApp(project) as app:
+    with open_app(project) as app:
         _warn_of_no_project(app)
         rows = [row for places in runs(app) if (row := _row(places))]
     widths = [max(len(row[column]) for row in rows) for column in range(4)] if rows else []
@@ -221,7 +222,7 @@ def _command(project: Path | None, what: str) -> str:
 
 def show_run(project: Path | None, run: str) -> None:
     """Print the tree of a run."""
-    with TaskWeaverApp(project) as app:
+    with open_app(project) as app:
         places = find_run(app, run)
     state = _required(places)
     journal = state.journal
@@ -240,13 +241,13 @@ def show_run(project: Path | None, run: str) -> None:
 
 def write_report(project: Path | None, run: str) -> None:
     """Write the results of a run anew."""
-    with TaskWeaverApp(project) as app:
+    with open_app(project) as app:
         _say(f"report: {report_run(app, find_run(app, run))}")
 
 
 def open_page(project: Path | None, run: str) -> None:
     """Open the page of a run."""
-    with TaskWeaverApp(project) as app:
+    with open_app(project) as app:
         places = find_run(app, run)
         page = places.folder / "tree.html"
         if not page.is_file():
@@ -268,5 +269,5 @@ def _required(places: RunPlaces) -> RunState:
 
 def session_of(project: Path | None, node: str) -> str:
     """Make a session that goes on from a node, and return its id."""
-    with TaskWeaverApp(project) as app:
+    with open_app(project) as app:
         return session_on_node(app, node)

@@ -6,10 +6,11 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.serving import Serving
 from taskweaver.cli.chat import ending_orderly
+from taskweaver.cli.opening import open_app
 from taskweaver.mcp.errors import ServerFailed
+from taskweaver.utils.requirements import install_command
 
 
 def serve(project: Path | None) -> None:
@@ -22,9 +23,9 @@ def serve(project: Path | None) -> None:
         TaskWeaverError: If the project cannot be opened, or the package ``mcp`` is missing.
     """
     if find_spec("mcp") is None:
-        why = "it needs the package mcp: python -m pip install 'taskweaver[mcp]'"
+        why = f"it needs the package mcp: {install_command('mcp')}"
         raise ServerFailed("taskweaver", why)
-    with ending_orderly(), TaskWeaverApp(project) as app:
+    with ending_orderly(), open_app(project) as app:
         from taskweaver.app.mcp_server import make_server
 
         for notice in (*app.warnings, app.announcement):

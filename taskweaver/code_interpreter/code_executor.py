@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from taskweaver.ces.common import Client, ExecutionResult, OutputHandler, PluginCode
 from taskweaver.code_interpreter.cell_span import cell_span, note_result
@@ -85,6 +86,10 @@ class CodeExecutor:
             self._tools.begin()
         self._client.start()
 
+    def operation(self) -> AbstractContextManager[None]:
+        """Keep interrupts of the kernel from now on, for the operations of a block."""
+        return self._client.operation()
+
     def wait_until_ready(self) -> None:
         """Wait for the kernel.
 
@@ -92,6 +97,11 @@ class CodeExecutor:
             KernelError: If it cannot be started.
         """
         self._client.load_plugins([])
+
+    def wait_for_tools(self) -> None:
+        """Wait for the servers of the tools that are still starting."""
+        if self._tools is not None:
+            self._tools.entries(self._entries)
 
     def load_plugins(self) -> list[str]:
         """Bring the plugins in the kernel to what their files say now, and the tools beside them.

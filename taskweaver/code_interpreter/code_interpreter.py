@@ -219,7 +219,11 @@ class CodeInterpreter(Role, Interpreter):
             return self._check(proxy, task, task.message, rounds, may_retry=False)
 
     def _load(self) -> None:
-        for problem in (*self.executor.load_plugins(), *self.executor.new_problems()):
+        self.executor.wait_for_tools()  # outside of the operation, which others wait for
+        with self.executor.operation():
+            self.generator.llm_api.check()  # the round may have been interrupted before
+            problems = self.executor.load_plugins()
+        for problem in (*problems, *self.executor.new_problems()):
             self.event_emitter.warn(problem)
 
     def _check(
@@ -310,9 +314,10 @@ class CodeInterpreter(Role, Interpreter):
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")
-        self.executor.wait_until_ready()
-        self.generator.llm_api.check()  # somebody may have interrupted since the model answered
-        result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
+        with self.executor.operation():
+            self.generator.llm_api.check()  # the round may have been interrupted before
+            self.executor.wait_until_ready()
+            result = self.executor.execute_code(proxy.post.id, code, proxy.emit_execution_output)
         self._attach(proxy, result)
         if result.is_success or not may_retry or result.status == "interrupted":
             proxy.update_message(self.executor.format_code_output(result, code))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
+from taskweaver.utils.parsing import parse, parse_expression
 
 ALLOWED_INSTALL = re.compile(r"install(?:\s+(?:-q|--quiet|-U|--upgrade|[\w.\-\[\],=<>!~]+))+\s*")
 _SHELL_INSTALL = re.compile(rf"\s*(?:pip3?|conda)\s+{ALLOWED_INSTALL.pattern}")
@@ -104,8 +105,8 @@ def verify(code: str, policy: Policy, earlier: Iterable[str] = ()) -> list[str]:
     try:
         check = _Check(policy)
         for cell in earlier:
-            check.note_imports(ast.walk(ast.parse(as_kernel_reads(cell))))
-        found = set(check.findings(ast.parse(as_kernel_reads(code))))
+            check.note_imports(ast.walk(parse(as_kernel_reads(cell))))
+        found = set(check.findings(parse(as_kernel_reads(code))))
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
         return [unreadable(error)]
     return [f"Line {line}: {problem}." for line, problem in sorted(found)]
@@ -258,7 +259,7 @@ class _Check:
     def _expression_problems(self, text: str) -> Iterator[str]:
         """Check the text of ``DataFrame.query`` and ``eval``, where ``@`` marks Python's names."""
         try:
-            tree = ast.parse(text.replace("@", ""), mode="eval")
+            tree = parse_expression(text.replace("@", ""))
         except SyntaxError:
             return  # a form of pandas' own
         yield from (f"in the expression: {problem}" for _, problem in self.findings(tree))
@@ -344,7 +345,7 @@ def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
     """
     kinds = {"code"}
     try:
-        nodes = list(ast.walk(ast.parse(as_kernel_reads(code))))
+        nodes = list(ast.walk(parse(as_kernel_reads(code))))
     except (SyntaxError, RecursionError, MemoryError, ValueError):
         return frozenset({"code", "shell"})  # what cannot be read may be anything
     names = {node.id for node in nodes if isinstance(node, ast.Name)}

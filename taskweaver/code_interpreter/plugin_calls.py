@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.code_interpreter.code_verification import as_kernel_reads, unreadable
+from taskweaver.utils.parsing import parse
 
 _RESERVED = frozenset({*dir(builtins), *USUAL_NAMES, "get_ipython", "In", "Out"})
 _FORM = "write `result = plugin(...)`, one call at a time"
@@ -32,7 +33,7 @@ def plugin_call_problems(
     """
     try:
         check = _Check(frozenset(plugins), _assigned(earlier))
-        statements = ast.parse(as_kernel_reads(code)).body
+        statements = parse(as_kernel_reads(code)).body
         found = [problem for statement in statements for problem in check.statement(statement)]
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
         return [unreadable(error)]
@@ -53,7 +54,7 @@ def _assigned(cells: Iterable[str]) -> set[str]:
 
 def _nodes(cell: str) -> Iterator[ast.AST]:
     try:
-        return ast.walk(ast.parse(as_kernel_reads(cell)))
+        return ast.walk(parse(as_kernel_reads(cell)))
     except SyntaxError:
         return iter(())  # it ran: a line such as `pip list`, which IPython takes for a magic
 

@@ -31,10 +31,11 @@ _NONE_WORDS = ("null", "none", "nil")
 
 
 class Setting(NamedTuple):
-    """A value somebody set, and in which words to tell where."""
+    """A value that is set, its place in words, and its layer."""
 
     value: Any
     where: str
+    source: Source
 
 
 def env_name(name: str) -> str:
@@ -52,6 +53,8 @@ class AppConfigSource:
 
     Attributes:
         app_base_path: Stands for ``${AppBaseDir}``; where relative paths start.
+        follows_links: Whether links among the project's data may lead out of it.
+        trusts_addresses: Whether keys of the environment may go to addresses that the file names.
     """
 
     def __init__(
@@ -73,6 +76,8 @@ class AppConfigSource:
         file = Path(config_file_path) if config_file_path is not None else None
         base = Path(app_base_path) if app_base_path is not None else (file.parent if file else None)
         self.app_base_path = (base or Path.cwd()).expanduser().resolve()
+        self.follows_links = True
+        self.trusts_addresses = True
         self._file_name = file.name if file else ""
         self._stores: dict[Source, dict[str, Any]] = {
             "override": {},
@@ -103,20 +108,26 @@ class AppConfigSource:
 
     def _lookup(self, *names: str) -> Setting | None:
         """Return what the first place that has one of `names` has."""
-        for source in ("override", "app"):
+        programs: tuple[Source, ...] = ("override", "app")
+        for source in programs:
             for name in names:
                 value = self._stores[source].get(name)
                 if value is not None:
-                    return Setting(value, "set by the application")
+                    return Setting(value, "set by the application", source)
         for name in names:
             text = os.environ.get(env_name(name), "").strip()
             if text:
                 value = None if text.lower() in _NONE_WORDS else text
-                return Setting(value, f"set by the environment variable {env_name(name)}")
+                return Setting(value, f"set by the environment variable {env_name(name)}", "env")
         for name in names:
             if name in self._stores["json"]:
-                return Setting(self._stores["json"][name], f"set in {self._file_name}")
+                return Setting(self._stores["json"][name], f"set in {self._file_name}", "json")
         return None
+
+    @property
+    def link_root(self) -> Path | None:
+        """The folder that links among the project's data may not leave; None for any target."""
+        return None if self.follows_links else self.app_base_path
 
     @property
     def json_file_store(self) -> dict[str, Any]:

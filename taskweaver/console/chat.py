@@ -15,8 +15,11 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
+from taskweaver.session.errors import FileNotAdded
 from taskweaver.session.restoring import without_notes
 from taskweaver.session.session import Session
+from taskweaver.session.workdir import files_in
+from taskweaver.utils.files import leaves
 from taskweaver.utils.text import counted
 
 _MOST_SHOWN = 10
@@ -101,7 +104,8 @@ class Chat:
             KeyboardInterrupt: If the user stopped it; the session goes on.
         """
         session = self.session
-        named = mentioned_files(message, Path.cwd(), session.execution_cwd)
+        root = session.config.data_root
+        named = mentioned_files(message, Path.cwd(), session.execution_cwd, root)
         paths = list(dict.fromkeys([*self.waiting, *named]))
         if named:
             self.surface.show(Note(f"adding {', '.join(map(display_path, named))}"))
@@ -129,10 +133,20 @@ class Chat:
 
     def data_files(self) -> list[str]:
         """Return the names of files a message can name."""
-        folders = (self.session.config.data_dir, self.session.execution_cwd)
-        return sorted(
-            {path.name for folder in folders if folder.is_dir() for path in folder.iterdir()}
-        )
+        config = self.session.config
+        names = {path.name for path in files_in(config.data_dir, config.data_root)}
+        return sorted(names | {path.name for path in files_in(self.session.execution_cwd)})
+
+    def add_file(self, path: Path) -> None:
+        """Let a file go with the next message.
+
+        Raises:
+            FileNotAdded: If a link leads it out of the project, which is not allowed.
+        """
+        if leaves(path, self.session.config.data_root):
+            raise FileNotAdded(f"{display_path(path)} leads out of the project by a link.")
+        if path.resolve() not in self.waiting:
+            self.waiting.append(path.resolve())
 
     def close(self) -> None:
         """Stop the session and the application; variables are stored first."""

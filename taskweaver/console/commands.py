@@ -122,7 +122,7 @@ def _load(chat: Chat, arguments: str) -> None:
             why = "is a folder" if path.is_dir() else "does not exist"
             chat.surface.show(Broken(f"{path} {why}."))
         elif path.resolve() not in chat.waiting:
-            chat.waiting.append(path.resolve())
+            chat.add_file(path)
             chat.surface.show(Note(f"{display_path(path.resolve())} goes with the next message"))
 
 

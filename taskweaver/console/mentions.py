@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from taskweaver.utils.files import leaves
+
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|'([^'\n]+)'|`([^`\n]+)`")
 _WORD = re.compile(r"[^\s\"'`<>|*?,;]+")
 
 
-def mentioned_files(message: str, here: Path, there: Path) -> list[Path]:
+def mentioned_files(message: str, here: Path, there: Path, root: Path | None = None) -> list[Path]:
     """Find the files of a message that exist for the user and not yet for the kernel.
 
     A word counts when it looks like a file, that is, has a dot or a folder in it.
@@ -19,22 +21,23 @@ def mentioned_files(message: str, here: Path, there: Path) -> list[Path]:
         here: Folder that relative names start from.
         there: The kernel's working directory; a file of the same name there is left alone, for
             the code may have changed it.
+        root: Project folder that links in it may not leave; None for any target.
     """
     words = [next(filter(None, match)) for match in _QUOTED.findall(message)]
     words += [word.lstrip("([{").rstrip(")]}.:!") for word in _WORD.findall(message)]
     found: dict[str, Path] = {}
     for word in words:
-        path = _existing(word, here)
+        path = _existing(word, here, root)
         if path is not None and path.name not in found and not (there / path.name).exists():
             found[path.name] = path
     return list(found.values())
 
 
-def _existing(word: str, here: Path) -> Path | None:
+def _existing(word: str, here: Path, root: Path | None) -> Path | None:
     if "." not in word and "/" not in word:
         return None
     try:
         path = here / Path(word).expanduser()
-        return path.resolve() if path.is_file() else None
+        return path.resolve() if path.is_file() and not leaves(path, root) else None
     except (OSError, RuntimeError, ValueError):
         return None

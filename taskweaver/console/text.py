@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 from taskweaver.utils.characters import escaped_steering, without_steering
+from taskweaver.utils.parsing import literal_value
 from taskweaver.utils.redact import redact_known
 
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,40});")
@@ -82,7 +82,7 @@ def as_rows(text: str) -> tuple[list[str], list[list[str]]] | None:
     if not text.lstrip().startswith(("[{", "{")) or len(text) > 20_000:
         return None
     try:
-        value = ast.literal_eval(text.strip())
+        value = literal_value(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     if isinstance(value, dict):

@@ -17,6 +17,7 @@ from typing import Any
 from taskweaver.llm.config import LLMServiceConfig
 from taskweaver.llm.endpoint import Endpoint, is_loopback, split_url
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.key_hosts import is_azure, require_own_host
 from taskweaver.llm.presets import LOCAL_PORTS, PRESETS, Preset
 
 PROBE_S = 0.3
@@ -94,6 +95,8 @@ def _choose_azure(config: LLMServiceConfig, *, is_key_used: bool) -> Choice:
         detail = f"Azure needs {' and '.join(missing)}."
         raise ModelError("configuration", detail, hint="llm.model is the deployment's name.")
     split_url(config.api_base)
+    if not is_key_used or config.key_source == "env":
+        require_own_host(config, config.api_base, is_own=is_azure(config.api_base))
     if is_key_used:
         endpoint = Endpoint(config.api_base, config.model, config.api_key, config.api_version)
         return Choice(endpoint, "Azure, as configured")
@@ -104,9 +107,12 @@ def _choose_azure(config: LLMServiceConfig, *, is_key_used: bool) -> Choice:
 
 def _key(config: LLMServiceConfig, preset: Preset, base: str) -> tuple[str, str]:
     if config.api_key:
+        if config.key_source == "env":
+            require_own_host(config, base, is_own=preset.owns(base))
         return config.api_key, "key from llm.api_key"
     from_env = os.environ.get(preset.key_variable, "").strip() if preset.key_variable else ""
     if from_env:
+        require_own_host(config, base, is_own=preset.owns(base))
         return from_env, f"key from {preset.key_variable}"
     if preset.needs_key and not is_loopback(base):
         hint = f"Set llm.api_key, LLM_API_KEY or {preset.key_variable}."

@@ -10,6 +10,7 @@ from typing import Any
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.utils.redact import register_secret
+from taskweaver.utils.requirements import install_command
 
 TokenProvider = Callable[[], str]
 """Returns a token that is valid now."""
@@ -45,7 +46,7 @@ class AzureSignIn:
             identity: Any = importlib.import_module("azure.identity")
         except ImportError:
             detail = "llm.api_type azure_ad needs the package azure-identity."
-            hint = "Install it: pip install azure-identity. Or use azure with llm.api_key."
+            hint = f"Install it: {install_command('azure')}. Or use azure with llm.api_key."
             raise ModelError("configuration", detail, hint=hint) from None
         credential = self._credential(identity)
         scope = f"{self.resource.rstrip('/')}/{self.scope.lstrip('/')}"

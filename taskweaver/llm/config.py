@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.config_mgt import AppConfigSource, Source
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.azure_ad import AzureSignIn
 from taskweaver.llm.exchange import Deadlines
@@ -21,6 +21,8 @@ class LLMServiceConfig(ModuleConfig):
         api_type: Who answers.
         api_base: Address of an endpoint.
         api_key: Key for it.
+        address_source: Layer that sets the address; None for a preset's own.
+        key_source: Layer that sets the key; None without one.
         api_version: API version of Azure.
         model: Name of the model.
         response_format: How structured replies are asked for.
@@ -38,6 +40,7 @@ class LLMServiceConfig(ModuleConfig):
         embedding_api_type: Who embeds texts.
         embedding_model: Name of the embedding model.
         embedding_api_base: Address for embeddings, if it is another one.
+        embedding_address_source: Layer that sets it; None without one.
     """
 
     def _configure(self) -> None:
@@ -45,6 +48,8 @@ class LLMServiceConfig(ModuleConfig):
         self.api_type = self._get_enum("api_type")
         self.api_base = self._get_str("api_base")
         self.api_key = self._get_str("api_key")
+        self.address_source = self._source("llm.api_base")
+        self.key_source = self._source("llm.api_key")
         self.api_version = self._get_str("api_version")
         self.model = self._get_str("model")
         self.response_format = self._get_enum("response_format")
@@ -68,6 +73,10 @@ class LLMServiceConfig(ModuleConfig):
         )
         self._configure_variants()
 
+    def _source(self, name: str) -> Source | None:
+        setting = self.src.lookup(name)
+        return None if setting is None else setting.source
+
     def _configure_variants(self) -> None:
         self.recorded_mode = self._get_enum("recorded.mode")
         self.recorded_path = Path(self._get_path("recorded.path"))
@@ -90,6 +99,7 @@ class LLMServiceConfig(ModuleConfig):
         self.embedding_api_type = self._get_enum("embedding_api_type")
         self.embedding_model = self._get_str("embedding_model")
         self.embedding_api_base = self._get_str("embedding_api_base")
+        self.embedding_address_source = self._source("llm.embedding_api_base")
 
 
 def embedding_model(src: AppConfigSource) -> str:

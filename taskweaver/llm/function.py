@@ -8,6 +8,7 @@ from typing import Any
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import Chunk, ModelRequest
+from taskweaver.utils.parsing import signature_of
 
 
 class FunctionService:
@@ -64,7 +65,7 @@ class FunctionService:
 
 def _takes_two(function: Callable[..., Any]) -> bool:
     try:
-        signature = inspect.signature(function)
+        signature = signature_of(function)
     except (TypeError, ValueError):  # some built-in callables have none
         return False
     try:

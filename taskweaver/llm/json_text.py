@@ -7,7 +7,6 @@ guesses content: what cannot be read is reported, never invented.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 import jiter
 
 from taskweaver.utils.json_flaws import place_and_remedy, without_trailing_commas
+from taskweaver.utils.parsing import literal_value
 
 _OBJECT_START = re.compile(r"\{\s*[\"}]")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
@@ -174,7 +174,7 @@ def _read_python(text: str) -> dict[str, Any] | None:
         lambda match: match[0] if match["known"] else "\\\\", text[start : end + 1]
     )
     try:
-        value = ast.literal_eval(source)
+        value = literal_value(source)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return value if isinstance(value, dict) and value else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,13 @@ class Preset:
     api_base: str
     key_variable: str = ""
     model: str = ""
+
+    def owns(self, base: str) -> bool:
+        """Return whether an address is the provider's own: its host or one below, by https."""
+        parts, own = urlsplit(base.strip()), urlsplit(self.api_base)
+        host = parts.hostname or ""
+        is_below = host == own.hostname or host.endswith(f".{own.hostname}")
+        return parts.scheme == own.scheme == "https" and is_below
 
     @property
     def needs_key(self) -> bool:

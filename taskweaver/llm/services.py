@@ -18,9 +18,11 @@ from taskweaver.llm.embedding import OpenAIEmbedding
 from taskweaver.llm.endpoint import Endpoint
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.function import FunctionService
+from taskweaver.llm.key_hosts import is_first_call
 from taskweaver.llm.mock import MockEmbedding, MockService
 from taskweaver.llm.openai import OpenAIService
 from taskweaver.llm.origin import Origin, origin_at, origin_of
+from taskweaver.llm.presets import PRESETS
 from taskweaver.llm.recorded import RecordedMode, RecordedService
 from taskweaver.llm.retry import RetryPolicy
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
@@ -65,6 +67,7 @@ class ModelServices:
         *,
         function: ModelFunction | None = None,
         tracing: Tracing | None = None,
+        on_new_host: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Read nothing yet: configuration is read when a model is first asked for.
 
@@ -72,12 +75,14 @@ class ModelServices:
             src: The configuration.
             function: Answers for ``llm.api_type`` ``function``, and for ``auto``.
             tracing: Records calls; None for no traces.
+            on_new_host: Gets one sentence when a model is at a host that was not called before.
         """
         self.tracing = tracing or Tracing()
         self.estimator = TokenEstimator()
         self.meter = Meter()
         self._src = src
         self._function = function
+        self._on_new_host = on_new_host
         self._lock = threading.RLock()
         self._models: dict[str, Model] = {}
         self._embedding: OpenAIEmbedding | MockEmbedding | None = None
@@ -180,6 +185,9 @@ class ModelServices:
             is_its_base = _is_meant(src, own, "llm.api_base")
             config.api_base = config.api_base if is_its_base else ""
             config.model = config.model if _is_meant(src, own, "llm.model") else ""
+        table = self._src.lookup("ext_llms.llm_configs")
+        if table is not None and _has_base(src, own):
+            config.address_source = table.source
         return config
 
     def _make(self, config: LLMServiceConfig) -> Model:
@@ -201,9 +209,29 @@ class ModelServices:
             case "recorded":
                 return self._recorded(config), f"{config.recorded_mode}, {config.recorded_path}"
             case "auto":
-                return _connect(config, choose(config))
+                return self._connect(config, choose(config))
             case _:
-                return _connect(config, choose_preset(config, api_type))
+                return self._connect(config, choose_preset(config, api_type))
+
+    def _connect(self, config: LLMServiceConfig, choice: Choice) -> tuple[CompletionService, str]:
+        if choice.endpoint is None:
+            return _offline(), choice.reason
+        register_secret(choice.endpoint.api_key)
+        service = OpenAIService(
+            choice.endpoint,
+            sampling=config.sampling,
+            deadlines=config.deadlines,
+            response_format=config.response_format,
+        )
+        new = ", first call to this host" if self._note_host(choice.endpoint) else ""
+        return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
+
+    def _note_host(self, endpoint: Endpoint) -> bool:
+        """Report a host that was not called before; return whether it is one."""
+        is_new = is_first_call(endpoint.api_base)
+        if is_new:
+            self._on_new_host(f"first call to the model host {_place(endpoint)}")
+        return is_new
 
     def _recorded(self, config: LLMServiceConfig) -> RecordedService:
         def connect() -> CompletionService:
@@ -220,10 +248,17 @@ class ModelServices:
         if not config.embedding_model:
             raise ModelError("configuration", "llm.embedding_model is not set.")
         config.model = config.embedding_model
+        is_preset = (
+            not (config.embedding_api_base or config.api_base) and config.api_type in PRESETS
+        )
+        if config.embedding_api_base:
+            config.address_source = config.embedding_address_source
         config.api_base = config.embedding_api_base or config.api_base
-        endpoint = choose_preset(config, "openai").endpoint
+        # The key of a preset's provider goes to no other provider.
+        endpoint = choose_preset(config, config.api_type if is_preset else "openai").endpoint
         if endpoint is None:
             raise ModelError("configuration", "there is no endpoint for embeddings.")
+        self._note_host(endpoint)
         return OpenAIEmbedding(endpoint, config.deadlines)
 
 
@@ -241,19 +276,6 @@ def _is_meant(src: AppConfigSource, own: Mapping[str, Any], name: str) -> bool:
         return True
     is_provider = "llm.api_type" in own and not _has_base(src, own)
     return is_provider and src.lookup(special) is not None
-
-
-def _connect(config: LLMServiceConfig, choice: Choice) -> tuple[CompletionService, str]:
-    if choice.endpoint is None:
-        return _offline(), choice.reason
-    register_secret(choice.endpoint.api_key)
-    service = OpenAIService(
-        choice.endpoint,
-        sampling=config.sampling,
-        deadlines=config.deadlines,
-        response_format=config.response_format,
-    )
-    return service, f"{_place(choice.endpoint)}, {choice.reason}"
 
 
 def _place(endpoint: Endpoint) -> str:

@@ -20,12 +20,16 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.spans import ERROR, HISTOGRAMS, Operation, Span, Value
 from taskweaver.logging.tracing_settings import TracingSettings
 from taskweaver.utils.redact import redact
+from taskweaver.utils.requirements import install_command
 
-MISSING = (
-    "Tracing is switched on, and OpenTelemetry is not installed: nothing is recorded. Install it"
-    " with `python -m pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http`, or set"
-    " tracing.enabled to false."
-)
+
+def missing_packages() -> str:
+    """Return the problem of a configuration that switches tracing on without its packages."""
+    return (
+        "Tracing is switched on, and OpenTelemetry is not installed: nothing is recorded. Install"
+        f" it with `{install_command('otel')}`, or set tracing.enabled to false."
+    )
+
 
 _SCOPE = "taskweaver"
 _EXPORT_S = 3.0

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.spans import AGENT, CONVERSATION, Operation, Span, Value, agent
-from taskweaver.logging.telemetry import MISSING, Telemetry, attached, is_installed
+from taskweaver.logging.telemetry import Telemetry, attached, is_installed, missing_packages
 from taskweaver.logging.tracing_settings import TracingSettings
 from taskweaver.utils.redact import redact
 from taskweaver.utils.text import estimate_tokens
@@ -75,7 +75,7 @@ class Tracing:
             return
         try:
             if not is_installed(settings.exporter):
-                self.problem = MISSING
+                self.problem = missing_packages()
                 return
             self._telemetry = Telemetry(settings, logger)
         except Exception as error:  # noqa: BLE001 - of any kind, for a variable it cannot use

@@ -24,6 +24,7 @@ from taskweaver.mcp.known_tools import KnownTools
 from taskweaver.mcp.results import parts_of
 from taskweaver.mcp.schemas import checkable
 from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools
+from taskweaver.utils.requirements import install_command
 from taskweaver.utils.text import shorten
 
 _MAX_PROBLEM_CHARS = 500
@@ -93,7 +94,7 @@ class MCPServers:
             known.set_result(Offer())
             return known
         if find_spec("mcp") is None:
-            why = "it needs the package mcp: python -m pip install 'taskweaver[mcp]'"
+            why = f"it needs the package mcp: {install_command('mcp')}"
             known.set_result(Offer({}, [ServerFailed(", ".join(self.names), why)]))
             return known
         # What the package logs of broken servers is told in our words; not on the terminal too.

@@ -9,6 +9,7 @@ import json
 from typing import cast
 
 from taskweaver.memory.branch_summaries import BranchSummaries
+from taskweaver.memory.branched.errors import StoreCorrupt
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.branched.turns import StoredRound
 from taskweaver.memory.conversation import Conversation
@@ -85,10 +86,31 @@ class BranchLog:
 
 
 def _round(stored: StoredRound) -> Round:
-    data = {
-        "id": stored.id,
-        "user_query": stored.user_query,
-        "state": stored.state or _TORN,
-        "post_list": [json.loads(body) for body in stored.posts],
-    }
-    return Round.from_dict(cast("RoundDict", data))
+    try:
+        data = {
+            "id": stored.id,
+            "user_query": stored.user_query,
+            "state": stored.state or _TORN,
+            "post_list": [json.loads(body) for body in stored.posts],
+        }
+        found = Round.from_dict(cast("RoundDict", data))
+        for post in found.post_list:
+            require_texts(post)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreCorrupt(
+            f"Round {stored.id:.40} cannot be read: {error!r:.200}. `taskweaver sessions repair`"
+            " saves the others."
+        ) from error
+    return found
+
+
+def require_texts(post: Post) -> None:
+    """Raise unless what a stored post says is text.
+
+    Raises:
+        TypeError: If sender, receiver, message or id is anything else.
+    """
+    for name in ("id", "send_from", "send_to", "message"):
+        value: object = getattr(post, name)
+        if not isinstance(value, str):
+            raise TypeError(f"{name} of a post is {type(value).__name__}, not text")

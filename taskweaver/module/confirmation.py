@@ -8,7 +8,6 @@ another thread, such as a web server's.
 from __future__ import annotations
 
 import difflib
-import inspect
 import threading
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
@@ -19,6 +18,7 @@ from typing import Any, Protocol
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.parsing import signature_of
 
 
 class Confirmation(Enum):
@@ -169,7 +169,7 @@ class Confirmations:
 
 def _is_original(handle: Callable[..., Any]) -> bool:
     """Return whether a handler's method takes code, round and post, as the original's does."""
-    parameters = inspect.signature(handle).parameters.values()
+    parameters = signature_of(handle).parameters.values()
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return len(positional) == 3 and all(p.kind is not p.VAR_POSITIONAL for p in parameters)
 

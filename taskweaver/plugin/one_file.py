@@ -16,6 +16,7 @@ from docstring_parser import Docstring, ParseError, parse
 
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.spec import ParameterKind, PluginEntry, PluginParameter, PluginSpec
+from taskweaver.utils import parsing
 
 _MARK = "register_plugin"
 _KEYWORDS = {"configurations": dict, "examples": str, "enabled": bool}
@@ -42,7 +43,7 @@ def read_one_file(path: Path, source: str) -> PluginEntry | None:
     if _MARK not in source:
         return None
     try:
-        tree = ast.parse(source, str(path))
+        tree = parsing.parse(source, str(path))
     except SyntaxError as error:
         where = f"{path}:{error.lineno}"
         raise PluginError(where, f"{path.name} is not Python: {error.msg}.") from error
@@ -130,7 +131,7 @@ class _Reader:
                 if kind is None:
                     raise self._fail(keyword, f"register_plugin has no {keyword.arg!r}.")
                 try:
-                    value = ast.literal_eval(keyword.value)
+                    value = parsing.literal_value(keyword.value)
                     json.dumps(value)  # the form it reaches the kernel in
                 except (ValueError, TypeError, SyntaxError):
                     value = None
@@ -253,7 +254,7 @@ def _shown_default(default: ast.expr) -> str:
     """Return a default as the stub shows it; what is computed or long is not shown."""
     text = ast.unparse(default)
     try:
-        ast.literal_eval(default)
+        parsing.literal_value(default)
     except (ValueError, TypeError, SyntaxError):
         return "..."
     return text if len(text) <= _MOST_DEFAULT_CHARS else "..."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import threading
@@ -15,6 +14,7 @@ from taskweaver.plugin.names import problem_of_name
 from taskweaver.plugin.one_file import read_one_file
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.files import read_text
+from taskweaver.utils.parsing import parse
 from taskweaver.utils.redact import register_configured
 from taskweaver.utils.safe_fs import open_ordinary
 
@@ -169,7 +169,7 @@ def _checked(entry: PluginEntry, helpers: Mapping[str, str]) -> PluginEntry:
     _check_name(entry)
     try:
         source = entry.source()
-        ast.parse(source, entry.path.name)
+        parse(source, entry.path.name)
     except OSError as error:
         problem = f"its code {entry.path} cannot be read: {error.strerror or error}."
         raise PluginError(where, problem) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import keyword
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any, Literal, Self
 
 from taskweaver.plugin.errors import PluginError
 from taskweaver.utils.files import read_text, read_yaml
+from taskweaver.utils.parsing import parse_expression
 
 ParameterKind = Literal["", "position", "*", "keyword", "**"]
 """How an argument is given: either way, by position only, by name only, or any number."""
@@ -129,7 +129,7 @@ class PluginParameter:
     def annotation(self) -> str:
         """The type as a Python annotation; in quotes when it is not Python."""
         try:
-            ast.parse(self.type, mode="eval")
+            parse_expression(self.type)
         except (SyntaxError, ValueError):
             return repr(self.type)
         return self.type

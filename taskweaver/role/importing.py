@@ -8,6 +8,7 @@ beside the role file is then the one that counts.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from taskweaver.role.entry import RoleEntry
+from taskweaver.utils.installation import state_folder
 
 PACKAGE = Path(__file__).parent.parent
 PACKAGED_ROLES = "taskweaver.ext_role"
@@ -42,8 +44,10 @@ def import_role(entry: RoleEntry, folders: Sequence[Path], entries: Sequence[Rol
         Exception: If the module or the class in it cannot be imported.
     """
     module_name, _, class_name = entry.module.rpartition(".")
-    own = [folder for folder in folders if not is_packaged(folder)]
-    namesakes = _project_roles(entries) if not is_packaged(entry.path) else {}
+    # A packaged role imports nothing of a project's, not even a library that is not installed.
+    is_own = not is_packaged(entry.path)
+    own = [folder for folder in folders if is_own and not is_packaged(folder)]
+    namesakes = _project_roles(entries) if is_own else {}
     with _importing:
         _forget_namesake(module_name, entry)
         _forget_others(namesakes)
@@ -147,12 +151,17 @@ def _importable(own: Sequence[Path], namesakes: Mapping[str, Path]) -> Iterator[
     packaged = importlib.import_module(PACKAGED_ROLES).__path__
     added = [folder for folder in dict.fromkeys([*folders, *parents]) if folder not in sys.path]
     finder = _ProjectRoles(namesakes)
+    # Bytecode that came with a folder can differ from the code beside it, so none is read there.
+    bytecode_before = sys.pycache_prefix
+    if own:
+        sys.pycache_prefix = str((state_folder() or Path(os.devnull)) / "bytecode")
     sys.path.extend(added)
     packaged.extend(folders)
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
+        sys.pycache_prefix = bytecode_before
         sys.meta_path.remove(finder)
         for folder in added:
             sys.path.remove(folder)

@@ -1,15 +1,19 @@
 """A conversation with its roles, kernel and working directory."""
 
-from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.errors import (
+from taskweaver.utils.platform import require_supported
+
+require_supported()
+
+from taskweaver.session.config import AppSessionConfig  # noqa: E402
+from taskweaver.session.errors import (  # noqa: E402
     FileNotAdded,
     RoundLimit,
     SessionBusy,
     SessionClosed,
     SessionError,
 )
-from taskweaver.session.parts import SessionMetadata
-from taskweaver.session.session import Session
+from taskweaver.session.parts import SessionMetadata  # noqa: E402
+from taskweaver.session.session import Session  # noqa: E402
 
 __all__ = [
     "AppSessionConfig",

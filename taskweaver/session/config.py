@@ -15,6 +15,7 @@ class AppSessionConfig(ModuleConfig):
         max_internal_chat_round_num: Most messages between roles in one round.
         experience_dir: Where experiences are saved.
         data_dir: Folder whose files a message may name.
+        data_root: Folder that links in `data_dir` may not leave; None for any target.
         stuck_after: Repetitions before a nudge.
         fork_limit_bytes: Most bytes a fork copies of a working directory.
         checks_answers: Whether numbers of answers are looked up in the outcomes.
@@ -28,6 +29,7 @@ class AppSessionConfig(ModuleConfig):
         self.max_internal_chat_round_num = self._get_int("max_internal_chat_round_num")
         self.experience_dir = Path(self._get_path("experience_dir"))
         self.data_dir = Path(self._get_path("data_dir"))
+        self.data_root = self.src.link_root
         self.stuck_after = self._get_int("stuck_after")
         self.fork_limit_bytes = self._get_int("fork_limit_mb") << 20
         self.checks_answers = self.src.get_bool("answers.check")

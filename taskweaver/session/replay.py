@@ -13,6 +13,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
+from taskweaver.utils.parsing import parse, parse_expression
 from taskweaver.utils.redact import MASK_ADVICE, has_mask
 from taskweaver.utils.text import without_addresses
 
@@ -107,7 +108,7 @@ def _recorded_results(rounds: Sequence[Round]) -> dict[str, str]:
 
 def _expression(name: str, text: str) -> ast.expr:
     try:
-        return ast.parse(text, mode="eval").body
+        return parse_expression(text).body
     except SyntaxError as error:
         raise SessionError(f"--set {name}: {text!r} is no Python expression.") from error
 
@@ -116,7 +117,7 @@ def _with_settings(code: str, values: Mapping[str, ast.expr]) -> tuple[str, set[
     """Return code in which top-level assignments of some names have other values, and which."""
     if not values or code.lstrip().startswith("%%"):
         return code, set()
-    tree = ast.parse(code)
+    tree = parse(code)
     found = set()
     for node in tree.body:
         names = [

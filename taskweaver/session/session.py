@@ -134,7 +134,7 @@ class Session:
         _check_text(message)
         with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
             self._spending.begin_round(self.usage)
-            mentioned = mentioned_files(message, self.config.data_dir)
+            mentioned = mentioned_files(message, self.config.data_dir, self.config.data_root)
             notes = self._current.files.bring(files or [], mentioned)
             notes += self._current.take_note(self.restoring())
             return self._play("\n".join([*notes, message]), self._current.play)

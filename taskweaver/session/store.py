@@ -1,19 +1,14 @@
-"""Sessions on disk: a folder each, with its memory, its working files and a lock."""
+"""The files of an open session: its memory, its working folders and a lock."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.errors import BranchedMemoryError, UnknownBranch
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.memory import Memory
 from taskweaver.session.clone import STAGING_FOLDER, clone_into
@@ -25,35 +20,16 @@ from taskweaver.session.compare import (
     rounds_apart,
     variables_of,
 )
-from taskweaver.session.errors import SessionError, SessionInUse
-from taskweaver.utils.files import write_text
+from taskweaver.session.damage import MEMORY_FILE
+from taskweaver.session.errors import SessionError
+from taskweaver.session.folder_check import require_plain_folder
+from taskweaver.session.lock import locked
+from taskweaver.session.stored_sessions import CURRENT_FILE, MAIN_BRANCH, NAME, require_own_memory
+from taskweaver.utils.files import read_text, write_text
 from taskweaver.utils.safe_fs import Folder
 
-MEMORY_FILE, LOCK_FILE, WORKING_FOLDER = "memory.sqlite", "session.lock", "cwd"
-MAIN_BRANCH, BRANCHES_FOLDER = "main", "branches"
-_CURRENT_FILE = "current_branch"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSession:
-    """A session on disk.
-
-    Attributes:
-        session_id: Its id.
-        folder: Its folder.
-        changed_at: When it was last written to.
-        rounds: How many rounds it has.
-        first_query: What was asked first.
-        is_open: Whether a process has it open.
-    """
-
-    session_id: str
-    folder: Path
-    changed_at: datetime
-    rounds: int
-    first_query: str
-    is_open: bool
+WORKING_FOLDER, BRANCHES_FOLDER = "cwd", "branches"
+_MOST_NAME_BYTES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +57,11 @@ class SessionFiles:
 
         Raises:
             SessionInUse: If another process has them open.
-            SessionError: If they cannot be made.
+            SessionError: If they cannot be made, or hold links, pipes or devices.
             StoreCorrupt, StoreTooNew, StoreUnwritable: If the memory cannot be opened.
         """
         self.session_id = session_id
+        require_plain_folder(folder)
         try:
             # Private: files that code leaves there are for this user alone to read or run.
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,12 +69,12 @@ class SessionFiles:
             _prepare(folder)
         except OSError as error:
             raise SessionError(f"{folder} cannot be made: {error.strerror}") from error
-        self._lock = _locked(folder)
+        self._lock = locked(folder)
         try:
             self._remove_drafts()
+            require_own_memory(folder)
             self.store = MemoryManager(folder / MEMORY_FILE, config)
-            if self.store.root_branch_id is None:
-                self.store.create_branch(None, branch_id=MAIN_BRANCH)
+            self._prepare_branches()
         except BaseException:
             self._lock.close()
             raise
@@ -107,6 +84,14 @@ class SessionFiles:
         with Folder.at(self.folder / STAGING_FOLDER) as staging:
             for name in staging.names():
                 staging.remove(name)
+
+    def _prepare_branches(self) -> None:
+        try:
+            if self.store.root_branch_id is None:
+                self.store.create_branch(None, branch_id=MAIN_BRANCH)
+        except BaseException:
+            self.store.close()
+            raise
 
     def memory(self, branch: str) -> Memory:
         """Return a branch's conversation as it was left; every write to it goes to disk."""
@@ -121,17 +106,24 @@ class SessionFiles:
 
     @property
     def current(self) -> str:
-        """Name of the branch that is gone on with."""
+        """Name of the branch that is gone on with; the first where code replaced its folder."""
         try:
-            name = (self.folder / _CURRENT_FILE).read_text("utf-8").strip()
+            name = read_text(self.folder / CURRENT_FILE, _MOST_NAME_BYTES).strip()
         except (OSError, ValueError):
             return MAIN_BRANCH
         known = self._names()
-        return name if name in known else MAIN_BRANCH
+        return name if name in known and self._has_folder(name) else MAIN_BRANCH
+
+    def _has_folder(self, branch: str) -> bool:
+        try:
+            self._open_working_folder(branch).close()
+        except SessionError:
+            return not os.path.lexists(self.working_folder(branch))  # an imported one has none yet
+        return True
 
     def set_current(self, name: str) -> None:
         """Remember which branch is gone on with."""
-        write_text(self.folder / _CURRENT_FILE, name)
+        write_text(self.folder / CURRENT_FILE, name)
 
     def require(self, name: str) -> None:
         """Raise unless there is a branch of this name.
@@ -145,7 +137,7 @@ class SessionFiles:
 
     def _names(self) -> list[str]:
         # An imported memory may have branches of other names; none of them becomes a folder.
-        return [branch.id for branch in self.store.branches() if _NAME.fullmatch(branch.id)]
+        return [branch.id for branch in self.store.branches() if NAME.fullmatch(branch.id)]
 
     def branches(self) -> list[BranchInfo]:
         """Return the branches, parents before children."""
@@ -189,7 +181,7 @@ class SessionFiles:
         """
         known = {branch.id for branch in self.store.branches()}
         name = name or self.free_name("branch")
-        if not _NAME.fullmatch(name) or name in known:
+        if not NAME.fullmatch(name) or name in known:
             problem = "is taken" if name in known else "is no name: letters, digits, - and _ only"
             raise SessionError(f"{name!r} {problem}.")
         at = None if at_round is None else self._end_of(parent, at_round)
@@ -274,94 +266,3 @@ def _prepare(folder: Path) -> None:
             if own.stat(name) is None:
                 own.make_folder(name)
             own.folder(name).close()
-
-
-def _locked(folder: Path) -> IO[str]:
-    """Take the session's lock; the system gives it back when this process ends, however it does."""
-    file = (folder / LOCK_FILE).open("a+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.seek(0)
-        owner = file.read().strip()
-        file.close()
-        raise SessionInUse(
-            f"Session {folder.name} is open in another process{f' ({owner})' if owner else ''}."
-            " Leave it there first."
-        ) from error
-    file.truncate(0)
-    file.write(f"process {os.getpid()}")
-    file.flush()
-    return file
-
-
-def stored_sessions(root: Path) -> list[StoredSession]:
-    """Return the sessions below a folder in which something was asked, the newest first."""
-    found = [_readable(path.parent) for path in sorted(root.glob(f"*/{MEMORY_FILE}"))]
-    asked = [session for session in found if session is not None]
-    return sorted(asked, key=lambda session: session.changed_at, reverse=True)
-
-
-def _readable(folder: Path) -> StoredSession | None:
-    try:
-        return stored_session(folder)
-    except BranchedMemoryError:
-        return None
-
-
-def stored_session(folder: Path) -> StoredSession | None:
-    """Return the session in a folder; None unless something was asked in it.
-
-    Raises:
-        StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.
-    """
-    if not (folder / MEMORY_FILE).is_file():
-        return None
-    with MemoryManager(folder / MEMORY_FILE, MemoryConfig(memory_log_enabled=False)) as store:
-        try:
-            rounds = store.turns.load(MAIN_BRANCH, with_posts=False)
-        except UnknownBranch:
-            return None
-    if not rounds:
-        return None
-    newest = max(path.stat().st_mtime for path in folder.glob(f"{MEMORY_FILE}*"))
-    first = rounds[0].user_query.strip().rpartition("\n")[2]
-    changed = datetime.fromtimestamp(newest, UTC)
-    return StoredSession(folder.name, folder, changed, len(rounds), first, _is_open(folder))
-
-
-def require_readable(root: Path) -> None:
-    """Raise if the newest session below a folder cannot be read.
-
-    Raises:
-        StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.
-    """
-    files = list(root.glob(f"*/{MEMORY_FILE}"))
-    if files:
-        stored_session(max(files, key=lambda file: file.stat().st_mtime).parent)
-
-
-def _is_open(folder: Path) -> bool:
-    try:
-        _locked(folder).close()
-    except SessionInUse:
-        return True
-    return False
-
-
-def remove_session(root: Path, session_id: str) -> None:
-    """Delete a session with all its files.
-
-    Raises:
-        SessionError: If there is no such session, or it cannot be deleted.
-        SessionInUse: If a process has it open.
-    """
-    folder = root / session_id
-    if not _NAME.fullmatch(session_id) or not (folder / MEMORY_FILE).is_file():
-        raise SessionError(f"There is no session {session_id!r}.")
-    with _locked(folder):
-        try:
-            with Folder.at(root.resolve()) as parent:
-                parent.remove(session_id)
-        except OSError as error:
-            raise SessionError(f"{folder} cannot be deleted: {error}") from error

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
 from taskweaver.session.errors import FileNotAdded
+from taskweaver.utils.files import leaves
 from taskweaver.utils.safe_fs import Folder, copy_in, is_plain_name
 
 _WORD = re.compile(r"[^\s`'\"<>|*?]+")
@@ -87,15 +88,21 @@ def _is_there(folder: Folder, name: str, source: Path) -> bool:
     return copy is not None and os.path.samestat(copy, source.stat())
 
 
-def mentioned_files(message: str, folder: Path) -> dict[str, Path]:
+def mentioned_files(message: str, folder: Path, root: Path | None = None) -> dict[str, Path]:
     """Find the files of a folder that a message names, by file name.
 
     Only whole words count, and only files that lie directly in `folder`.
+
+    Args:
+        message: The message.
+        folder: The folder.
+        root: Project folder that links in it may not leave; None for any target. With one, the
+            paths that are returned hold no links.
     """
-    if not folder.is_dir():
-        return {}
     files = {
-        path.name: path for path in folder.iterdir() if is_plain_name(path.name) and path.is_file()
+        path.name: path if root is None else path.resolve()
+        for path in files_in(folder, root)
+        if is_plain_name(path.name)
     }
     odd = [name for name in files if not _WORD.fullmatch(name) and name in message]
     for name in odd:  # part of such a name is not the name of another file
@@ -103,6 +110,20 @@ def mentioned_files(message: str, folder: Path) -> dict[str, Path]:
     words = (match.group().rstrip(_TRAILING).lstrip("([{") for match in _WORD.finditer(message))
     plain = [word for word in words if word in files]
     return {name: files[name] for name in [*plain, *odd]}
+
+
+def files_in(folder: Path, root: Path | None = None) -> Iterator[Path]:
+    """Yield the files directly in a folder; none of one that is not there.
+
+    Args:
+        folder: The folder.
+        root: As for `mentioned_files`.
+    """
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if path.is_file() and not leaves(path, root):
+            yield path
 
 
 def file_notes(query: str) -> str:

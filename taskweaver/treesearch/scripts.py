@@ -125,6 +125,7 @@ class ScriptRunner:
             return JobResult((PhaseOutcome("run", "failed", message=str(error)),), failure)
         finally:
             self._running.pop(own.node_id, None)
+            self._given_up.discard(own.node_id)
             if client is not None:
                 client.stop()
 
@@ -148,8 +149,8 @@ class ScriptRunner:
         self, program: Program, client: Client, owner: str, folder: Path
     ) -> tuple[ExecutionResult, bool]:
         """Run a program on behalf of a node; return what came of it, and whether it was late."""
-        client.execute_code("begin", _beginning(program, folder))
         self._running[owner] = client
+        client.execute_code("begin", _beginning(program, folder))
         if owner in self._given_up:
             raise KernelClosed("The script was given up.")
         is_late = threading.Event()
@@ -240,8 +241,9 @@ class ScriptRunner:
         with self._lock:
             while self._states:
                 self._states.popitem()[1].close()
-        if self._anchor is not None:
-            self._anchor.stop()
+        anchor, self._anchor = self._anchor, None
+        if anchor is not None:
+            anchor.stop()
 
 
 def program_of(node: Node) -> Program:

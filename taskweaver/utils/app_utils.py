@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 CONFIG_FILE = "taskweaver_config.json"
@@ -13,19 +16,64 @@ def discover_app_dir(app_dir: str | Path | None = None) -> tuple[Path, bool, boo
     """Find the project folder.
 
     Args:
-        app_dir: The folder; None looks upwards from the current one for a configuration file.
+        app_dir: The folder; None looks upwards from the current one for a configuration file, in
+            folders of the user's own alone: see `own_folders_above`.
 
     Returns:
         The folder, whether it is a project, and whether it is empty.
     """
     if app_dir is None:
         here = Path.cwd()
-        places = [here, *here.parents]
-        path = next((place for place in places if _is_project(place)), here)
-    else:
-        path = Path(app_dir).expanduser().resolve()
-    is_empty = not path.is_dir() or not any(path.iterdir())
-    return path, _is_project(path), is_empty
+        found = next((place for place in own_folders_above(here) if _is_project(place)), None)
+        path = found or here
+        return path, found is not None, _is_empty(path)
+    path = Path(app_dir).expanduser().resolve()
+    return path, _is_project(path), _is_empty(path)
+
+
+def config_file_of(app_dir: str | Path | None) -> tuple[Path, Path | None]:
+    """Return the folder of a project and its configuration file; None for a file not to be read.
+
+    A file in the current folder that `discover_app_dir` passes over is not read: anyone can put
+    one into a folder that everyone can write to.
+    """
+    path, is_project, _ = discover_app_dir(app_dir)
+    file = path / CONFIG_FILE
+    is_own = is_project or app_dir is not None or any(own_folders_above(path))
+    return path, file if is_own and file.exists() else None
+
+
+def own_folders_above(folder: Path) -> Iterator[Path]:
+    """Yield a folder and those above it, as far as no other user can put files there.
+
+    It stops before a folder of another user, one that everyone can write to, and the border of a
+    file system; the home folder is the last one.
+    """
+    home = _home()
+    device: int | None = None
+    for place in (folder, *folder.parents):
+        try:
+            facts = place.stat()
+        except OSError:
+            return
+        is_own = facts.st_uid == os.geteuid() and not facts.st_mode & stat.S_IWOTH
+        if not is_own or (device is not None and facts.st_dev != device):
+            return
+        device = facts.st_dev
+        yield place
+        if place == home:
+            return
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home().resolve()
+    except (OSError, RuntimeError):
+        return None
+
+
+def _is_empty(folder: Path) -> bool:
+    return not folder.is_dir() or not any(folder.iterdir())
 
 
 def _is_project(folder: Path) -> bool:

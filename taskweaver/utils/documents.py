@@ -17,6 +17,7 @@ from typing import ClassVar
 from xml.parsers import expat
 
 from taskweaver.utils.html_text import html_text
+from taskweaver.utils.requirements import install_command
 
 MAX_BYTES = 64 << 20
 """Largest file, and largest unpacked part of one, that is read."""
@@ -258,7 +259,7 @@ def _pdf_parts(path: Path) -> Parts:
         from pypdf.errors import DependencyError, PyPdfError
     except ImportError as error:
         raise ImportError(
-            'Reading a PDF needs the library pypdf: pip install "taskweaver[documents]"'
+            f"Reading a PDF needs the library pypdf: {install_command('documents')}"
         ) from error
     with path.open("rb") as file:
         try:

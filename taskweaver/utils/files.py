@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.utils.safe_fs import open_ordinary
+from taskweaver.utils.yaml_limits import (
+    YamlTooLarge,
+    limited_loader,
+    require_shallow,
+    require_small,
+)
 
 MAX_BYTES = 64 << 20
 PRIVATE = 0o600
@@ -20,13 +26,6 @@ PRIVATE_FOLDER = 0o700
 
 
 # PyYAML is imported by those who read or write YAML: kernels import this package and do not.
-
-
-@cache
-def _loader() -> Any:
-    import yaml
-
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @cache
@@ -91,14 +90,19 @@ def parse_yaml(text: str, name: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, Loader=_loader())  # the C form of the safe loader, or that
+        require_shallow(text)
+        data = yaml.load(text, Loader=limited_loader())
+        require_small(text, data)
     except yaml.YAMLError as error:
         raise ValueError(f"{name} is not YAML: {_one_line(error)}") from error
+    except YamlTooLarge as error:
+        raise ValueError(f"{name} cannot be loaded: {error}") from error
     except RecursionError:
         raise ValueError(f"{name} is nested too deeply") from None
     except (ValueError, KeyError, AttributeError) as error:
         # What the loader lets out for a value that does not fit its tag, such as `!!bool maybe`.
         raise ValueError(f"{name} holds a value that does not fit its type: {error}") from error
+    return data
 
 
 def _one_line(error: Exception) -> str:
@@ -234,3 +238,18 @@ def write_bytes(path: Path | str, data: bytes, *, mode: int | None = None) -> No
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def leaves(path: Path, root: Path | None) -> bool:
+    """Return whether a link leads a path below a folder out of it.
+
+    Args:
+        path: The path; one that is not below `root` does not leave it.
+        root: The folder, resolved; None for any target.
+    """
+    if root is None:
+        return False
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - its links stay
+    if absolute.resolve().is_relative_to(root):
+        return False
+    return any(parent.resolve().is_relative_to(root) for parent in absolute.parents)

@@ -1,4 +1,4 @@
-"""The secret by which this installation recognises folders that it wrote."""
+"""State of this installation: its folder, and the secret that marks folders it wrote."""
 
 from __future__ import annotations
 
@@ -23,13 +23,19 @@ def seal(folder: Path) -> str:
     return hmac.new(_key(_key_file()), place, hashlib.sha256).hexdigest()
 
 
-def _key_file() -> Path | None:
-    """Return where the key is kept (XDG base directories); None without a home folder."""
+def state_folder() -> Path | None:
+    """Return the folder of the user's state (XDG base directories); None without a home folder."""
     try:
         state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     except RuntimeError:
         return None
-    return Path(state) / "taskweaver" / "installation.key"
+    return Path(state) / "taskweaver"
+
+
+def _key_file() -> Path | None:
+    """Return the file of the key; None without a home folder."""
+    folder = state_folder()
+    return None if folder is None else folder / "installation.key"
 
 
 @cache

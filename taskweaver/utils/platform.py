@@ -1,28 +1,82 @@
-"""The systems this package runs on."""
+"""The systems this package runs on, and what each of them can do."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 from taskweaver.errors import TaskWeaverError
+
+SYSTEM = sys.platform
+"""The system, as `sys.platform` names it."""
+
+HAS_LIVE_FORKS = SYSTEM == "linux" and hasattr(os, "pidfd_open")
+"""Whether a running kernel can be forked with its variables, and a warm one be kept."""
+
+_NAMES = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
+_MACOS = (
+    "macOS: chats, plugins and roles work; code runs with your rights, for there is no sandbox."
+    " Kernels are not forked, and variables are not stored: /rebuild runs the cells again after"
+    " /fork, /undo and --resume. Searches need Linux."
+)
 
 
 class UnsupportedPlatform(TaskWeaverError, ImportError):
     """This system cannot run sessions."""
 
     def __str__(self) -> str:
-        """Name the system, and where it works instead."""
-        return (
-            f"TaskWeaver runs on Linux, not on {sys.platform}; on Windows use WSL 2, elsewhere a"
-            " container or a virtual machine with Linux."
-        )
+        """Name the system, and the systems that can."""
+        if SYSTEM == "win32":
+            return "Windows: use WSL 2, https://aka.ms/wsl, and install TaskWeaver in its Linux."
+        return f"TaskWeaver runs on Linux, macOS and Windows with WSL 2, not on {system_name()}."
 
 
-def require_linux() -> None:
-    """Check that this is Linux: kernels, sandbox and session files need calls of its own.
+class NeedsLinux(TaskWeaverError):
+    """A part of this package that works on Linux alone was used elsewhere."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__(part)
+        self.part = part
+
+    def __str__(self) -> str:
+        """Name the part and this system."""
+        return f"{self.part} needs Linux; this is {system_name()}."
+
+
+def system_name() -> str:
+    """Return the name of this system, as people call it."""
+    return _NAMES.get(SYSTEM, SYSTEM)
+
+
+def restrictions() -> str:
+    """Return a line on the parts that do not work on this system; empty where all do."""
+    return _MACOS if SYSTEM == "darwin" else ""
+
+
+def require_supported() -> None:
+    """Check that sessions run on this system, before modules are imported that others lack.
 
     Raises:
-        UnsupportedPlatform: If it is not.
+        UnsupportedPlatform: If they do not.
     """
-    if sys.platform != "linux":
+    if SYSTEM not in {"linux", "darwin"}:
         raise UnsupportedPlatform
+
+
+def require_linux(part: str) -> None:
+    """Check that this is Linux.
+
+    Args:
+        part: The part that needs it, as a subject.
+
+    Raises:
+        NeedsLinux: If it is not.
+    """
+    if SYSTEM != "linux":
+        raise NeedsLinux(part)
+
+
+def has_process_handles() -> bool:
+    """Return whether the system gives handles of processes that never mean another process."""
+    return hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 
 _FICLONE = 0x40049409
@@ -11,6 +10,8 @@ _FICLONE = 0x40049409
 
 def share_storage(old: int, new: int) -> bool:
     """Let an empty file share the storage of another, both open; return whether that is done."""
+    import fcntl  # not on Windows, where this module can be imported
+
     try:
         fcntl.ioctl(new, _FICLONE, old)
     except OSError:  # another file system, or one that cannot

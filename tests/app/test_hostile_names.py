@@ -30,7 +30,8 @@ from taskweaver.session.clone import copy_working_folder
 from taskweaver.session.compare import differing_files
 from taskweaver.session.errors import FileNotAdded, SessionError
 from taskweaver.session.export import export
-from taskweaver.session.store import SessionFiles, remove_session
+from taskweaver.session.store import SessionFiles
+from taskweaver.session.stored_sessions import remove_session
 from taskweaver.session.workdir import WorkingFiles, add_files, mentioned_files
 from taskweaver.utils.files import write_text, write_yaml
 from taskweaver.utils.safe_fs import Folder

@@ -21,6 +21,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 from taskweaver.module.events import PostEventType, RoundEventType
+from taskweaver.utils.requirements import install_command
 
 pytest.importorskip("mcp")
 SERVERS = Path(__file__).parents[1] / "mcp_"
@@ -215,7 +216,7 @@ def test_without_the_package_the_chat_goes_on_and_says_what_to_install(
     rounds, _, listener = ask(tmp_path, {"ex": server()}, "1 + 1")
     assert "2" in said(rounds[0])
     assert listener.messages(RoundEventType.round_warning) == [
-        "MCP server 'ex': it needs the package mcp: python -m pip install 'taskweaver[mcp]'"
+        f"MCP server 'ex': it needs the package mcp: {install_command('mcp')}"
     ]
 
 

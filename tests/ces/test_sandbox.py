@@ -128,6 +128,25 @@ ATTEMPTS = {
     "read the passwords": "done = bool(open('/etc/shadow').read())",
     "read the logs": "done = bool(os.listdir('/var/log'))",
     "read another's memory": "open(f'/proc/{VICTIM}/mem', 'rb').close(); done = True",
+    "write the memory of its template": (
+        "open(f'/proc/{os.getppid()}/mem', 'r+b').close(); done = True"
+    ),
+    "take a file of another": (
+        "done = libc.syscall(NUMBERS['pidfd_getfd'], os.pidfd_open(VICTIM), 0, 0) >= 0"
+    ),
+    "take a file of its template": (
+        "done = libc.syscall(NUMBERS['pidfd_getfd'], os.pidfd_open(os.getppid()), 0, 0) >= 0"
+    ),
+    "read the memory of its template": (
+        "done = not refused(NUMBERS['process_vm_readv'], os.getppid(), None, 0, None, 0, 0)"
+    ),
+    "change the memory of its template": (
+        "done = not refused(NUMBERS['process_vm_writev'], os.getppid(), None, 0, None, 0, 0)"
+    ),
+    "switch off the protection of addresses": (
+        "done = subprocess.call([sys.executable, '-c', 'import ctypes, sys;'\n"
+        "    'sys.exit(ctypes.CDLL(None).personality(0x0040000) < 0)']) == 0"
+    ),
     "trace another process": (
         "done = libc.ptrace(0x4206, VICTIM, 0, 0) == 0\nlibc.ptrace(17, VICTIM, 0, 0)"
     ),
@@ -212,6 +231,7 @@ BEYOND_LANDLOCK = {
     "see other processes", "see the network's devices", "see the machine's devices",
     "see the machine's routes", "connect to a local socket", "leave a file in shared memory",
     "see the kernel's log device", "listen on the machine", "make a file outside run as its owner",
+    "write the memory of its template",
 }  # fmt: skip
 
 
@@ -294,14 +314,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         victim.kill()
 
 
-def opened(folder: Path, policy: SandboxPolicy | None) -> KernelManager:
+def opened(folder: Path, policy: SandboxPolicy | None, *, is_warm: bool = False) -> KernelManager:
     limits = LIMITS if policy is None else BOXED
-    made = code_execution_service_factory(folder, limits=limits, sandbox=policy)
+    made = code_execution_service_factory(folder, limits=limits, sandbox=policy, is_warm=is_warm)
     assert isinstance(made, KernelManager)
     return made
 
 
-@pytest.fixture(scope="module", params=[*TIERS, "plain"])
+WAYS = [f"{tier} {way}" for tier in TIERS for way in ("started", "entered")]
+"""How a kernel comes into a sandbox: started there, or forked off a process that enters it."""
+
+
+@pytest.fixture(scope="module", params=[*WAYS, "plain"])
 def inside(
     request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Inside]:
@@ -309,11 +333,13 @@ def inside(
     for name in ("own", "other"):
         (folder / "sessions" / name).mkdir(parents=True)
         (folder / "sessions" / name / "memory.sqlite").write_text("secret")
-    policy = None if request.param == "plain" else SandboxPolicy(tier=request.param)
-    manager = opened(folder, policy)
+    tier, _, way = request.param.partition(" ")
+    policy = None if tier == "plain" else SandboxPolicy(tier=tier)
+    manager = opened(folder, policy, is_warm=way == "entered")
     client = manager.get_session_client("own")
     assert run(client, PRELUDE + world.names).is_success
-    yield Inside(request.param, client, folder / "sessions" / "own" / "cwd")
+    assert manager.start_problem == ""
+    yield Inside(tier, client, folder / "sessions" / "own" / "cwd")
     manager.clean_up()
 
 
@@ -336,8 +362,59 @@ def test_nothing_outside_is_reached(inside: Inside, world: World, attempt: str) 
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_ordinary_work_goes_on_inside(tmp_path: Path, tier: Tier) -> None:
+def test_every_call_of_the_list_is_refused(tmp_path: Path, tier: Tier) -> None:
+    """The arguments are invalid, so that a call that is not refused does nothing."""
+    column = {"x86_64": 0, "aarch64": 1}[platform.machine()]
+    numbers = {name: row[column] for name, row in REFUSED.items() if row[column] is not None}
+    code = (
+        f"{PRELUDE}\nnumbers = {numbers}\n"
+        "def error(number):\n"
+        "    ctypes.set_errno(0)\n"
+        "    libc.syscall(number, -1, -1, -1, -1, -1, -1)\n"
+        "    return ctypes.get_errno()\n"
+        "[name for name, number in numbers.items() if error(number) != errno.EPERM]"
+    )
     manager = opened(tmp_path, SandboxPolicy(tier=tier))
+    try:
+        client = manager.get_session_client("s")
+        assert run(client, code).output == []
+        asked = "import ctypes; ctypes.CDLL(None).personality(0xffffffff) >= 0"
+        assert run(client, asked).output is True
+    finally:
+        manager.clean_up()
+
+
+@needs_bwrap
+def test_a_snapshot_is_closed_to_its_kernel_and_open_to_its_owner(tmp_path: Path) -> None:
+    manager = opened(tmp_path, SandboxPolicy(tier="bwrap"))
+    try:
+        client = manager.get_session_client("s")
+        run(client, "n = 41; import os")
+        snapshot = client.snapshot()
+        assert snapshot.footprint.resident_bytes > 0
+        code = (
+            "opened = []\n"
+            "for pid in open(f'/proc/self/task/{os.getpid()}/children').read().split():\n"
+            "    try: open(f'/proc/{pid}/mem', 'r+b').close(); opened.append(pid)\n"
+            "    except OSError: n += 0.5\n"
+            "opened, n"
+        )
+        assert run(client, code).output == "([], 41.5)"
+        folder = tmp_path / "sessions" / "s"
+        own = {"session_dir": folder, "cwd": folder / "branches" / "b"}
+        fork = manager.fork_session_client(snapshot, "fork", **own)
+        assert run(fork, "n, len(os.listdir('/proc/self/fd')) > 3").output == "(41, True)"
+        assert run(fork, "open('/proc/self/mem', 'rb').close()").is_success
+        assert fork.footprint.resident_bytes > 0
+        snapshot.close()
+    finally:
+        manager.clean_up()
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+@pytest.mark.parametrize("tier", TIERS)
+def test_ordinary_work_goes_on_inside(tmp_path: Path, tier: Tier, is_warm: bool) -> None:
+    manager = opened(tmp_path, SandboxPolicy(tier=tier), is_warm=is_warm)
     client = manager.get_session_client("s")
     table = "pd.DataFrame({'a': [1, 2]}).to_csv('a.csv'); len(pd.read_csv('a.csv'))"
     assert run(client, table).output == 2
@@ -355,8 +432,11 @@ def test_ordinary_work_goes_on_inside(tmp_path: Path, tier: Tier) -> None:
     manager.clean_up()
 
 
-def test_a_fork_stays_inside_and_everything_ends_with_the_session(tmp_path: Path) -> None:
-    manager = opened(tmp_path, SandboxPolicy())
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_a_fork_stays_inside_and_everything_ends_with_the_session(
+    tmp_path: Path, is_warm: bool
+) -> None:
+    manager = opened(tmp_path, SandboxPolicy(), is_warm=is_warm)
     client = manager.get_session_client(
         "main", session_dir=tmp_path / "s", cwd=tmp_path / "s" / "cwd"
     )
@@ -667,7 +747,10 @@ def test_kernels_of_a_session_may_be_given_devices(device: Path, tmp_path: Path)
 
 
 @needs_bwrap
-def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(
+    tmp_path: Path, is_warm: bool
+) -> None:
     def inside() -> list[int]:
         found = []
         for path in Path("/proc").glob("[0-9]*/environ"):
@@ -676,8 +759,8 @@ def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(tmp_path: Pat
                     found.append(int(path.parent.name))
         return found
 
-    for number in range(10):
-        manager = opened(tmp_path / str(number), SandboxPolicy())
+    for number in range(3 if is_warm else 10):
+        manager = opened(tmp_path / str(number), SandboxPolicy(), is_warm=is_warm)
         manager.get_session_client("s").start()
         while not inside():
             continue  # it takes less than any wait

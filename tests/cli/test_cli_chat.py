@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
 
 import pytest
 from click.testing import CliRunner, Result
+from screen import PATIENCE_S, Screen
+from support import trust_project
 
 from taskweaver.cli.main import commands
 from taskweaver.cli.script import messages_in
 
-PATIENCE_S = 30.0
 PROMPT = ">\x1b"
 
 
@@ -42,16 +37,18 @@ def project(new_project: Path) -> Path:
     file = new_project / "taskweaver_config.json"
     keys = {"execution.zygote": False, "execution.sandbox": "none"}
     file.write_text(json.dumps(json.loads(file.read_text()) | keys))
+    trust_project(new_project)
     return new_project
 
 
 def ask(project: Path, *arguments: str, text: str | None = None) -> Result:
-    return CliRunner().invoke(commands, ["-p", str(project), *arguments], input=text)
+    return CliRunner().invoke(commands, ["--trust", "-p", str(project), *arguments], input=text)
 
 
 @pytest.mark.measured
 def test_a_new_project_answers_its_first_question(new_project: Path) -> None:
-    result = ask(new_project, "-m", "how many rows are in orders.csv?")
+    question = "how many rows are in orders.csv?"
+    result = CliRunner().invoke(commands, ["-p", str(new_project), "-m", question])
     assert result.exit_code == 0, result.output
     assert "400" in result.stdout
     assert "model" in result.stderr
@@ -101,6 +98,7 @@ def test_what_cannot_be_done_ends_with_status_1(project: Path) -> None:
     file = project / "taskweaver_config.json"
     base = {"llm.api_base": "http://127.0.0.1:9/v1"}
     file.write_text(json.dumps(json.loads(file.read_text()) | base))
+    trust_project(project)
     environment = {"LLM_API_TYPE": "openai", "LLM_MODEL": "m", "LLM_MAX_RETRIES": "0"}
     result = CliRunner().invoke(
         commands, ["-p", str(project), "-m", "hello"], env={**environment, "LLM_API_KEY": "k"}
@@ -165,64 +163,6 @@ def test_doctor_loads_each_plugin_as_a_session_would(project: Path) -> None:
     (line,) = (line for line in result.output.splitlines() if line.startswith("fail"))
     assert "'late'" in line
     assert "SystemExit" in line
-
-
-def _take_terminal() -> None:
-    """Make standard input the controlling terminal, so that Ctrl-C becomes a signal."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-class Screen:
-    """A chat on a terminal of its own."""
-
-    def __init__(self, *arguments: str, **environment: str) -> None:
-        self._ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (40, 100))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "taskweaver", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={**os.environ, "TERM": "xterm-256color", **environment},
-            start_new_session=True,
-            preexec_fn=_take_terminal,
-        )
-        os.close(theirs)
-        self.drawn = ""
-        self._seen = 0
-
-    def type(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
-
-    def wait_for(self, text: str) -> None:
-        """Read until `text` is drawn after what was waited for before."""
-        until = monotonic() + PATIENCE_S
-        while text not in self.drawn[self._seen :]:
-            assert monotonic() < until, f"no {text!r} in {self.drawn[-2000:]!r}"
-            assert self._read(1.0), f"ended without {text!r}: {self.drawn[-2000:]!r}"
-        self._seen = self.drawn.index(text, self._seen) + len(text)
-
-    def wait_for_end(self) -> int:
-        """Read until the program ends; return its status."""
-        until = monotonic() + PATIENCE_S
-        while self._read(1.0):
-            assert monotonic() < until, f"does not end: {self.drawn[-2000:]!r}"
-        status = self.process.wait(PATIENCE_S)
-        os.close(self._ours)
-        return status
-
-    def _read(self, timeout_s: float) -> bool:
-        """Read once; return False when the other end is closed."""
-        if not select.select([self._ours], [], [], timeout_s)[0]:
-            return True
-        try:
-            read = os.read(self._ours, 65536).decode(errors="replace")
-        except OSError:
-            return False
-        if "\x1b[6n" in read:
-            self.type("\x1b[1;1R")
-        self.drawn += read
-        return bool(read)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def said_by(project: Path, *arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(commands, ["-p", str(project), "plugin", *arguments])
+    result = CliRunner().invoke(commands, ["--trust", "-p", str(project), "plugin", *arguments])
     return result.exit_code, result.output
 
 

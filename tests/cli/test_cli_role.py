@@ -16,7 +16,7 @@ from taskweaver.cli.main import commands
 
 
 def run(project: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(commands, ["-p", str(project), *arguments])
+    return CliRunner().invoke(commands, ["--trust", "-p", str(project), *arguments])
 
 
 @pytest.fixture

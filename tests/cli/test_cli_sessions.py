@@ -84,3 +84,33 @@ def test_a_session_is_branched_in_the_chat(project: Path) -> None:
     assert "Like this: /fork" in said
     assert "There is no branch 'nobody'" in said
     assert "branch   branch-1" in said
+
+
+def test_a_damaged_session_is_listed_checked_and_repaired(project: Path) -> None:
+    assert taskweaver(project, "-m", "sum of Count in tiny.csv").exit_code == 0
+    (session,) = json.loads(taskweaver(project, "sessions", "--json").stdout)
+    id_ = session["session_id"]
+    assert f"{id_}  sound: 1 round" in taskweaver(project, "sessions", "check").stdout
+    assert "nothing to repair" in taskweaver(project, "sessions", "repair", id_).stderr
+    with (Path(session["folder"]) / "memory.sqlite").open("r+b") as file:
+        file.write(bytes(4096))
+    listed = taskweaver(project, "sessions").stdout
+    assert "1 round  " in listed
+    assert "sum of Count in tiny.csv" in listed
+    assert "cannot be opened: " in listed
+    refused = taskweaver(project, "--resume", id_, "-m", "and the mean?")
+    assert refused.exit_code == 2
+    assert "sessions repair" in refused.stderr
+    checked = taskweaver(project, "sessions", "check", id_)
+    assert checked.exit_code == 1
+    assert f"{id_}  damaged: 1 round" in checked.stdout
+    (found,) = json.loads(taskweaver(project, "sessions", "check", "--json").stdout)
+    assert found["condition"] == "damaged"
+    repaired = taskweaver(project, "sessions", "repair", id_)
+    assert repaired.exit_code == 0, repaired.stderr
+    assert "1 of rounds" in repaired.stdout
+    assert "memory.damaged-1.sqlite" in repaired.stdout
+    again = taskweaver(project, "--resume", id_, "-m", "and the mean?")
+    assert again.exit_code == 0, again.stderr
+    assert "4.0" in again.stdout
+    assert "There is no session" in taskweaver(project, "sessions", "check", "nothing").stderr

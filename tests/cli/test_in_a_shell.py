@@ -65,7 +65,7 @@ class Shell:
             "OLDPWD": str(self.home),
         }
         done = subprocess.run(
-            [sys.executable, "-m", "taskweaver", *arguments],
+            [sys.executable, "-m", "taskweaver", "--trust", *arguments],
             env=environment,
             input=text,
             capture_output=True,

@@ -144,6 +144,7 @@ def test_loaded_files_go_with_the_next_message_only(
         ("/save", "nothing to save yet"),
         ("/plugins", "no plugins"),
         ("/info", "roles    Planner, CodeInterpreter"),
+        ("/info", "limit    kernel.log 16 MiB: watched while a cell or a process it left runs"),
         ("/clear", ""),
     ],
 )

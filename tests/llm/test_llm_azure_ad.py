@@ -117,7 +117,7 @@ def test_without_the_package_the_error_names_it() -> None:
     keys = KEYS | {"llm.api_base": "https://x.example"}
     with (
         ModelServices(AppConfigSource(None, keys)) as services,
-        pytest.raises(ModelError, match="pip install azure-identity") as missing,
+        pytest.raises(ModelError, match='pip install "azure-identity>=') as missing,
     ):
         services.get()
     assert missing.value.kind == "configuration"

@@ -68,6 +68,8 @@ def result(how: str) -> Any:  # noqa: C901 - one case for each attack
     nested: Any = []
     for _ in range(200):
         nested = [nested]
+    if how.startswith("says "):
+        content = [TEXT | {"text": how.removeprefix("says ")}]
     match how:
         case "big":
             content = [TEXT | {"text": "x" * (20 << 20)}]

@@ -47,7 +47,8 @@ def test_the_five_minutes_and_the_server_of_ones_own(
     (tmp_path / "timely" / "stock.py").write_text(STOCK)
     settings = {"llm.api_type": "offline", "execution.sandbox": "none"} | COLD
     file.write_text(json.dumps(json.loads(file.read_text()) | servers | settings))
-    found = ran(tmp_path, "-m", "taskweaver", "-p", "timely", "doctor")
+    found = ran(tmp_path, "-m", "taskweaver", "--trust", "-p", "timely", "doctor")
+    assert "`python -m taskweaver --trust -p timely doctor`" in GUIDE
     (line,) = re.findall(r"```\n(ok    mcp .*?)\n```", GUIDE)
     assert line in found
     assert "ok    mcp       stock: stock_pieces" in found
@@ -62,9 +63,11 @@ def test_the_client_of_the_guide_gets_an_answer(tmp_path: Path) -> None:
     file = tmp_path / "timely" / "taskweaver_config.json"
     settings = {"llm.api_type": "offline", "execution.sandbox": "none"} | COLD
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
-    # The client hands on no PYTHONPATH, and the package may be found by that alone.
+    ran(tmp_path, "-m", "taskweaver", "--trust", "trust", "timely")
+    # The client hands on no PYTHONPATH, and the package may be found by that alone. Nor does it
+    # hand on the folder of the tests' own state.
+    env = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
     client = CLIENT.replace(
-        'command="python", args=command',
-        f'command="python", args=command, env={{"PYTHONPATH": {str(ROOT)!r}}}',
+        'command="python", args=command', f'command="python", args=command, env={env!r}'
     )
     assert "400" in ran(tmp_path, "-c", client)

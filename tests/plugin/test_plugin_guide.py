@@ -25,7 +25,7 @@ FILE, STUB, CLASS, CODE, STUB_OF_TWO, TRIAL = blocks("python")
 
 
 def said_by(project: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(commands, ["-p", str(project), "plugin", *arguments])
+    result = CliRunner().invoke(commands, ["--trust", "-p", str(project), "plugin", *arguments])
     assert result.exit_code == 0
     return result.output
 

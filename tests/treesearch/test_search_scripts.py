@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
+import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +15,7 @@ from search_lab import FAST, Climber, lab, remembering, search, story
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import start_search
+from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.node import NodeKind, NodeStatus
@@ -166,6 +169,34 @@ def test_a_state_that_was_given_up_is_made_again(tmp_path: Path) -> None:
         assert run(fourth, first, second) == f"['1', '2', '4'] a new kernel; {gone} a, b"
         said = run(last, first, second, fourth, third)
         assert said == f"['1', '2', '4', '3', '5'] forked from the kernel of d; {gone} c"
+
+
+def test_kernels_of_scripts_that_ended_are_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = code_execution_service_factory(tmp_path)
+    clients: list[weakref.ref[Client]] = []
+    make = manager.get_session_client
+
+    def made(*args: object, **kwargs: object) -> Client:
+        client = make(*args, **kwargs)  # type: ignore[arg-type]
+        clients.append(weakref.ref(client))
+        return client
+
+    monkeypatch.setattr(manager, "get_session_client", made)
+    runner = ScriptRunner(manager, tmp_path / "run", False, 60.0)
+    with ExitStack() as stack:
+        stack.callback(manager.clean_up)
+        stack.callback(runner.close)
+        runner.start()
+        for name in "abc":
+            place = tmp_path / "run/branches" / name
+            program = Program(name, RESULT % 1, 1)
+            assert runner.run(Script(program, place, tmp_path / "log", ())).error is None
+        runner.close()
+        gc.collect()
+        assert len(clients) == 4
+        assert [reference for reference in clients if reference() is not None] == []
 
 
 WRONG = (

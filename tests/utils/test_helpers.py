@@ -14,8 +14,9 @@ import pytest
 
 import taskweaver.__main__
 from taskweaver import utils
+from taskweaver.utils import platform
 from taskweaver.utils.app_utils import discover_app_dir
-from taskweaver.utils.platform import UnsupportedPlatform, require_linux
+from taskweaver.utils.platform import UnsupportedPlatform, require_supported
 
 
 @dataclass
@@ -56,18 +57,20 @@ def test_a_project_is_found_from_below(tmp_path: Path, monkeypatch: pytest.Monke
     assert discover_app_dir(str(inner)) == (inner, False, True)
 
 
-@pytest.mark.parametrize("system", ["win32", "darwin"])
-def test_elsewhere_than_on_linux_one_line_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], system: str
+@pytest.mark.parametrize(
+    ("system", "start"), [("win32", "Windows: use WSL 2"), ("sunos5", "TaskWeaver runs on Linux, ")]
+)
+def test_where_no_session_runs_one_line_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], system: str, start: str
 ) -> None:
-    require_linux()
-    monkeypatch.setattr(sys, "platform", system)
+    require_supported()
+    monkeypatch.setattr(platform, "SYSTEM", system)
     with pytest.raises(SystemExit) as ended:
         taskweaver.__main__.main()
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: TaskWeaver runs on Linux, not on ")
-    assert said.count("\n") == 1
+    line = capsys.readouterr().err
+    assert line.startswith(f"error: {start}")
+    assert line.count("\n") == 1
     monkeypatch.delitem(sys.modules, "taskweaver.app", raising=False)
-    with pytest.raises(UnsupportedPlatform, match=system):
+    with pytest.raises(UnsupportedPlatform, match=start):
         importlib.import_module("taskweaver.app")

@@ -53,15 +53,23 @@ class FolderSize:
         if self._pass is not None or time.monotonic() >= self._rests_until:
             self._go_on(seconds)
 
-    def settle(self, seconds: float) -> bool:
-        """Measure now, as far as the time allows, if the free space is another than before.
+    def settle(self, seconds: float, limit_bytes: int) -> bool:
+        """Measure now, as far as the time allows, if the size may be on the other side of a limit.
+
+        Folders cannot have grown by more than their file systems have lost since the last pass.
+
+        Args:
+            seconds: Longest time.
+            limit_bytes: The limit.
 
         Returns:
             Whether it was measured.
         """
-        free = sum(map(_free_bytes, self._roots))
-        if self._free_at_pass is not None and abs(self._free_at_pass - free) < _CHANGE_BYTES:
-            return False
+        if self._free_at_pass is not None:
+            lost = self._free_at_pass - sum(map(_free_bytes, self._roots))
+            is_over = self.bytes > limit_bytes
+            if abs(lost) < _CHANGE_BYTES if is_over else self.bytes + lost <= limit_bytes:
+                return False
         self.close()  # what a pass under way has seen may be old
         self._go_on(seconds)
         return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -99,6 +98,7 @@ class SessionGuard:
         self._log = BoundedLog(log_path, limits.log_limit_bytes)
         self._lock = threading.RLock()
         self.group = ControlGroup()
+        self._has_group = False
         self._events = GroupEvents()
         self._folders: list[Path] = []
         self._watcher = Watcher(WatchedLimits())
@@ -117,7 +117,9 @@ class SessionGuard:
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """The bounds, and what holds each."""
-        held = Held(self.group.holds_memory, self.group.holds_processes)
+        held = None  # before the first kernel: whatever the machine allows
+        if self._has_group:
+            held = Held(self.group.holds_memory, self.group.holds_processes)
         return bounds_of(self.limits, self._tier, held)
 
     def other_bounds(self, breaches: Sequence[Breach]) -> tuple[Bound, ...]:
@@ -129,7 +131,7 @@ class SessionGuard:
         """Return a control group for the session's processes; it replaces the one before."""
         with self._lock:
             self.group.remove()
-            limits = self.limits
+            self._has_group, limits = True, self.limits
             self.group = ControlGroup(limits.process_limit, limits.memory_limit_bytes)
             self._renew()
             return self.group
@@ -185,6 +187,8 @@ class SessionGuard:
         Processes that multiply as fast as they can leave the watcher no processor time.
         """
         if self._watcher.limits.processes and os.geteuid() != 0:
+            import resource  # not there on Windows
+
             most = room_for_processes(self.limits.process_limit)
             with suppress(OSError, ValueError):  # it has ended, or has a lower limit
                 resource.prlimit(pid, resource.RLIMIT_NPROC, (most, most))

@@ -84,7 +84,7 @@ class Watcher:
     def begin(self) -> None:
         """Begin a cell: from now on the folders may not grow beyond their limit."""
         if self.limits.folder_bytes:
-            self._folder.settle(_SETTLE_S)
+            self._folder.settle(_SETTLE_S, self.limits.folder_bytes)
             self._folder_before = self._folder.bytes + self._hidden[1]
 
     def look(
@@ -99,7 +99,8 @@ class Watcher:
         """
         living = {pid: one for pid, one in family.items() if not one.is_ended}
         now = time.monotonic()
-        has_grown = is_last and self.limits.folder_bytes and self._folder.settle(_SETTLE_S)
+        limit = self.limits.folder_bytes
+        has_grown = is_last and limit and self._folder.settle(_SETTLE_S, limit)
         if has_grown or now >= self._hidden_at + _HIDDEN_EVERY_S:
             self._measure_hidden(living)
         found = [

@@ -1,10 +1,9 @@
 """Entry of a forked process into a sandbox.
 
 bubblewrap makes the walls of a sandbox and starts a small program in them, the anchor. A process
-that is forked off a warm one joins the namespaces of the anchor, and gives up by itself what
-bubblewrap takes away from a program that it starts. It does so before any code of a session runs in
-the sandbox. With Landlock there is no anchor: the process gives up its rights where it is. See
-decision 0018.
+that is forked off a warm one joins the namespaces of the anchor, and gives up by itself the rights
+that bubblewrap takes from a program. It does so before any code of a session runs in the sandbox.
+With Landlock there is no anchor: the process gives up its rights where it is. See decision 0018.
 """
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ from taskweaver.ces.inkernel.process_base import BASE
 from taskweaver.ces.inkernel.report import make_report, to_json
 from taskweaver.ces.inkernel.safety import ForkSafety
 from taskweaver.ces.inkernel.scripts import add_script_magics
+from taskweaver.utils.platform import HAS_LIVE_FORKS
 
 
 class CellShell(ZMQInteractiveShell):
@@ -81,6 +82,7 @@ class CellKernel(IPythonKernel):
         self._templates: list[int] = []
         self._is_heir = False
         self._safety: ForkSafety | None = None
+        self._has_begun = False
         self._numbers: Any = None
         self._made = MadeBy()
         self._operations: dict[str, Callable[[Payload], Payload]] = {
@@ -110,7 +112,7 @@ class CellKernel(IPythonKernel):
         **kwargs: Any,
     ) -> dict[str, Any]:
         """Run a request of ours; see the module's text for its form."""
-        if self._safety is None:
+        if not self._has_begun:
             self._begin()
         shell: Any = self.shell
         payload: Payload = json.loads((user_expressions or {}).get("taskweaver", "{}"))
@@ -131,7 +133,9 @@ class CellKernel(IPythonKernel):
     def _begin(self) -> None:
         """Take note, before the first request, of what is the kernel's own."""
         shell: Any = self.shell
-        self._safety = ForkSafety(shell.user_ns)
+        self._has_begun = True
+        if HAS_LIVE_FORKS:
+            self._safety = ForkSafety(shell.user_ns)
         if not self._is_heir:
             BASE.note()
         if self._numbers is not None:

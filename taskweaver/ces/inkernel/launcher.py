@@ -16,6 +16,7 @@ import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.rlimits import set_limits
+from taskweaver.utils.platform import SYSTEM
 
 _PR_SET_PDEATHSIG = 1
 
@@ -76,10 +77,12 @@ def _settle(cwd: str, kernel_id: str) -> None:
 def _tie_to(parent: int) -> None:
     """Have the system kill this process when its owner ends.
 
-    Where there is no such call, ipykernel's own watch on its parent remains.
+    Where there is no such call, ipykernel's own watch on its parent does that.
     """
-    if sys.platform == "linux":
+    if SYSTEM == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    else:
+        os.environ["JPY_PARENT_PID"] = str(parent)  # ipykernel looks for it each second
     if os.getppid() != parent:
         raise SystemExit("the owner of this kernel has ended")
 

@@ -145,7 +145,7 @@ def _attempts(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def attempted(facts: dict[str, Any]) -> list[str]:
-    """Try everything, and leave a file where that is allowed; return what could be done."""
+    """Try everything; return the names of successful attempts, and leave them in a file."""
     done = []
     for name, attempt in _attempts(facts):
         try:

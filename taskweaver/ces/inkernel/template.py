@@ -24,6 +24,7 @@ from typing import Any
 from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
 from taskweaver.ces.inkernel.entry import Entry, adopt_orphans, enter
 from taskweaver.ces.inkernel.forking.rest import close_log_files
+from taskweaver.ces.inkernel.memory_guard import close_memory, open_memory
 from taskweaver.ces.inkernel.readable import readable
 
 _LINE_BYTES = 1 << 16
@@ -91,6 +92,7 @@ def wait_as_template(path: str, *, is_warm: bool) -> Reborn:
 
 def serve(connection: socket.socket) -> Reborn:
     """Fork a kernel for each request; returns in the forked kernels only."""
+    close_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     woken, wake = socket.socketpair()
     wake.setblocking(False)
@@ -118,7 +120,7 @@ def serve(connection: socket.socket) -> Reborn:
 
 
 def _answer(request: dict[str, Any], handles: list[int], kernels: set[int]) -> Reborn | None:
-    """Do what is asked; returns something in the forked kernels only."""
+    """Answer a request; returns something in the forked kernels only."""
     if "enter" in request:
         return _admit(Entry(**request["enter"]), handles)
     return _bear(Birth(**request), kernels)
@@ -152,6 +154,7 @@ def _bear(birth: Birth, kernels: set[int]) -> Reborn | None:
     if lifeline is None:
         kernels.add(pid)
         return None
+    open_memory()
     signal.set_wakeup_fd(-1)
     die_with(lifeline)
     return Reborn(birth, lifeline)

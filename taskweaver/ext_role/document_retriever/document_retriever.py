@@ -64,7 +64,9 @@ class DocumentRetriever(Role):
         self.llm_api = llm_api if config.has_embedding else None
         name = hashlib.sha256(os.fsencode(config.folder)).hexdigest()[:12]
         file = config.workspace / "document_retriever" / name / "index.sqlite"
-        self.index = DocumentIndex(file, config.folder, config.target_chars, config.workspace)
+        self.index = DocumentIndex(
+            file, config.folder, config.target_chars, config.workspace, config.src.link_root
+        )
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Answer with the passages that suit the newest message.

@@ -19,6 +19,7 @@ from stat import S_ISREG
 from taskweaver.ext_role.document_retriever.pieces import Piece, pieces
 from taskweaver.ext_role.words import TOKENIZER, any_word
 from taskweaver.utils.documents import read_document
+from taskweaver.utils.files import leaves
 
 SUFFIXES = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".docx"})
 _VERSION = 1
@@ -74,7 +75,14 @@ class _Found:
 class DocumentIndex:
     """The index of one folder; it holds nothing open between calls."""
 
-    def __init__(self, file: Path, folder: Path, target_chars: int, leave_out: Path) -> None:
+    def __init__(
+        self,
+        file: Path,
+        folder: Path,
+        target_chars: int,
+        leave_out: Path,
+        root: Path | None = None,
+    ) -> None:
         """Read nothing yet.
 
         Args:
@@ -82,11 +90,13 @@ class DocumentIndex:
             folder: The documents.
             target_chars: Length of a passage in characters.
             leave_out: Folder whose files are no documents, should it be in there.
+            root: Project folder that links in it may not leave; None for any target.
         """
         self._file = file
         self._folder = folder
         self._target = target_chars
         self._leave_out = leave_out
+        self._root = root
 
     def search(
         self, query: str, size: int, tell: Callable[[str], None]
@@ -186,7 +196,8 @@ class DocumentIndex:
             )
             for name in sorted(files):
                 path = here / name
-                if name[0] != "." and path.suffix.lower() in SUFFIXES:
+                is_document = name[0] != "." and path.suffix.lower() in SUFFIXES
+                if is_document and not (path.is_symlink() and leaves(path, self._root)):
                     yield from _found(path)
 
     def _read(self, path: Path) -> tuple[list[Piece], str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from taskweaver.llm.json_stream import parse_reply
 from taskweaver.llm.types import ChatMessage
+from taskweaver.utils.parsing import literal_value
 
 _START = "Let's start the new conversation!"
 _INCOMING = re.compile(r"From: (?P<sender>[^\n]+)\nMessage: ?(?P<text>.*)\Z", re.DOTALL)
@@ -110,7 +110,7 @@ def table_in(text: str) -> Table | None:
     if not body.startswith("{"):
         return None
     try:
-        value = ast.literal_eval(body)
+        value = literal_value(body)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     if not isinstance(value, dict) or not isinstance(value.get("file"), str):

@@ -13,6 +13,7 @@ from taskweaver.memory.branched.compression import Compressor
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
+from taskweaver.memory.branched.schema import index_records
 from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
 from taskweaver.memory.branched.values import Values, dump
 
@@ -194,6 +195,7 @@ class Archival:
                 writer.now,
             ),
         )
+        index_records(writer.connection, "seq = ?", seq)
         return seq
 
 

@@ -20,8 +20,15 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
 from taskweaver.memory.branched import schema
-from taskweaver.memory.branched.errors import StoreClosed, StoreUnwritable, translated
+from taskweaver.memory.branched.errors import (
+    StoreClosed,
+    StoreCorrupt,
+    StoreUnwritable,
+    translated,
+)
+from taskweaver.memory.branched.schema_check import require_own_schema
 from taskweaver.utils.files import create_private
+from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
 
 R = TypeVar("R")
 
@@ -106,7 +113,7 @@ class Database:
 
         Raises:
             StoreTooNew: If a newer version wrote it.
-            StoreCorrupt: If it is damaged, or another application's.
+            StoreCorrupt: If it is damaged, another application's, or has a changed schema.
             StoreUnwritable: If it cannot be written, or `use_fts` is ``on`` and SQLite lacks FTS5.
             StoreBusy: If another process holds it for too long.
         """
@@ -122,6 +129,9 @@ class Database:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 create_private(path)
+                require_plain(path)
+            except UnsafeFile as error:
+                raise StoreCorrupt(f"{error}: it is not opened.") from error
             except OSError as error:
                 raise StoreUnwritable(f"{path} cannot be made: {error}") from error
             self._writing = self._connect()
@@ -135,11 +145,17 @@ class Database:
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA foreign_keys = ON")
+        try:
+            harden(connection)
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _prepare(self, synchronous: str, use_fts: str) -> bool:
         connection = self._writing
+        require_own_schema(connection, self.path)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
         if not schema.is_current(connection, self.path):
@@ -148,6 +164,7 @@ class Database:
             connection.execute("PRAGMA journal_mode = WAL")
             with self._transaction(connection):
                 schema.migrate(connection, self.path, now=self.clock())
+            require_own_schema(connection, self.path)
         if schema.has_search(connection):
             return use_fts != "off"
         if use_fts == "off":

@@ -108,6 +108,10 @@ def translated(path: object) -> Iterator[None]:
         if "closed database" in str(error):
             raise StoreClosed(f"The memory {path} was closed.") from error
         raise
+    except UnicodeDecodeError as error:  # a message of SQLite's that quotes damaged text
+        raise StoreCorrupt(
+            f"{path} is damaged: it holds text that is not UTF-8. Restore a backup."
+        ) from error
     except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
         code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
         if code in _BUSY:
@@ -116,8 +120,9 @@ def translated(path: object) -> Iterator[None]:
             raise StoreUnwritable(
                 f"{path} cannot be written: {error}. Check the disk and the file's rights."
             ) from error
-        if code in _CORRUPT:
+        if code in _CORRUPT or "Could not decode to UTF-8" in str(error):
             raise StoreCorrupt(
-                f"{path} is damaged or no memory of ours: {error}. Restore a backup."
+                f"{path} is damaged or no memory of ours: {error}. Restore a backup;"
+                " `taskweaver sessions repair` saves what can be read of a session."
             ) from error
         raise

@@ -24,15 +24,34 @@ def is_original(tables: Iterable[str]) -> bool:
 
 
 def set_aside(connection: sqlite3.Connection) -> None:
-    """Rename the original's tables, so that ours can take their names."""
+    """Rename the original's tables, so that today's can take their names.
+
+    Everything else goes, triggers and views first, so that nothing of the file's own is run.
+    """
+    for kind in ("trigger", "view"):
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,))
+        for (name,) in names.fetchall():
+            connection.execute(f"DROP {kind} {_quoted(name)}")
     connection.execute("DROP TABLE IF EXISTS archival_fts")
+    for name in _others(connection):
+        connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
     for name in _present(connection, (*_TABLES, *_OPTIONAL)):
         connection.execute(f"ALTER TABLE {name} RENAME TO {_PREFIX}{name}")
     indexes = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
     )
     for (name,) in indexes.fetchall():
-        connection.execute(f'DROP INDEX "{name}"')
+        connection.execute(f"DROP INDEX {_quoted(name)}")
+
+
+def _others(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    known = {*_TABLES, *_OPTIONAL}
+    return [name for (name,) in rows if name not in known and not name.startswith("sqlite_")]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def copy_rows(connection: sqlite3.Connection, *, now: float) -> None:

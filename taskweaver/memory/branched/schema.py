@@ -170,6 +170,9 @@ _SEARCH = """
 CREATE VIRTUAL TABLE archival_fts USING fts5 (
     text, tags, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
 );
+"""
+
+_FORMER_TRIGGERS = """
 CREATE TRIGGER archival_added AFTER INSERT ON archival BEGIN
     INSERT INTO archival_fts (rowid, text, tags) VALUES (new.seq, new.text, new.tags);
 END;
@@ -190,6 +193,12 @@ def _add_summaries(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _drop_triggers(connection: sqlite3.Connection) -> None:
+    """Drop the triggers of the index: a file that distrusts its schema may not have them run."""
+    for name in ("archival_added", "archival_removed"):
+        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+
+
 def _statements(script: str) -> list[str]:
     """Split a script of ours; unlike `executescript` this leaves the transaction open."""
     statements, rest = [], ""
@@ -201,7 +210,11 @@ def _statements(script: str) -> list[str]:
     return [statement for statement in statements if statement != ";"]
 
 
-_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create, _add_summaries)
+_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _create,
+    _add_summaries,
+    _drop_triggers,
+)
 """What makes version n + 1 of version n; a new one is added at the end."""
 
 VERSION = len(_MIGRATIONS)
@@ -273,6 +286,63 @@ def add_search(connection: sqlite3.Connection) -> bool:
         connection.execute(statement)
     connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
     return True
+
+
+def build(connection: sqlite3.Connection, version: int) -> None:
+    """Make the tables of a version in an empty database, without the full-text index."""
+    for step in _MIGRATIONS[:version]:
+        step(connection)
+
+
+def search_index() -> dict[tuple[str, str], str]:
+    """Return the full-text index as the schema has it: the SQL by kind and name."""
+    return _as_stored(_SEARCH)
+
+
+def former_triggers() -> dict[tuple[str, str], str]:
+    """Return the triggers that a file with an index had up to version 2, by kind and name."""
+    return _as_stored(_FORMER_TRIGGERS)
+
+
+def _as_stored(script: str) -> dict[tuple[str, str], str]:
+    found = {}
+    for statement in _statements(script):
+        words = statement.split()
+        kind, name = ("table", words[3]) if words[1] == "VIRTUAL" else ("trigger", words[2])
+        found[kind, name] = statement.removesuffix(";")
+    return found
+
+
+def index_records(connection: sqlite3.Connection, where: str, *values: object) -> None:
+    """Add records to the full-text index, if there is one.
+
+    Args:
+        connection: Open, in a transaction.
+        where: Condition on rows of `archival`.
+        values: Values of its marks.
+    """
+    if has_search(connection):
+        connection.execute(
+            "INSERT INTO archival_fts (rowid, text, tags)"
+            f" SELECT seq, text, tags FROM archival WHERE {where}",
+            values,
+        )
+
+
+def unindex_records(connection: sqlite3.Connection, where: str, *values: object) -> None:
+    """Remove records from the full-text index, before they are deleted; see `index_records`."""
+    if has_search(connection):
+        connection.execute(
+            "INSERT INTO archival_fts (archival_fts, rowid, text, tags)"
+            f" SELECT 'delete', seq, text, tags FROM archival WHERE {where}",
+            values,
+        )
+
+
+def version_of(connection: sqlite3.Connection) -> int | None:
+    """Return the version of a file; None unless this program wrote it."""
+    version, application = _marks(connection)
+    return version if application == APPLICATION_ID else None
 
 
 def has_search(connection: sqlite3.Connection) -> bool:

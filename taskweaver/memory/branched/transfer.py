@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any, cast
 
 from taskweaver.memory.branched.branches import Branches, check_name
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
-from taskweaver.memory.branched.schema import TIERS
+from taskweaver.memory.branched.schema import TIERS, index_records
 from taskweaver.memory.branched.types import FOREVER, Segment
 from taskweaver.memory.branched.upkeep import invariants
 from taskweaver.memory.branched.values import dump
@@ -130,6 +130,7 @@ class Transfer:
             for item in items:
                 if "table" in item:
                     _add_row(writer.connection, item["table"], item["row"], numbers, offset)
+            index_records(writer.connection, "seq > ?", offset)
             _refuse_masked_cells(items, source)
             writer.connection.execute("UPDATE clock SET seq = ?", (offset + items[0]["seq"],))
             _check_whole(writer.connection, source)
@@ -240,7 +241,7 @@ def _add_row(
     if table not in TIERS:
         raise InvalidUpdate("table", f"{table!r} is no table of a memory")
     values = {**row, "branch_id": numbers[row["branch_id"]]}
-    _check_values(table, row)
+    check_values(table, row)
     for name in ("seq", "record", _REFERENCES.get(table, "seq")):
         if values.get(name) is not None:
             values[name] = row[name] + offset
@@ -251,8 +252,12 @@ def _add_row(
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
 
 
-def _check_values(table: str, row: dict[str, Any]) -> None:
-    """Raise unless numbers are in order, and columns of JSON hold what is read from them."""
+def check_values(table: str, row: Mapping[str, Any]) -> None:
+    """Raise unless numbers are in order, and columns of JSON hold the form that is read from them.
+
+    Raises:
+        InvalidUpdate, ValueError, TypeError, RecursionError: If they do not.
+    """
     if type(row["seq"]) is not int or row["seq"] < 1:
         raise InvalidUpdate(table, "a row has no number of its own")
     for name, kind in _JSON.get(table, {}).items():

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import translated
-from taskweaver.memory.branched.schema import TIERS
+from taskweaver.memory.branched.schema import TIERS, unindex_records
+from taskweaver.memory.branched.schema_check import schema_problems
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
 
 _TABLES = (*TIERS, "injections")
@@ -104,9 +105,10 @@ class Upkeep:
             garbage.branches.append(branch.id)
         verb = "SELECT 1" if garbage.is_dry else "DELETE"
         for table in _TABLES:
-            cursor = connection.execute(
-                f"{verb} FROM {table} WHERE branch_id = ? AND seq > ?", (branch.number, end)
-            )
+            rows = "branch_id = ? AND seq > ?"
+            if table == "archival" and not garbage.is_dry:
+                unindex_records(connection, rows, branch.number, end)
+            cursor = connection.execute(f"{verb} FROM {table} WHERE {rows}", (branch.number, end))
             count = len(cursor.fetchall()) if garbage.is_dry else cursor.rowcount
             if count:
                 garbage.rows[table] = garbage.rows.get(table, 0) + count
@@ -125,7 +127,11 @@ class Upkeep:
     def verify(self) -> Health:
         """Check the file: SQLite's own checks, the index, and what must hold between rows."""
         with self._database.snapshot() as connection:
-            problems = [*_own_checks(connection), *invariants(connection)]
+            problems = [
+                *_own_checks(connection),
+                *schema_problems(connection),
+                *invariants(connection),
+            ]
             rows = {
                 table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                 for table in _TABLES

@@ -15,6 +15,7 @@ from taskweaver.memory.executed import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.session.workdir import AddedFile, file_notes, mentioned_files
+from taskweaver.utils.files import leaves
 from taskweaver.utils.safe_fs import Folder, open_ordinary
 
 EMBEDDED_BYTES = 10 << 20
@@ -114,7 +115,10 @@ def _hash_of(path: Path) -> str:
 
 
 def files_for(
-    inputs: Sequence[Input], data: Mapping[str, Path], folders: Sequence[Path]
+    inputs: Sequence[Input],
+    data: Mapping[str, Path],
+    folders: Sequence[Path],
+    root: Path | None = None,
 ) -> dict[str, AddedFile]:
     """Find the inputs of a receipt: given files first, then its own copy, then some folders.
 
@@ -122,6 +126,7 @@ def files_for(
         inputs: The inputs.
         data: Files to use, by the name of the input.
         folders: Where inputs over the limit are looked for, by name.
+        root: Project folder that links in it may not leave; None for any target.
 
     Returns:
         The files by name.
@@ -132,10 +137,12 @@ def files_for(
     unknown = sorted(set(data) - {item.name for item in inputs})
     if unknown:
         raise ReceiptError(f"The receipt has no input {', '.join(unknown)}.")
-    return {item.name: _file_for(item, data.get(item.name), folders) for item in inputs}
+    return {item.name: _file_for(item, data.get(item.name), folders, root) for item in inputs}
 
 
-def _file_for(item: Input, given: Path | None, folders: Sequence[Path]) -> AddedFile:
+def _file_for(
+    item: Input, given: Path | None, folders: Sequence[Path], root: Path | None
+) -> AddedFile:
     if given is not None:
         if not given.is_file():
             raise ReceiptError(f"{given} does not exist.")
@@ -145,7 +152,8 @@ def _file_for(item: Input, given: Path | None, folders: Sequence[Path]) -> Added
             return {"name": item.name, "content": base64.b64decode(item.content, validate=True)}
         except (binascii.Error, ValueError) as error:
             raise ReceiptError(f"The content of {item.name} is no base64: {error}") from error
-    found = next((path for folder in folders if (path := folder / item.name).is_file()), None)
+    paths = (folder / item.name for folder in folders)
+    found = next((path for path in paths if path.is_file() and not leaves(path, root)), None)
     if found is None:
         raise ReceiptError(
             f"The input {item.name} ({item.bytes:,} bytes) is not in the receipt."

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 
 from taskweaver import __version__
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
+from taskweaver.utils.parsing import parse
 
 _ALWAYS = ("pandas", "numpy")
 
@@ -38,7 +39,7 @@ def _imported(code: str) -> set[str]:
         if re.search(rf"\b{alias}\.", code)
     }
     try:
-        nodes = list(ast.walk(ast.parse(code)))
+        nodes = list(ast.walk(parse(code)))
     except (SyntaxError, ValueError, RecursionError):  # a cell of the shell, or magics
         return usual
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]

@@ -17,6 +17,7 @@ from taskweaver.plugin.library.sql.statement import (
     cannot_run,
     database_file,
 )
+from taskweaver.utils.requirements import install_command
 
 # Neither `read_csv('/etc/passwd')` nor COPY TO, ATTACH, INSTALL or a Python variable's content;
 # and no statement can switch that off.
@@ -43,7 +44,7 @@ def run_duckdb(file: str, statement: Statement) -> Answer:
         import duckdb
     except ImportError as error:
         raise ImportError(
-            'Reading DuckDB needs the library duckdb: pip install "taskweaver[sql]"'
+            f"Reading DuckDB needs the library duckdb: {install_command('sql')}"
         ) from error
     with closing(_open(path, read_only=statement.read_only)) as connection:
         try:

@@ -18,6 +18,7 @@ from taskweaver.plugin.library.sql.statement import (
     cannot_run,
 )
 from taskweaver.utils.redact import MASK
+from taskweaver.utils.requirements import install_command
 
 _CONNECT_TIMEOUT_S = 10
 _READING = frozenset({"select", "with", "values", "table"})
@@ -50,7 +51,7 @@ def run_postgresql(url: str, statement: Statement) -> Answer:
         import psycopg
     except ImportError as error:
         raise ImportError(
-            'Reading PostgreSQL needs the library psycopg: pip install "taskweaver[sql]"'
+            f"Reading PostgreSQL needs the library psycopg: {install_command('sql')}"
         ) from error
     with closing(_connect(url, statement)) as connection:
         try:

@@ -1,0 +1,165 @@
+"""The check of a stored session: its memory, conversation, stored states and working folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from taskweaver.ces.state.folder import StateFolder
+from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, read_manifest
+from taskweaver.memory.branch_log import BranchLog
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.errors import BranchedMemoryError, StoreTooNew
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.session.damage import MEMORY_FILE, memory_copy, readable_rounds
+from taskweaver.session.errors import SessionError, SessionInUse
+from taskweaver.session.folder_check import folder_problems
+from taskweaver.session.lock import LOCK_FILE, locked
+from taskweaver.session.store import BRANCHES_FOLDER, WORKING_FOLDER
+from taskweaver.session.stored_sessions import require_own_memory
+from taskweaver.utils.safe_fs import open_ordinary
+
+Condition = Literal["sound", "damaged", "newer", "open"]
+_MOST_FILES = 100_000
+_MOST_FINDINGS = 50
+_QUIET = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL")  # for a copy
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHealth:
+    """Outcome of the check of a session.
+
+    Attributes:
+        session_id: Its id.
+        condition: ``sound``, ``damaged``, ``newer`` (written by a newer version of the program)
+            or ``open`` (in use by another process, and not checked).
+        findings: Problems, a line each.
+        rounds: Number of rounds that can be read.
+        files: Number of files in the working folders.
+        states: Number of stored states that can be read.
+        is_memory_sound: Whether none of the findings is about the memory file.
+    """
+
+    session_id: str
+    condition: Condition
+    findings: tuple[str, ...] = ()
+    rounds: int = 0
+    files: int = 0
+    states: int = 0
+    is_memory_sound: bool = False
+
+
+def check_session(folder: Path) -> SessionHealth:
+    """Check a stored session; nothing in its folder is changed.
+
+    Args:
+        folder: The session's folder.
+    """
+    findings = folder_problems(folder)
+    if any(line.startswith(f"{folder / LOCK_FILE} ") for line in findings):
+        return SessionHealth(folder.name, "damaged", tuple(findings))
+    try:
+        lock = locked(folder, is_written=False) if (folder / LOCK_FILE).exists() else None
+    except SessionInUse as error:
+        return SessionHealth(folder.name, "open", (str(error),))
+    except SessionError as error:
+        findings.append(str(error))
+        lock = None
+    try:
+        return _checked(folder, findings)
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def _checked(folder: Path, findings: list[str]) -> SessionHealth:
+    condition: Condition = "damaged"
+    rounds, is_memory_sound = 0, False
+    states, problems = _states(folder) if not findings else (0, [])
+    try:
+        require_own_memory(folder)
+        with memory_copy(folder / MEMORY_FILE) as copy:
+            found, rounds = _memory_problems(copy)
+            is_memory_sound = not found
+            findings += found
+    except StoreTooNew as error:
+        condition = "newer"
+        findings.append(str(error))
+    except (SessionError, BranchedMemoryError, OSError) as error:
+        findings.append(str(error))
+        rounds = _saved_rounds(folder)
+    findings += problems
+    return SessionHealth(
+        folder.name,
+        condition if findings else "sound",
+        tuple(findings[:_MOST_FINDINGS]),
+        rounds,
+        sum(1 for _ in working_files(folder)),
+        states,
+        is_memory_sound,
+    )
+
+
+def _saved_rounds(folder: Path) -> int:
+    try:
+        return readable_rounds(folder)[0]
+    except OSError:
+        return 0
+
+
+def _memory_problems(copy: Path) -> tuple[list[str], int]:
+    """Return what is wrong with a copy of the memory file, and the number of readable rounds.
+
+    Raises:
+        BranchedMemoryError: If it cannot be opened.
+    """
+    with MemoryManager(copy, _QUIET) as store:
+        problems = list(store.verify().problems)
+        seen: set[str] = set()
+        for branch in store.branches():
+            try:
+                seen.update(round_.id for round_ in BranchLog(store, branch.id).rounds())
+            except BranchedMemoryError as error:
+                problems.append(f"branch {branch.id}: {error}")
+    return problems, len(seen)
+
+
+def _states(folder: Path) -> tuple[int, list[str]]:
+    """Return the number of stored states that can be read, and what is wrong with the others."""
+    states = StateFolder(folder / "state", 1)
+    if not states.folder.is_dir() or states.folder.is_symlink() or not states.is_trusted:
+        return 0, []
+    count, problems = 0, []
+    for path in sorted(states.folder.glob("rounds/*/*.json")):
+        try:
+            with open_ordinary(path, os.O_NOFOLLOW) as file:
+                manifest = read_manifest(file.read(MOST_BYTES))
+        except (StateDamaged, OSError) as error:
+            problems.append(f"stored state {path.parent.name}/{path.stem}: {error}")
+            continue
+        missing = [
+            name for name in manifest.chunks if not (states.folder / "chunks" / name).is_file()
+        ]
+        if missing:
+            problems.append(f"stored state {path.parent.name}/{path.stem}: parts of it are missing")
+        count += not missing
+    return count, problems
+
+
+def working_files(folder: Path) -> Iterator[Path]:
+    """Yield the files in the working folders of a session, at most 100,000; links are left out."""
+    count = 0
+    for top in (WORKING_FOLDER, BRANCHES_FOLDER):
+        if (folder / top).is_symlink():
+            continue
+        for place, _, names in os.walk(folder / top):
+            for name in names:
+                path = Path(place, name)
+                if not path.is_symlink():
+                    yield path
+                    count += 1
+                if count >= _MOST_FILES:
+                    return

@@ -1,0 +1,96 @@
+"""The configuration of a project that is being opened, without everything the user has not allowed.
+
+`TaskWeaverApp` and the commands that look into a project without opening it start here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.trust.answers import answers_for
+from taskweaver.trust.errors import ProjectNotTrusted
+from taskweaver.trust.finding import Finding
+from taskweaver.trust.inspection import Inspection, IsConfined, inspect_project, withhold
+from taskweaver.utils.app_utils import config_file_of
+
+Trust = bool | Collection[str] | None
+"""Consent to the effects of opening: all, none, those with these digests, or the stored answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedProject:
+    """A project folder, read.
+
+    Attributes:
+        src: Its configuration, in which all without consent is reset.
+        withheld: The effects without consent.
+    """
+
+    src: AppConfigSource
+    withheld: tuple[Finding, ...] = ()
+
+    @property
+    def notice(self) -> str:
+        """One sentence that names everything that is off; empty for nothing."""
+        if not self.withheld:
+            return ""
+        subjects = ", ".join(dict.fromkeys(item.subject for item in self.withheld))
+        folder = self.src.app_base_path
+        return f"Not trusted and off: {subjects}. To decide: taskweaver trust {folder}"
+
+
+def read_project(
+    app_dir: str | Path | None,
+    values: Mapping[str, Any],
+    trust: Trust,
+    is_confined: IsConfined,
+) -> OpenedProject:
+    """Read a project's configuration.
+
+    Args:
+        app_dir: The folder; None looks upwards from the current one.
+        values: Configuration of the program.
+        trust: Consent. None is all for a folder that the program names, and the stored answers
+            for one that was looked for.
+        is_confined: Asked about a project with plugins.
+
+    Raises:
+        ConfigError: If the configuration cannot be read.
+        ProjectNotTrusted: If a folder that was looked for needs an answer and has none.
+        ForeignProject: If the configuration belongs to another user, without consent to that.
+    """
+    src = _source(app_dir, values)
+    if trust is True or (trust is None and app_dir is not None):
+        return OpenedProject(src)
+    inspection = inspect_project(src, is_confined)
+    if trust is None:
+        answers = answers_for(src.app_base_path)
+        undecided = answers.undecided(inspection.findings)
+        if undecided:
+            raise ProjectNotTrusted(str(src.app_base_path), undecided)
+        trust = answers.granted
+    granted = trust or ()
+    withhold(src, inspection, granted, is_confined)
+    return OpenedProject(src, inspection.without(granted))
+
+
+def inspect_folder(app_dir: str | Path | None, is_confined: IsConfined) -> Inspection:
+    """Return the effects of opening a project; runs and changes nothing.
+
+    Args:
+        app_dir: The folder; None looks upwards from the current one.
+        is_confined: Asked about a project with plugins.
+
+    Raises:
+        ConfigError: If the configuration cannot be read.
+    """
+    return inspect_project(_source(app_dir, {}), is_confined)
+
+
+def _source(app_dir: str | Path | None, values: Mapping[str, Any]) -> AppConfigSource:
+    path, file = config_file_of(app_dir)
+    return AppConfigSource(file, values, path)

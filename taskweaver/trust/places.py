@@ -1,0 +1,104 @@
+"""Folders and files of a project that lie elsewhere: by a path in its configuration, or a link."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.errors import ConfigError
+from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.role_keys import EXT_ROLES, INTERPRETERS
+from taskweaver.trust.content import is_inside, links_out
+from taskweaver.trust.finding import Finding, Kind, finding
+from taskweaver.trust.keys import risk_of
+from taskweaver.utils.installation import state_folder
+
+PACKAGE = Path(__file__).parent.parent
+_SHIPPED_PLUGINS = PACKAGE.parent / "plugins"
+_ROLES = ("planner", "code_interpreter", "code_generator", *INTERPRETERS, *EXT_ROLES)
+
+_CHECKED_BY_READERS = frozenset({"session.data_dir", "document_retriever.index_folder"})
+"""Folders whose readers leave out a link that is not trusted, and read the other files."""
+
+_NESTED = (
+    ".example_base_path",
+    ".index_folder",
+    ".prompt_dir",
+    ".experience_dir",
+    "role.base_path",
+)
+"""Ends of the keys whose folders are read with the folders in them."""
+
+_WORKSPACE, _SESSIONS = "workspace.workspace_path", "sessions"
+
+
+def findings_in_places(src: AppConfigSource) -> list[Finding]:
+    """Return the folders of a project that lie elsewhere, and links in them that lead elsewhere."""
+    root = src.app_base_path
+    found: dict[tuple[Kind, str], tuple[Path, list[str]]] = {}
+    for name, path in _places(src):
+        if is_shipped(path):
+            continue
+        if not is_inside(path, root):
+            found.setdefault(("folder", str(path)), (path, []))[1].append(name)
+            continue
+        is_deep = name.endswith(_NESTED)
+        for folder in (path, path / _SESSIONS) if name == _WORKSPACE else (path,):
+            for link, target in links_out(folder, root, is_deep=is_deep):
+                subject = os.path.relpath(link, root)
+                found.setdefault(("link", subject), (target, []))[1].append(name)
+    return [
+        finding(kind, subject, _sentence(kind, subject, target, keys), str(target), *keys)
+        for (kind, subject), (target, keys) in found.items()
+    ]
+
+
+def _sentence(kind: Kind, subject: str, target: Path, keys: list[str]) -> str:
+    if kind == "link":
+        return f"Follow the link {subject} to {target}."
+    return f"Use {target}, outside of the folder ({keys[0]})."
+
+
+def is_shipped(path: Path) -> bool:
+    """Return whether a resolved path belongs to this installation of TaskWeaver."""
+    return is_inside(path, PACKAGE) or path == _SHIPPED_PLUGINS
+
+
+def _places(src: AppConfigSource) -> Iterator[tuple[str, Path]]:
+    """Yield the keys of paths that neither the program nor the environment sets, with the path."""
+    for name in dict.fromkeys([*_path_keys(), *src.json_file_store]):
+        setting = src.lookup(name)
+        is_of_project = setting is None or setting.source == "json"
+        if not is_of_project or risk_of(name) != "path":
+            continue
+        try:
+            text = src.get_path(name)
+        except ConfigError:  # not set, or opening the project is an error
+            continue
+        if text:
+            yield name, Path(text)
+
+
+def _path_keys() -> Iterator[str]:
+    for row in BY_NAME:
+        if "{role}" in row:
+            yield from (row.replace("{role}", role) for role in _ROLES)
+        else:
+            yield row
+
+
+def set_apart(src: AppConfigSource, withheld: Finding) -> None:
+    """Let keys lead to an empty folder of the user's state, in place of one that is not trusted.
+
+    A link among data or documents leaves the folder as it is: its readers leave the link out.
+    """
+    state = state_folder() or Path(os.devnull)
+    name = hashlib.sha256(os.fsencode(src.app_base_path)).hexdigest()[:32]
+    for key in withheld.keys:
+        if withheld.kind == "link" and key in _CHECKED_BY_READERS:
+            continue
+        place = state / "untrusted" / name / key
+        src.set_config_value(key, "enum", str(place), source="override")

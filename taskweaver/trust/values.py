@@ -1,0 +1,222 @@
+"""The effects of the values in a project's configuration file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from taskweaver.config.coercion import coerce
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.key import Key
+from taskweaver.trust.content import digest_of_file, is_inside
+from taskweaver.trust.finding import Finding, finding
+from taskweaver.trust.keys import Risk, known_key, risk_of
+
+_LOCAL_MODELS = frozenset(
+    "auto none offline function recorded ollama lmstudio llamacpp vllm".split()
+)
+_WEB_ROLES = frozenset({"web_search", "web_explorer"})
+
+
+def findings_in_values(src: AppConfigSource) -> Iterator[Finding]:
+    """Yield the effects of values in the configuration file that need consent.
+
+    A value that cannot be read as its type has none: opening the project is an error.
+    """
+    for name, value in src.json_file_store.items():
+        risk = risk_of(name)
+        if risk == "programs":
+            yield from _programs(name, value, src.app_base_path)
+        elif risk == "models":
+            yield from _models(name, value, src.app_base_path)
+        elif risk not in ("harmless", "path"):
+            yield from _value(name, value, risk, src.app_base_path)
+
+
+def _value(name: str, value: Any, risk: Risk, base: Path) -> Iterator[Finding]:
+    key = known_key(name)
+    if key is None or value is None:
+        return
+    try:
+        read = coerce(key, value, base)
+    except ValueError:
+        return
+    sentence = _SENTENCES[risk](name, key, read, base)
+    if sentence:
+        content = [read, digest_of_file(Path(read))] if risk == "file" else read
+        yield finding("value", name, sentence, content, name)
+
+
+def _programs(name: str, servers: Any, base: Path) -> Iterator[Finding]:
+    if not isinstance(servers, Mapping):
+        return
+    for server, value in servers.items():
+        fields = value if isinstance(value, Mapping) else {}
+        asks = "" if fields.get("confirm", "always") == "always" else "; its tools run unasked"
+        if "url" in fields:
+            sentence = f"Connect to the MCP server {server} at {fields['url']}{asks}."
+        else:
+            args = fields.get("args", [])
+            words = [fields.get("command", ""), *(args if isinstance(args, list) else [args])]
+            line = " ".join(map(str, words))
+            sentence = f"Run the program `{line}` with your rights (MCP server {server}){asks}."
+        content = [value, _files_of_program(fields, base)]
+        yield finding("value", f"{name}.{server}", sentence, content, name)
+
+
+def _files_of_program(fields: Mapping[str, Any], base: Path) -> dict[str, str]:
+    """Return the hashes of files of the project that a command line names."""
+    args = fields.get("args", [])
+    words = [fields.get("command", ""), *(args if isinstance(args, list) else [])]
+    folder = base / str(fields.get("cwd", ""))
+    found = {}
+    for word in filter(None, map(str, words)):
+        if "\0" in word:
+            continue
+        path = (folder / word).resolve()
+        if is_inside(path, base) and path.is_file():
+            found[word] = digest_of_file(path)
+    return found
+
+
+def _models(name: str, models: Any, base: Path) -> Iterator[Finding]:
+    """Yield a finding for each further model of which a value needs consent."""
+    if not isinstance(models, Mapping):
+        return
+    for alias, values in models.items():
+        fields = values if isinstance(values, Mapping) else {}
+        found = [
+            item
+            for key, value in fields.items()
+            if risk_of(key) not in ("harmless", "path")
+            for item in _value(key, value, risk_of(key), base)
+        ]
+        if found:
+            effects = " ".join(item.sentence for item in found)
+            sentence = f"Use the model {alias}: {effects}"
+            yield finding("value", f"{name}.{alias}", sentence, values, name)
+
+
+_Sentence = Callable[[str, Key, Any, Path], str]
+
+
+def _sandbox(name: str, key: Key, value: Any, _: Path) -> str:
+    match key.name:
+        case "execution.sandbox":
+            if value == "none":
+                return f"Run code without a sandbox, with your rights ({name})."
+            return f"Use the weaker sandbox, Landlock ({name})." if value == "landlock" else ""
+        case "execution.network":
+            return f"Give code in the sandbox the network ({name})." if value else ""
+        case "execution.allowed_hosts":
+            return f"Let code in the sandbox reach {_list(value)} ({name})." if value else ""
+        case "execution.writable_paths":
+            return f"Let code in the sandbox write to {_list(value)} ({name})." if value else ""
+        case _:
+            return f"Let code in the sandbox read {_list(value)} ({name})." if value else ""
+
+
+def _limit(name: str, key: Key, value: Any, _: Path) -> str:
+    if not key.default or 0 < value <= key.default:
+        return ""
+    if value == 0 and key.name.startswith("session."):
+        return ""  # nothing is kept
+    effect = f"from {key.default:g} to {value:g}" if value else "to none"
+    return f"Raise the limit {name} {effect}."
+
+
+def _policy(name: str, key: Key, value: Any, _: Path) -> str:
+    missing = [item for item in key.default if item not in value]
+    return f"Allow {_list(missing)} in code, where a policy applies ({name})." if missing else ""
+
+
+def _provider(name: str, _key: Key, value: Any, _: Path) -> str:
+    if value in _LOCAL_MODELS or value == "duckduckgo":
+        return ""
+    return f"Send questions and data to {value} ({name})."
+
+
+def _roles(name: str, _key: Key, value: Any, _: Path) -> str:
+    visiting = [role for role in value if role in _WEB_ROLES]
+    return f"Let {_list(visiting)} visit web pages ({name})." if visiting else ""
+
+
+def _sent(name: str, key: Key, value: Any, _: Path) -> str:
+    if key.name == "tracing.contents":
+        return f"Put prompts, code and results into traces ({name})." if value else ""
+    return f"Send traces to a collector ({name})." if value in (True, "otlp") else ""
+
+
+def _name(name: str, _key: Key, value: Any, base: Path) -> str:
+    is_out = bool(value) and ("\0" in value or not is_inside((base / value).resolve(), base))
+    return f"Write outside of the folder: {value} ({name})." if is_out else ""
+
+
+_SENTENCES: dict[Risk, _Sentence] = {
+    "browser": lambda name, _key, value, _: (
+        f"Run the program {value} as the browser ({name})." if value else ""
+    ),
+    "code": lambda name, _key, value, _: (
+        f"Run code of the project before each cell ({name})." if value.strip() else ""
+    ),
+    "sandbox": _sandbox,
+    "limit": _limit,
+    "policy": _policy,
+    "address": lambda name, _key, value, _: (
+        f"Send questions, data or keys to {value} ({name})." if value else ""
+    ),
+    "provider": _provider,
+    "account": lambda name, _key, value, _: (
+        f"Use the account of a key that stands in the project ({name})." if value else ""
+    ),
+    "roles": _roles,
+    "sent": _sent,
+    "name": _name,
+    "file": lambda name, _key, value, _: (
+        f"Use data, code and models that {value} names ({name})." if value else ""
+    ),
+    "unknown": lambda name, _key, _value, _: f"Set {name}, whose effect is not classified.",
+}
+
+
+def _list(items: list[str]) -> str:
+    return ", ".join(items)
+
+
+def reset(src: AppConfigSource, withheld: Finding) -> None:
+    """Remove a value from the configuration file's layer, so that the default counts.
+
+    A server or model of a table goes alone. With a model's address goes all that belongs to it.
+    """
+    store = src.json_file_store
+    (key,) = withheld.keys
+    entry = withheld.subject.removeprefix(f"{key}.")
+    table = store.get(key)
+    if entry != withheld.subject and isinstance(table, Mapping):
+        store[key] = {name: value for name, value in table.items() if name != entry}
+        if key == "ext_llms.llm_configs":
+            _forget_alias(store, entry)
+        return
+    store.pop(key, None)
+    if key.startswith("llm."):
+        for name in list(store):
+            if _is_of_endpoint(name):
+                del store[name]
+
+
+def _forget_alias(store: dict[str, Any], alias: str) -> None:
+    for name in list(store):
+        if name.endswith(("llm_alias", "vlm_alias")) and store[name] == alias:
+            del store[name]
+
+
+_ENDPOINT = frozenset(
+    "llm.api_type llm.api_base llm.api_key llm.model llm.api_version llm.embedding_api_type"
+    " llm.embedding_api_base llm.embedding_model llm.recorded.api_type".split()
+)
+
+
+def _is_of_endpoint(name: str) -> bool:
+    key = known_key(name)
+    return key is not None and (key.name in _ENDPOINT or key.name.startswith("llm.aad_"))

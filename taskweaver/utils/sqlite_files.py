@@ -1,0 +1,67 @@
+"""Precautions for SQLite files that another person may have written.
+
+A database file is a program in part: views, triggers, defaults and generated columns run when a
+table is read or written. The files beside it act too: SQLite follows a link at the write-ahead
+log, and deletes the file whose name stands at the end of a rollback journal.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+SIDE_FILES = ("-wal", "-shm", "-journal")
+"""Endings of the files that SQLite keeps beside a database."""
+READ_ERRORS = (sqlite3.Error, UnicodeDecodeError, OverflowError)
+"""Raised when a damaged file is read; SQLite's messages, too, may hold bytes that are no text."""
+_DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE; `sqlite3` names it from Python 3.12 on
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+
+
+class UnsafeFile(OSError):
+    """A file that SQLite must not be given."""
+
+
+def require_plain(path: Path) -> None:
+    """Raise unless a database and the files beside it are ordinary files; none need exist.
+
+    A link to the database itself is followed: the user may have named it.
+
+    Raises:
+        UnsafeFile: If one is a link, a pipe, a device or a folder, or if a journal names a file
+            that SQLite would delete.
+        OSError: If one cannot be looked at.
+    """
+    if path.exists() and not path.is_dir() and not stat.S_ISREG(path.stat().st_mode):
+        raise UnsafeFile(f"{path} is no ordinary file")  # SQLite itself refuses a folder
+    target = path.resolve()
+    for ending in SIDE_FILES:
+        beside = target.with_name(target.name + ending)
+        if not os.path.lexists(beside):
+            continue
+        if not stat.S_ISREG(beside.lstat().st_mode):
+            raise UnsafeFile(f"{beside} is a link or no ordinary file")
+        if ending == "-journal" and _names_another_journal(beside):
+            raise UnsafeFile(f"{beside} names another file, which SQLite would delete")
+
+
+def _names_another_journal(journal: Path) -> bool:
+    with journal.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(_SUPER_JOURNAL)))
+        return file.read() == _SUPER_JOURNAL
+
+
+def harden(connection: sqlite3.Connection) -> None:
+    """Have SQLite distrust the schema of a file, and check its pages as they are read.
+
+    Functions with effects are then unavailable to views, triggers and expressions of the schema;
+    from Python 3.12 on the schema and the pages of virtual tables cannot be written directly.
+    """
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    configure = getattr(connection, "setconfig", None)
+    if configure is not None:
+        configure(_DEFENSIVE, True)

@@ -1,0 +1,100 @@
+"""Links among a project's files that lead out of it are followed with the user's consent alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import Script, code_reply, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.console.mentions import mentioned_files as mentioned_by_a_user
+from taskweaver.ext_role.document_retriever.index import DocumentIndex
+from taskweaver.session.receipts.inputs import files_for
+from taskweaver.session.receipts.receipt import Input, ReceiptError
+from taskweaver.session.workdir import mentioned_files
+from taskweaver.utils.files import leaves
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose data and documents hold links to a file beside it."""
+    folder = tmp_path / "project"
+    (tmp_path / "secret.txt").write_text("the password is swordfish\n")
+    (tmp_path / "secret.csv").write_text("n\n41\n")
+    (folder / "shared").mkdir(parents=True)
+    (folder / "shared" / "own.csv").write_text("n\n42\n")
+    for name in ("data", "knowledge_base"):
+        (folder / name).mkdir()
+        (folder / name / "leak.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "data" / "leak.csv").symlink_to(tmp_path / "secret.csv")
+    (folder / "data" / "own.csv").symlink_to("../shared/own.csv")
+    (folder / "taskweaver_config.json").write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_a_session_brings_them_or_not(project: Path, *, is_trusted: bool) -> None:
+    replies = Script(
+        [
+            planner_reply("CodeInterpreter", "list"),
+            code_reply("import os\nprint(sorted(os.listdir()))"),
+            planner_reply("User", "done"),
+        ]
+    )
+    config = {"execution.sandbox": "none", "execution.zygote": False}
+    with TaskWeaverApp(project, config, model=replies, trust=is_trusted) as app:
+        session = app.get_session()
+        session.send_message("use leak.csv and own.csv")
+        names = {path.name for path in session.execution_cwd.iterdir()}
+        assert ("leak.csv" in names) is is_trusted
+        assert (session.execution_cwd / "own.csv").read_text() == "n\n42\n"
+        assert not (session.execution_cwd / "own.csv").is_symlink()
+
+
+def test_they_are_not_named_as_data(project: Path) -> None:
+    assert set(mentioned_files("leak.csv own.csv", project / "data", project)) == {"own.csv"}
+    assert set(mentioned_files("leak.csv own.csv", project / "data")) == {"leak.csv", "own.csv"}
+
+
+@pytest.mark.parametrize("start", ["", "data"])
+def test_a_word_of_the_user_follows_none_inside_the_project(
+    project: Path, tmp_path: Path, start: str
+) -> None:
+    here = project / start
+    word = "leak.csv" if start else "data/leak.csv"
+    assert mentioned_by_a_user(word, here, tmp_path / "cwd", project) == []
+    assert mentioned_by_a_user(word, here, tmp_path / "cwd") == [tmp_path / "secret.csv"]
+    # A file elsewhere that the user names by its own path is the user's choice.
+    beside = str(tmp_path / "secret.csv")
+    assert mentioned_by_a_user(beside, here, tmp_path / "cwd", project) == [Path(beside)]
+
+
+def test_a_folder_on_the_way_may_be_the_link(project: Path, tmp_path: Path) -> None:
+    (project / "data" / "deep").symlink_to(tmp_path)
+    assert leaves(project / "data" / "deep" / "secret.csv", project)
+    assert leaves(project / "data" / "leak.csv", project)
+    assert not leaves(project / "data" / "own.csv", project)
+    assert not leaves(tmp_path / "secret.csv", project)
+    assert not leaves(project / "data" / "leak.csv", None)
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_documents_are_indexed_or_not(project: Path, tmp_path: Path, *, is_trusted: bool) -> None:
+    index = DocumentIndex(
+        tmp_path / "index.db",
+        project / "knowledge_base",
+        400,
+        project / "workspace",
+        None if is_trusted else project,
+    )
+    passages, _ = index.search("password", 3, lambda _: None)
+    assert bool(passages) is is_trusted
+
+
+def test_inputs_of_a_receipt_are_not_found_there(project: Path) -> None:
+    wanted = [Input("leak.csv", 5, "0" * 64, "", None)]
+    folders = [project / "data"]
+    assert files_for(wanted, {}, folders)["leak.csv"]
+    with pytest.raises(ReceiptError, match="is not in the receipt"):
+        files_for(wanted, {}, folders, project)

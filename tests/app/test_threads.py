@@ -1,0 +1,129 @@
+"""Applications and sessions in threads: opened, interrupted while a kernel starts, released."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.module.events import RoundEventType
+
+GUARDED = """
+import ast, builtins, sys, threading, traceback
+from contextlib import nullcontext
+from pathlib import Path
+from taskweaver.utils import parsing
+
+parsing._CONVERSIONS = lock = threading.RLock()  # on every version of Python
+plain, unguarded, guarded = builtins.compile, [], []
+
+def compile(source, file_name, mode, flags=0, *args, **kwargs):
+    if flags & ast.PyCF_ONLY_AST:
+        callers = "".join(traceback.format_stack(limit=6)[:-1])
+        (guarded if lock._is_owned() else unguarded).append(callers)
+    return plain(source, file_name, mode, flags, *args, **kwargs)
+
+builtins.compile = compile
+from taskweaver.app.app import TaskWeaverApp
+
+with TaskWeaverApp(Path(sys.argv[1])) as app:
+    session = app.get_session()
+    for question in ("how many rows are in tiny.csv?", "mean of Count per Region in tiny.csv"):
+        assert session.send_message(question).state == "finished"
+    session.run_code("x = 1")
+assert guarded
+print(*unguarded)
+"""
+
+
+def test_a_chat_builds_syntax_trees_under_the_lock_alone(tmp_path: Path) -> None:
+    """Those of libraries in this process as well; see `taskweaver.utils.parsing`."""
+    config = {"llm.api_type": "offline", "code_interpreter.code_verification_on": True}
+    project = make_project(tmp_path / "project", config)
+    command = [sys.executable, "-c", GUARDED, str(project)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+def test_applications_open_side_by_side(tmp_path: Path) -> None:
+    projects = [make_project(tmp_path / str(n), {"llm.api_type": "offline"}) for n in range(4)]
+
+    def open_often(project: Path) -> int:
+        for _ in range(3):
+            with TaskWeaverApp(project) as app:
+                app.get_session()
+        return 1
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(open_often, projects)) == 4
+
+
+def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", {"llm.api_type": "offline"})
+    kept: list[weakref.ref[Any]] = []
+    with TaskWeaverApp(project) as app:
+        for number in range(60):
+            session = app.get_session()
+            if number == 0:
+                session.run_code("x = 1")
+                session.fork("b")
+                session.checkout("b")
+                session.run_code("x")
+            branch = session._branches.current
+            kept += [weakref.ref(session), weakref.ref(branch.client), weakref.ref(branch.memory)]
+            session.stop()
+        del session, branch
+        gc.collect()
+        assert [reference() for reference in kept if reference() is not None] == []
+        assert app.session_manager.session_store.list_all_session_ids() == []
+
+
+def test_sessions_open_and_stop_in_threads(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project", {"llm.api_type": "offline"})
+    with TaskWeaverApp(project) as app, ThreadPoolExecutor(4) as threads:
+
+        def use(number: int) -> object:
+            with app.get_session() as session:
+                return session.run_code(f"print({number} + 1)").state
+
+        assert set(threads.map(use, range(8))) == {"finished"}
+
+
+@pytest.mark.parametrize("sandbox", ["none", "bwrap"])
+@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.3, 0.6])
+def test_a_round_is_interrupted_while_its_kernel_starts(
+    tmp_path: Path, sandbox: str, after_s: float
+) -> None:
+    """Its cell would run for ten minutes: it ends at once, or does not begin."""
+    if sandbox == "bwrap" and not has_bwrap():
+        pytest.skip("bubblewrap does not work here")
+    project = make_project(tmp_path / "project", {"execution.sandbox": sandbox})
+    replies = [
+        planner_reply("CodeInterpreter", "work"),
+        code_reply("import time\ntime.sleep(600)"),
+        planner_reply("User", "fine"),
+    ]
+    listener = Listener()
+    with TaskWeaverApp(project, model=Script(replies)) as app:
+        session = app.get_session()
+
+        class Interrupts:
+            def handle(self, event: Any) -> None:
+                listener.handle(event)
+                if event.t is RoundEventType.round_start:
+                    timer.start()
+
+        timer = threading.Timer(after_s, session.interrupt)
+        assert session.send_message("go", Interrupts()).state == "failed"
+        timer.join()
+        assert listener.messages(RoundEventType.round_error) == ["interrupted"]
+        assert session.run_code("1 + 1").state == "finished"

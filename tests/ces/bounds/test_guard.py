@@ -1,0 +1,135 @@
+"""The bounds of a session as its owner sees them: idle costs nothing, leftovers are watched."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from kernels import LIMITS, answers, run
+
+from taskweaver.ces import cgroup
+from taskweaver.ces.manager import KernelManager
+
+BOUNDED = replace(
+    LIMITS, memory_limit_bytes=300 << 20, process_limit=200, folder_limit_bytes=24 << 20,
+    log_limit_bytes=1 << 20,
+)  # fmt: skip
+LEFT = "import subprocess; subprocess.run('sleep 60 & sleep 60 &', shell=True)"
+
+
+@pytest.fixture(params=["groups", "watched"])
+def manager(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[KernelManager]:
+    if request.param == "watched":
+        monkeypatch.setattr(cgroup, "parents", lambda _: iter(()))
+    made = KernelManager(tmp_path, BOUNDED, is_warm=False)
+    yield made
+    made.clean_up()
+
+
+def watches() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "leftovers"]
+
+
+def wait_for_the_watch() -> None:
+    """Wait until the watch has seen that nothing is left."""
+    for thread in watches():
+        thread.join(60)
+    assert not watches()
+
+
+def test_an_idle_session_has_no_thread_of_its_bounds(manager: KernelManager) -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    client = manager.get_session_client("s")
+    assert answers(client)
+    after = {thread.name.rpartition("_")[0] or thread.name for thread in threading.enumerate()}
+    assert after - before == {"kernel-launcher"}
+    assert client.left_behind() == ""
+
+
+def test_the_watch_of_leftovers_ends_with_them(manager: KernelManager) -> None:
+    client = manager.get_session_client("s")
+    result = run(client, LEFT)
+    said = "2 processes that cells started still run: sleep (2)."
+    assert ("warning", "processes", said) in result.log
+    assert client.left_behind() == said
+    assert len(watches()) == 1
+    for process in psutil.process_iter(["name", "cmdline"]):
+        if process.info["cmdline"] == ["sleep", "60"]:
+            process.kill()
+    wait_for_the_watch()
+    assert client.left_behind() == ""
+
+
+def test_a_process_that_grows_after_its_cell_is_ended(manager: KernelManager) -> None:
+    client = manager.get_session_client("s")
+    code = "import time; time.sleep(1); x = b'1' * (450 << 20); time.sleep(60)"
+    run(client, f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {code!r}])")
+    assert client.left_behind() == "1 process that cells started still runs: python."
+    wait_for_the_watch()
+    assert client.left_behind() == ""
+    result = run(client, "20 + 1")
+    assert result.output == 21
+    assert "execution.memory_limit_mb" in str(result.log)
+
+
+def test_a_log_that_grows_after_its_cell_is_cut(manager: KernelManager, tmp_path: Path) -> None:
+    client = manager.get_session_client("s", session_dir=tmp_path / "s")
+    code = (
+        "import subprocess, sys\n"
+        "subprocess.Popen('sleep 1; head -c 5000000 /dev/zero; sleep 60', shell=True,\n"
+        "    stdout=sys.stdout._original_stdstream_copy)"
+    )
+    run(client, code)
+    wait_for_the_watch()
+    assert client.left_behind() == ""
+    assert (tmp_path / "s" / "kernel.log").stat().st_size <= 1 << 20
+    assert "execution.log_limit_mb" in str(run(client, "1").log)
+
+
+def test_forks_and_snapshots_share_the_bound_and_count_shared_pages_once(
+    manager: KernelManager, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    client = manager.get_session_client("s", session_dir=folder)
+    run(client, "x = np.ones(15 << 20); size = x.nbytes")
+    snapshot = client.snapshot()
+    forks = [
+        manager.fork_session_client(snapshot, name, session_dir=folder, cwd=folder / name)
+        for name in ("one", "two", "three")
+    ]
+    # Four processes with 120 MiB each, shared: far more than the bound if each counted.
+    wait = "import time; time.sleep(0.6); size >> 20"
+    assert [run(fork, wait).output for fork in forks] == [120] * 3
+    results = [run(fork, "y = np.ones(14 << 20); del x; " + wait) for fork in forks]
+    snapshot.close()
+    assert "execution.memory_limit_mb" in str([result.error for result in results])
+
+
+def test_what_is_too_large_already_can_be_removed(manager: KernelManager) -> None:
+    client = manager.get_session_client("s")
+    result = run(client, "for n in range(10): open(f'{n}', 'wb').write(b'1' * (4 << 20))")
+    assert (result.status, result.is_state_lost) == ("error", False)
+    assert "execution.folder_limit_mb" in str(result.error)
+    assert run(client, "import os; len([os.remove(n) for n in os.listdir()])").output == 10
+    assert run(client, "open('small', 'w').write('1')").status == "ok"
+
+
+def test_a_cell_that_is_stopped_by_a_bound_was_interrupted_by_no_person(
+    manager: KernelManager,
+) -> None:
+    client = manager.get_session_client("s")
+    run(client, "kept = 7")
+    code = (
+        "import time\nfor n in range(10):\n"
+        "    open(f'{n}', 'wb').write(b'1' * (4 << 20)); time.sleep(0.3)\ntime.sleep(60)"
+    )
+    result = run(client, code)
+    assert (result.status, result.is_state_lost) == ("error", False)
+    assert "execution.folder_limit_mb allows 24 MiB" in str(result.error)
+    assert run(client, "kept").output == 7

@@ -1,0 +1,195 @@
+"""What the bounds measure: sizes of folders, logs, and where control groups can be made."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from taskweaver.ces import cgroup_tree
+from taskweaver.ces.bounds.bound import Held, bounds_of, explanations
+from taskweaver.ces.bounds.folder_size import FolderSize
+from taskweaver.ces.bounds.log_file import BoundedLog
+from taskweaver.ces.bounds.processes import Process, names_of
+from taskweaver.ces.cgroup import ControlGroup
+from taskweaver.ces.limits import LIMIT_KEYS, KernelLimits, half_of_memory
+from taskweaver.ces.manager import default_limits
+from taskweaver.config.config_mgt import AppConfigSource
+
+MEBIBYTE = 1 << 20
+
+
+def measured(*folders: Path) -> int:
+    size = FolderSize()
+    for folder in folders:
+        size.add(folder)
+    size.settle(60, 0)
+    return size.bytes
+
+
+def test_a_folder_counts_links_as_themselves_and_hard_links_once(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside / "sub", outside):
+        folder.mkdir(parents=True)
+    (outside / "large").write_bytes(b"1" * 5 * MEBIBYTE)
+    (inside / "sub" / "file").write_bytes(b"1" * MEBIBYTE)
+    os.link(inside / "sub" / "file", inside / "again")
+    (inside / "to a file").symlink_to(outside / "large")
+    (inside / "to a folder").symlink_to(outside)
+    os.mkfifo(inside / "pipe")
+    assert MEBIBYTE <= measured(inside) < 2 * MEBIBYTE
+    assert MEBIBYTE <= measured(inside, inside / "sub") < 2 * MEBIBYTE
+    assert measured(tmp_path / "missing") == 0
+
+
+def test_a_root_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "large").write_bytes(b"1" * 4 * MEBIBYTE)
+    (tmp_path / "cwd").symlink_to(tmp_path / "outside")
+    assert measured(tmp_path / "cwd") < 4 * MEBIBYTE
+
+
+def test_what_is_too_deep_is_estimated_by_the_space_that_is_gone(tmp_path: Path) -> None:
+    size = FolderSize()
+    size.add(tmp_path)
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(300):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    file = os.open("large", os.O_CREAT | os.O_WRONLY, dir_fd=here)
+    os.write(file, b"1" * 40 * MEBIBYTE)
+    os.close(file)
+    os.close(here)
+    size.settle(60, 0)
+    assert size.bytes >= 20 * MEBIBYTE
+
+
+def test_a_folder_is_measured_a_little_at_a_time(tmp_path: Path) -> None:
+    for number in range(50):
+        (tmp_path / str(number)).write_bytes(b"1" * 8192)
+    size = FolderSize()
+    size.add(tmp_path)
+    size.advance(0)
+    first = size.bytes
+    for _ in range(60):
+        size.advance(0)
+    assert first < size.bytes
+    assert size.bytes >= 50 * 8192
+    size.close()
+
+
+def test_a_log_keeps_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.log"
+    log = BoundedLog(path, 1000)
+    assert log.trim() == 0
+    path.write_text("a" * 2000 + "the end\n")
+    assert log.trim() == 2008
+    assert path.read_text().endswith("the end\n")
+    assert path.read_text().startswith("[1,508 bytes were removed here]\n")
+    assert log.trim() == 0
+    assert BoundedLog(path, 0).trim() == 0
+
+
+def test_a_log_that_became_a_link_or_a_pipe_is_left_alone(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("v" * 5000)
+    path = tmp_path / "kernel.log"
+    path.symlink_to(victim)
+    assert BoundedLog(path, 10).trim() == 0
+    assert victim.read_text() == "v" * 5000
+    path.unlink()
+    os.mkfifo(path)
+    assert BoundedLog(path, 0).trim() == 0
+
+
+def process(name: str) -> Process:
+    return Process(1, 0, 0, 1, 0, 0, name, is_ended=False)
+
+
+def test_names_of_processes_are_counted_and_cut() -> None:
+    assert names_of([process("b"), process("a"), process("b")]) == "b (2), a"
+    assert names_of([process(str(n)) for n in range(8)]).endswith("4 and 3 more")
+
+
+def test_the_default_limits_are_those_of_a_configuration_that_sets_none(tmp_path: Path) -> None:
+    source = AppConfigSource(app_base_path=str(tmp_path))
+    assert KernelLimits.from_source(source) == default_limits()
+    assert default_limits().memory_limit_bytes == half_of_memory()
+
+
+@pytest.mark.parametrize("name", LIMIT_KEYS)
+def test_each_limit_follows_its_key(name: str, tmp_path: Path) -> None:
+    source = AppConfigSource(config={f"execution.{name}": 7}, app_base_path=str(tmp_path))
+    changed = KernelLimits.from_source(source)
+    fields = [
+        field
+        for field in KernelLimits.__dataclass_fields__
+        if getattr(changed, field) != getattr(default_limits(), field)
+    ]
+    assert len(fields) == 1
+
+
+def test_an_error_that_speaks_of_a_limit_gets_its_key() -> None:
+    limits = replace(default_limits(), open_file_limit=100, file_limit_bytes=0)
+    bounds = bounds_of(limits, "none", Held())
+    said = explanations("OSError: [Errno 24] Too many open files: 'x'", bounds)
+    assert said == ["The limit on open files is 100 (execution.open_file_limit)."]
+    assert explanations("OSError: [Errno 27] File too large", bounds) == []
+
+
+def test_each_bound_names_what_holds_it() -> None:
+    held = bounds_of(default_limits(), "landlock", Held(memory=True, processes=True))
+    watched = bounds_of(default_limits(), "landlock", Held())
+    assert [str(bound).partition(": ")[2][:13] for bound in held[:2]] == ["control group"] * 2
+    assert all("watched while" in str(bound) for bound in watched[:2])
+    assert "no limit (execution.cpu_limit_s)" in str(held[-1])
+
+
+def own_groups(monkeypatch: pytest.MonkeyPatch, mount: Path, text: str) -> None:
+    own = mount / "self"
+    own.write_text(text)
+    monkeypatch.setattr(cgroup_tree, "_MOUNT", mount)
+    monkeypatch.setattr(cgroup_tree, "_OWN", own)
+
+
+def test_in_version_2_the_nearest_group_that_hands_controllers_on_is_the_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As systemd arranges it for an ordinary user's programs."""
+    app = tmp_path / "user.slice" / "user@1000.service" / "app.slice"
+    scope = app / "terminal.scope"
+    scope.mkdir(parents=True)
+    for folder in (tmp_path, *tmp_path.glob("**/*/")):
+        hands_on = "" if folder == scope else "cpu memory pids"
+        (folder / "cgroup.subtree_control").write_text(f"{hands_on}\n")
+    own_groups(monkeypatch, tmp_path, f"0::/{scope.relative_to(tmp_path)}\n")
+    assert next(cgroup_tree.parents("memory")) == app
+    assert list(cgroup_tree.parents("io")) == []
+
+
+def test_the_limit_of_a_container_halves_what_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "box").mkdir()
+    (tmp_path / "cgroup.subtree_control").write_text("memory")
+    (tmp_path / "box" / "memory.max").write_text(f"{64 * MEBIBYTE}\n")
+    own_groups(monkeypatch, tmp_path, "0::/box\n")
+    assert half_of_memory() == 32 * MEBIBYTE
+    (tmp_path / "box" / "memory.max").write_text("max\n")
+    assert half_of_memory() > 32 * MEBIBYTE
+
+
+def test_a_group_that_cannot_be_made_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_groups(monkeypatch, tmp_path, "0::/\n")
+    group = ControlGroup(10, 1 << 30)
+    assert (group.holds_memory, group.holds_processes) == (False, False)
+    assert group.joined(["true"]) == ["true"]
+    assert group.processes() == []
+    group.kill()
+    group.remove()

@@ -1,0 +1,137 @@
+"""The audit of the gate, with pip-audit itself and a service of advisories on this machine."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import runpy
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / ".ci" / "audit.py"
+AUDIT = runpy.run_path(str(SCRIPT))
+TODAY = datetime.date(2026, 11, 22)
+VULNERABILITY = {
+    "id": "GHSA-test-0000-0001",
+    "aliases": ["CVE-2099-1"],
+    "summary": "it does what it should not",
+    "affected": [
+        {
+            "package": {"name": "leaky", "ecosystem": "PyPI"},
+            "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "2.0"}]}],
+        }
+    ],
+}
+
+
+class Service(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        is_known = asked["package"]["name"] == "leaky" and asked["version"] == "1.0"
+        body = json.dumps({"vulns": [VULNERABILITY]} if is_known else {}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1/query"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def audit(folder: Path, url: str, **packages: str) -> tuple[int, str]:
+    """Audit a folder in which packages seem to be installed; return status and output."""
+    for name, version in packages.items():
+        place = folder / f"{name}-{version}.dist-info"
+        place.mkdir(parents=True)
+        (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}")
+    arguments = ["--path", str(folder), "--vulnerability-service", "osv", "--osv-url", url]
+    environment = {name: os.environ[name] for name in os.environ if "proxy" not in name.lower()}
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        capture_output=True, text=True, timeout=100, env=environment, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def test_a_known_vulnerability_fails(tmp_path: Path, service: str) -> None:
+    status, output = audit(tmp_path, service, leaky="1.0", sound="3.1")
+    assert status == 1
+    assert output == ("audit: 2 packages, 1 vulnerable\n  leaky 1.0: CVE-2099-1, fixed in 2.0\n")
+
+
+def test_packages_without_one_pass(tmp_path: Path, service: str) -> None:
+    assert audit(tmp_path, service, leaky="2.0") == (0, "audit: 1 packages, 0 vulnerable\n")
+
+
+def test_a_service_that_cannot_be_reached_is_reported_and_does_not_fail(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    status, output = audit(tmp_path, f"http://127.0.0.1:{port}/v1/query", leaky="1.0")
+    assert status == 0
+    assert output.startswith("audit: NOT DONE: no service: ")
+
+
+def test_an_audit_that_does_not_work_fails(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "--no-such-option"],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "pip-audit failed (2)" in done.stdout
+
+
+def test_packages_unknown_to_the_service_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    packages = [
+        {"name": "a", "skip_reason": "not found"},
+        {"name": "b", "version": "1", "vulns": []},
+    ]
+    assert AUDIT["_report"](packages) == 0
+    assert "NOT DONE for 1 packages, unknown to the service:\n  a" in capsys.readouterr().out
+
+
+ENTRY = 'package = "leaky"\nid = "CVE-2099-1"\nreason = "not reached"\n'
+
+
+def test_an_entry_ignores_a_vulnerability_until_its_date(tmp_path: Path) -> None:
+    file = tmp_path / "ignore.toml"
+    file.write_text(f"[[ignored]]\n{ENTRY}until = 2026-11-22\n")
+    vulnerability = {"id": "GHSA-1", "aliases": ["CVE-2099-1"], "fix_versions": []}
+    packages = [{"name": "leaky", "version": "1", "vulns": [vulnerability]}]
+    read, find = AUDIT["read_ignored"], AUDIT["vulnerabilities"]
+    assert list(find(packages, read(file, TODAY))) == []
+    late = read(file, TODAY + datetime.timedelta(days=1))
+    assert list(find(packages, late)) == ["leaky 1: GHSA-1, fixed in no version"]
+    other = [{"name": "other", "version": "1", "vulns": [vulnerability]}]
+    assert len(list(find(other, read(file, TODAY)))) == 1
+
+
+@pytest.mark.parametrize("entry", [ENTRY, 'package = "a"\nid = "b"\nuntil = 2026-11-22\n'])
+def test_an_entry_needs_a_reason_and_a_date(tmp_path: Path, entry: str) -> None:
+    file = tmp_path / "ignore.toml"
+    file.write_text(f"[[ignored]]\n{entry}")
+    with pytest.raises(ValueError, match=r"reason|until"):
+        AUDIT["read_ignored"](file, TODAY)
+
+
+def test_the_list_of_the_gate_can_be_read() -> None:
+    AUDIT["read_ignored"](AUDIT["IGNORED"], TODAY)

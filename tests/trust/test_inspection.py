@@ -1,0 +1,301 @@
+"""Inspection of project folders: which keys, folders and links need consent, and the reset."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.known_keys import BY_NAME
+from taskweaver.trust.answers import Answers, answers_for, forget, remember
+from taskweaver.trust.errors import ForeignProject, ProjectNotTrusted
+from taskweaver.trust.inspection import Inspection
+from taskweaver.trust.keys import RISKS, risk_of
+from taskweaver.trust.opening import inspect_folder, read_project
+from taskweaver.utils.app_utils import CONFIG_FILE
+
+SHIPPED = Path(__file__).parents[2] / "project"
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
+
+
+def project(folder: Path, **keys: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    values = {name.replace("__", "."): value for name, value in keys.items()}
+    (folder / CONFIG_FILE).write_text(json.dumps(values))
+    return folder
+
+
+def inspect(folder: Path, *, is_confined: bool = True) -> Inspection:
+    return inspect_folder(folder, lambda _: is_confined)
+
+
+def read(folder: Path, granted: Any = ()) -> AppConfigSource:
+    return read_project(folder, {}, frozenset(granted), lambda _: True).src
+
+
+def test_every_key_is_classified_once() -> None:
+    assert set(RISKS) == set(BY_NAME)
+
+
+def test_a_key_without_a_class_needs_consent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(RISKS, "search.steps")
+    (found,) = inspect(project(tmp_path / "p", search__steps=3)).findings
+    assert "search.steps" in found.sentence
+
+
+HARMLESS = {
+    "llm.model": "x",
+    "llm.api_type": "ollama",
+    "planner.max_retry_count": 9,
+    "execution.sandbox": "bwrap",
+    "execution.process_limit": 100,
+    "session.data_dir": "tables",
+    "session.roles": ["planner", "code_interpreter", "echo"],
+    "web_search.api_provider": "duckduckgo",
+    "code_interpreter.require_confirmation": True,
+    "execution.memory_limit_mb": 512,
+    "no.such_key": "http://example.org",
+}
+
+NEEDING = {
+    "llm.api_base": "http://127.0.0.1:1/v1",
+    "llm.azure.api_base": "https://x.example",
+    "llm.embedding_api_base": "https://x.example",
+    "llm.api_type": "mistral",
+    "llm.api_key": "sk-of-another",
+    "llm.aad_api_resource": "https://x.example",
+    "ext_llms.llm_configs": {"other": {"llm.api_base": "https://x.example"}},
+    "tracing.endpoint": "http://x.example",
+    "tracing.enabled": True,
+    "web_search.searxng_url": "https://x.example",
+    "mcp.servers": {"a": {"command": "sh", "args": ["-c", "true"]}},
+    "web_explorer.browser_path": "evil",
+    "session.roles": ["planner", "web_search"],
+    "code_interpreter.code_prefix": "import os",
+    "execution.sandbox": "none",
+    "execution.network": "yes",
+    "execution.allowed_hosts": "example.org",
+    "execution.read_only_paths": ["/home"],
+    "execution.writable_paths": ["/home"],
+    "execution.process_limit": 0,
+    "execution.cell_timeout_s": 86400,
+    "session.data_dir": "/etc",
+    "workspace.workspace_path": "../elsewhere",
+    "planner.prompt_file_path": "/etc/passwd",
+    "echo.example_base_path": "/etc",
+    "logging.log_folder": "../logs",
+    "logging.log_file": "../../x.log",
+    "search.resources": "resources.yaml",
+    "plugin.base_path": "/usr/lib",
+    "code_interpreter.blocked_functions": [],
+}
+
+
+@pytest.mark.parametrize("key", HARMLESS)
+def test_a_value_that_loosens_nothing_needs_no_consent(tmp_path: Path, key: str) -> None:
+    assert inspect(project(tmp_path / "p", **{key: HARMLESS[key]})).findings == ()
+
+
+@pytest.mark.parametrize("key", NEEDING)
+def test_a_value_that_loosens_needs_consent_and_has_no_effect_without(
+    tmp_path: Path, key: str
+) -> None:
+    folder = project(tmp_path / "p", **{key: NEEDING[key]})
+    found = inspect(folder)
+    assert found.findings
+    assert any(key in item.sentence or "MCP" in item.sentence for item in found.findings) or (
+        key == "ext_llms.llm_configs"
+    )
+    setting = read(folder).lookup(key)
+    assert setting is None or setting.source == "override" or setting.value == {}
+    assert read(folder, found.digests).lookup(key).value == NEEDING[key]  # type: ignore[union-attr]
+
+
+def test_each_risk_that_is_not_harmless_is_in_the_examples() -> None:
+    assert {risk_of(key) for key in NEEDING} | {"harmless"} == set(RISKS.values())
+
+
+def test_the_shipped_project_and_a_new_one_need_no_consent(tmp_path: Path) -> None:
+    from taskweaver.cli.project import create_project
+
+    create_project(tmp_path / "sales")
+    for folder in (SHIPPED, tmp_path / "sales"):
+        assert inspect(folder, is_confined=False).findings == ()
+
+
+def test_plugins_need_consent_where_no_sandbox_holds_them(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p")
+    (folder / "plugins").mkdir()
+    (folder / "plugins" / "own.py").write_text("x = 1\n")
+    assert inspect(folder).findings == ()
+    (found,) = inspect(folder, is_confined=False).findings
+    assert "own" in found.sentence
+
+
+def role(folder: Path, text: str = "x = 1\n") -> None:
+    (folder / "roles" / "own").mkdir(parents=True, exist_ok=True)
+    (folder / "roles" / "own" / "own.py").write_text(text)
+    (folder / "roles" / "own" / "own.role.yaml").write_text(
+        "alias: Own\nmodule: own.own.Own\nintro: x\n"
+    )
+
+
+def test_only_a_change_of_listed_content_is_new(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p", session__roles=["planner", "own"])
+    role(folder)
+    (agreed,) = inspect(folder).findings
+    project(folder, session__roles=["planner", "own"], planner__max_retry_count=7)
+    (folder / "roles" / "own" / "__pycache__").mkdir()
+    assert inspect(folder).without({agreed.digest}) == ()
+    role(folder, "x = 2\n")
+    (new,) = inspect(folder).without({agreed.digest})
+    assert new.sentence == agreed.sentence
+    (folder / "helper.py").write_text("y = 1\n")  # importable by roles
+    assert inspect(folder).digests.isdisjoint({agreed.digest, new.digest})
+    assert read(folder).get_list("session.roles") == ["planner"]
+
+
+def test_a_program_in_the_folder_is_a_part_of_its_content(tmp_path: Path) -> None:
+    servers = {"a": {"command": "sh", "args": ["run.sh"]}}
+    folder = project(tmp_path / "p", mcp__servers=servers)
+    (folder / "run.sh").write_text("true\n")
+    before = inspect(folder).digests
+    (folder / "run.sh").write_text("false\n")
+    assert inspect(folder).digests.isdisjoint(before)
+
+
+def test_links_that_leave_the_folder_are_listed_and_others_are_not(tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    folder = project(tmp_path / "p")
+    (folder / "data").mkdir()
+    (folder / "data" / "own.csv").write_text("a\n1\n")
+    (folder / "data" / "again.csv").symlink_to("own.csv")
+    assert inspect(folder).findings == ()
+    (folder / "data" / "leak.csv").symlink_to(tmp_path / "secret.csv")
+    (folder / "logs").mkdir()
+    (folder / "logs" / "task_weaver.log").symlink_to(tmp_path / "secret.csv")
+    found = inspect(folder)
+    assert [item.subject for item in found.findings] == ["data/leak.csv", "logs/task_weaver.log"]
+    withheld = read(folder)
+    assert withheld.link_root == folder
+    assert not Path(withheld.get_path("logging.log_folder")).is_relative_to(tmp_path)
+    assert read(folder, found.digests).link_root is None
+
+
+def test_folders_that_are_links_are_replaced_by_empty_ones(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    folder = project(tmp_path / "p")
+    for name in ("data", "workspace", "examples", "experience"):
+        (folder / name).symlink_to(elsewhere)
+    src = read(folder)
+    for key in (
+        "session.data_dir",
+        "workspace.workspace_path",
+        "execution_service.env_dir",
+        "planner.example_base_path",
+        "session.experience_dir",
+        "planner.experience_dir",
+    ):
+        assert not Path(src.get_path(key)).is_relative_to(elsewhere), key
+
+
+def test_code_behind_a_value_that_was_withheld_is_withheld_too(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    folder = project(
+        tmp_path / "p", role__base_path="../elsewhere", session__roles=["planner", "own"]
+    )
+    role(folder)
+    src = read(folder)
+    assert not (Path(src.get_path("role.base_path")) / "own").exists()
+    assert src.get_list("session.roles") == ["planner"]
+
+
+def test_a_default_folder_behind_a_value_that_was_withheld_may_be_a_link(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    folder = project(tmp_path / "p", session__data_dir="/etc")
+    (folder / "data").symlink_to(elsewhere)
+    assert not Path(read(folder).get_path("session.data_dir")).exists()
+
+
+def test_part_of_a_table_is_withheld_by_itself(tmp_path: Path) -> None:
+    models = {"far": {"llm.api_base": "https://x.example"}, "near": {"llm.model": "m"}}
+    folder = project(
+        tmp_path / "p",
+        ext_llms__llm_configs=models,
+        planner__llm_alias="far",
+        code_generator__llm_alias="near",
+    )
+    src = read(folder)
+    assert list(src.get_dict("ext_llms.llm_configs")) == ["near"]
+    assert src.get_str("planner.llm_alias") == ""
+    assert src.get_str("code_generator.llm_alias") == "near"
+
+
+def test_with_an_address_goes_its_model(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p", llm__api_base="https://x.example", llm__model="m")
+    src = read(folder)
+    assert src.lookup("llm.model") is None
+    assert not src.trusts_addresses
+
+
+# Answers
+
+
+def test_answers_are_kept_outside_of_the_folder_for_the_user_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    folder = project(tmp_path / "p")
+    answers = Answers(frozenset({"a"}), frozenset({"b"}))
+    assert remember(folder, answers)
+    assert answers_for(folder) == answers
+    (file,) = (state / "taskweaver" / "trust").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in folder.iterdir()] == [CONFIG_FILE]
+    moved = folder.rename(tmp_path / "q")
+    assert answers_for(moved) == Answers()
+    file.write_text("[")
+    assert answers_for(folder) == Answers()
+    assert forget(folder)
+    assert not forget(folder)
+
+
+def test_a_library_trusts_a_folder_it_names_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = project(tmp_path / "p", execution__network=True)
+
+    def has_network(place: Path | None, trust: Any) -> bool:
+        return read_project(place, {}, trust, lambda _: True).src.get_bool("execution.network")
+
+    assert has_network(folder, None)
+    assert not has_network(folder, trust=False)
+    monkeypatch.chdir(folder)
+    with pytest.raises(ProjectNotTrusted, match=r"network.*--trust"):
+        has_network(None, None)
+    assert has_network(None, trust=True)
+    remember(folder, Answers(inspect(folder).digests))
+    assert has_network(None, None)
+    remember(folder, Answers(declined=inspect(folder).digests))
+    assert not has_network(None, None)
+
+
+@as_root
+def test_a_configuration_of_another_user_is_refused(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p")
+    os.chown(folder / CONFIG_FILE, NOBODY, NOBODY)
+    with pytest.raises(ForeignProject, match="belongs to another user"):
+        read(folder)
+    assert read(folder, inspect(folder).digests).names

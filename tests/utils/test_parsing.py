@@ -1,0 +1,106 @@
+"""Syntax trees are built by one thread at a time where the interpreter requires it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from taskweaver.utils import parsing
+
+PACKAGE = Path(parsing.__file__).parents[1]
+ALLOWED = {"utils/parsing.py"}
+"""Kernels are programs of their own: `ces/inkernel` is left out as well."""
+CONVERSIONS = re.compile(
+    r"\bast\.parse\(|\bliteral_eval\(|\binspect\.signature\(|PyCF_ONLY_AST"
+    r"|from ast import|from inspect import .*\bsignature\b"
+)
+
+
+def test_the_rest_of_the_package_builds_no_trees_itself() -> None:
+    found = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        place = file.relative_to(PACKAGE).as_posix()
+        if place in ALLOWED or place.startswith("ces/inkernel/"):
+            continue
+        if CONVERSIONS.search(file.read_text("utf-8")):
+            found.append(place)
+    assert found == [], "use taskweaver.utils.parsing instead"
+
+
+def test_what_it_reads() -> None:
+    assert [type(node) for node in parsing.parse("a = 1").body] == [ast.Assign]
+    assert isinstance(parsing.parse_expression("a + 1").body, ast.BinOp)
+    assert parsing.literal_value("{'a': [1, None]}") == {"a": [1, None]}
+    assert list(parsing.signature_of(len).parameters) == ["obj"]
+    with pytest.raises(SyntaxError) as refused:
+        parsing.parse("a = (", "cell.py")
+    assert refused.value.filename == "cell.py"
+
+
+def test_this_interpreter_has_a_lock_if_it_has_the_defect() -> None:
+    assert parsing.NEEDS_LOCK is (sys.version_info < (3, 11, 8))
+
+
+RACE = """
+import gc, threading
+from taskweaver.code_interpreter.code_verification import Policy, verify
+from taskweaver.utils import parsing
+
+cell = "\\n".join(f"x{n} = [{n}, (lambda y: y + {n})(1)]" for n in range(300))
+verify("", Policy())  # imports what the check needs
+wanted, done, errors = threading.Semaphore(0), threading.Semaphore(0), []
+
+def other():
+    while True:
+        wanted.acquire()
+        if is_over:
+            return
+        parsing.parse("b = [1, 2]")
+        done.release()
+
+def let_others_run(phase, info):
+    if phase == "start" and threading.current_thread() is threading.main_thread():
+        wanted.release()
+        done.acquire(timeout=0.05)
+
+is_over = False
+thread = threading.Thread(target=other)
+thread.start()
+gc.callbacks.append(let_others_run)
+gc.set_threshold(2000)
+for _ in range(5):
+    try:
+        assert verify(cell, Policy()) == []
+    except SystemError as error:
+        errors.append(error)
+gc.callbacks.clear()
+is_over = True
+wanted.release()
+thread.join()
+print(len(errors), *{str(error) for error in errors})
+"""
+"""Code is checked while each garbage collection gives another thread the time to parse."""
+UNLOCKED = (
+    "import contextlib\n"
+    "from taskweaver.utils import parsing\nparsing._CONVERSIONS = contextlib.nullcontext()\n"
+)
+
+
+def _errors(program: str) -> str:
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    return done.stdout.strip()
+
+
+def test_a_check_is_not_disturbed_by_another_threads() -> None:
+    assert _errors(RACE) == "0"
+
+
+@pytest.mark.skipif(not parsing.NEEDS_LOCK, reason="this version of Python has no defect")
+def test_without_the_lock_it_is() -> None:
+    assert "AST constructor recursion depth mismatch" in _errors(UNLOCKED + RACE)
