@@ -7,7 +7,7 @@ PYTHON ?= $(shell for name in $(NAMES); do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: chat search-demo test long bench check audit docs clean
+.PHONY: chat search-demo test long attacks bench check audit docs clean
 
 chat: $(VENV)/.ready-chat  ## Ask questions about your data.
 	$(BIN)/python -m taskweaver -p project/
@@ -25,8 +25,13 @@ test: $(VENV)/.ready-dev  ## Run all tests with coverage.
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=90
 
-long: $(VENV)/.ready-long  ## Run the tests of live forks with all libraries and twenty forks each.
+long: $(VENV)/.ready-long  ## Run live forks, races of the host's file operations and kills at full size.
 	FORKS=20 $(BIN)/python -m pytest tests/ces/forking --timeout=600
+	RACES=10000 $(BIN)/python -m pytest $$(grep -rlE --include=*.py "from races|import races" tests) --timeout=14400
+	KILLS=1000 $(BIN)/python -m pytest tests/app/test_killed_chat.py -s
+
+attacks: $(VENV)/.ready-dev  ## Run all attacks on the sandbox and write their table.
+	PYTHONPATH=tests $(BIN)/python -m attacks.table
 
 bench: $(VENV)/.ready-dev  ## Print every benchmark beside its baseline.
 	$(BIN)/python -m bench
@@ -42,6 +47,7 @@ audit: $(VENV)/.ready-dev  ## Compare the installed packages with the known vuln
 
 docs: $(VENV)/.ready-dev  ## Write the documents that are printed from the code.
 	$(BIN)/python -m taskweaver.config.docs > docs/configuration.md
+	PYTHONPATH=tests $(BIN)/python -m attacks.table docs
 
 clean:  ## Remove the virtual environment and what tools left behind.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

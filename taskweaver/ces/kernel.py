@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from taskweaver.ces.bounds.guard import CellWatch
 from taskweaver.ces.channel import Exchange, Request
-from taskweaver.ces.claims import rows, texts
+from taskweaver.ces.claims import rows
 from taskweaver.ces.common import (
     CellStatus,
     ExecutionResult,
@@ -32,7 +31,6 @@ from taskweaver.ces.errors import (
 from taskweaver.ces.footprint import Footprint, footprint
 from taskweaver.ces.homes import Homes
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
-from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.interrupts import Interrupts
 from taskweaver.ces.kernel_plugins import KernelPlugins
 from taskweaver.ces.limits import KernelLimits
@@ -45,7 +43,7 @@ from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.state.writing import StateWriter
-from taskweaver.ces.template import Arrival, Expectation, Template
+from taskweaver.ces.template import Arrival, Template
 from taskweaver.ces.waiting import RequestWait
 from taskweaver.utils.platform import HAS_LIVE_FORKS, system_name
 
@@ -222,13 +220,9 @@ class Kernel:
             raise ForkRefused(["it is not running"])
         if not running.has_state:
             raise ForkRefused(["its variables are not restored yet"])
-        homes, timeout_s = running.process.homes, self._limits.start_timeout_s
-        with homes.new() as home, Expectation(home) as expected:
-            birth = Birth(str(expected.path), str(self.place.log_path))
-            refused = self._ask(running, operation | {"birth": asdict(birth)})
-            if refused:
-                raise ForkRefused(texts(refused.get("refused")))
-            return expected.arrive(running.process.death_fd, timeout_s), homes
+        limit_s = self._limits.start_timeout_s
+        ask = partial(self._ask, running, limit_s=limit_s)
+        return running.fork(ask, operation, self.place.log_path, limit_s), running.process.homes
 
     def _take_over(self, origin: KernelSnapshot) -> None:
         process = origin.template.spawn(self.place.cwd, self.place.log_path)

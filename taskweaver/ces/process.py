@@ -31,6 +31,7 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.utils.ids import create_id
 
 _KILL_WAIT_S = 5.0
+_STOPPED = (b"T", b"t")
 _CONNECTION_FILE = "c.json"
 _OWNED: set[int] = set()
 """Process ids that have a handle: they are ended by it. A forked one carries its parent's mark."""
@@ -59,6 +60,16 @@ class ProcessHandle:
     def has_ended(self, within_s: float = 0.0) -> bool:
         """Return whether the process ends within a time."""
         return _has_ended(self.death_fd, within_s)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal or a tracer holds it, so that it answers nothing until it is let go."""
+        try:
+            facts = Path(f"/proc/{self.pid}/stat").read_bytes()
+        except OSError:
+            return False  # it has ended, or the system has no such files
+        # The name before the state stands in parentheses, and may hold some itself.
+        return facts.rpartition(b")")[2].split()[0] in _STOPPED
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal; nothing happens when the process has ended."""
@@ -116,6 +127,11 @@ class KernelProcess:
     def is_alive(self) -> bool:
         """Whether the process runs."""
         return not self._handle.has_ended()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether something holds the process; see `ProcessHandle.is_stopped`."""
+        return self._handle.is_stopped
 
     def exit_text(self) -> str:
         """Say how the process ended."""

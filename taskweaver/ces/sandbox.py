@@ -18,6 +18,7 @@ from pathlib import Path
 
 from taskweaver.ces.bwrap import bwrap_command, code_folders, system_files
 from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.ces.homes import temporary_folder
 from taskweaver.ces.inkernel import confine, probe
 from taskweaver.ces.policy import HARDWARE, SandboxPolicy, Tier
 from taskweaver.ces.seccomp import system_call_filter
@@ -131,8 +132,8 @@ def require(tier: Tier) -> None:
     if tier == "bwrap" and shutil.which("bwrap") is None:
         raise SandboxUnavailable("bubblewrap is not installed (Debian: apt install bubblewrap)")
     try:
-        with tempfile.TemporaryDirectory(prefix="tw-test-") as folder:
-            done, output = _attempt(tier, Path(folder))
+        with temporary_folder(Path(tempfile.gettempdir())) as folder:
+            done, output = _attempt(tier, folder)
     except OSError as error:
         raise SandboxUnavailable(f"{_NAMES[tier]} cannot be tried here: {error}") from error
     if done is None:

@@ -37,6 +37,8 @@ from taskweaver.ces.process import (
 _LINE_BYTES = 1 << 16
 _SOCKET_FILE = "birth"
 _END_WAIT_S = 5.0
+FORK_WAIT_S = 10.0
+"""Longest wait for a forked process: code in a sandbox can stop the process that is to fork it."""
 _TOLD_WAIT_S = 1.0
 _SLICE_S = 0.1
 _CREDENTIALS = struct.Struct("3i")
@@ -151,6 +153,17 @@ def _fields(line: bytes) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
+def require_running(process: ProcessHandle | KernelProcess) -> bool:
+    """Return True while a process that is to fork is not held by a signal or a tracer.
+
+    Raises:
+        ForkRefused: If it is held: it does not fork before it is let go.
+    """
+    if process.is_stopped:
+        raise ForkRefused(["the process to fork was stopped, by a signal or a debugger"])
+    return True
+
+
 class Template:
     """A sleeping process that forks kernels; see `inkernel.template`. Close it.
 
@@ -195,7 +208,9 @@ class Template:
         try:
             with self._lock, Expectation(home.place) as expected:
                 self._ask(asdict(Birth(str(expected.path), *birth_paths)))
-                arrival = expected.arrive(self._process.death_fd, self._start_timeout_s)
+                timeout_s = min(self._start_timeout_s, FORK_WAIT_S)
+                runs = partial(require_running, self._process)
+                arrival = expected.arrive(self._process.death_fd, timeout_s, runs)
                 self._codes.pop(arrival.inner_pid, None)  # of an earlier one with this number
         except BaseException:
             home.remove()
@@ -270,9 +285,9 @@ class Template:
                 return
             self._is_closed = True
             self._connection.close()
-            if not self._process.has_ended(_END_WAIT_S):
-                self._process.send(signal.SIGKILL)
-                self._process.has_ended(_END_WAIT_S)
+            # Not waited for until it notices: something in its sandbox may have stopped it.
+            self._process.send(signal.SIGKILL)
+            self._process.has_ended(_END_WAIT_S)
             self._process.close()
             if self._started is not None:
                 self._started.wait()

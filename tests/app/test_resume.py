@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -184,59 +182,6 @@ def test_a_full_disk_is_told_and_the_session_goes_on_when_there_is_room(project:
         assert rounds[0].user_query == "before"
         assert rounds[-1].user_query == "after"
         assert all(round_.state in {"finished", "failed"} for round_ in rounds)
-
-
-CHATTING = """
-import sys
-from support import code_reply, planner_reply
-from taskweaver.app.app import TaskWeaverApp
-
-def model(messages):
-    words = str(messages[-1]["content"])
-    if "ProgramApe" in str(messages[0]["content"]):
-        return code_reply(f"count = {words.count('round')} + 1")
-    if "From: User" in words:
-        return planner_reply("CodeInterpreter", "compute")
-    return planner_reply("User", "done")
-
-class Tell:
-    def handle(self, event):
-        if event.t.value == "post_end":
-            print("post", flush=True)
-
-with TaskWeaverApp(sys.argv[1], model=model) as app:
-    session = app.resume_session() if sys.argv[2:] else app.get_session()
-    for number in range(1000):
-        round_ = session.send_message(f"round {number}", Tell())
-        print("round", round_.id, len(round_.post_list), flush=True)
-"""
-
-
-def test_a_killed_chat_keeps_every_finished_round_and_can_be_resumed(project: Path) -> None:
-    rng = random.Random(4)
-    told: dict[str, int] = {}
-    for number in range(5):
-        arguments = ["resume"] if told else []
-        with subprocess.Popen(
-            [sys.executable, "-c", CHATTING, str(project), *arguments],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={"PYTHONPATH": str(Path(__file__).parents[1]), "PATH": "/usr/bin:/bin"},
-        ) as process:
-            assert process.stdout is not None
-            lines = [process.stdout.readline() for _ in range(rng.randint(3 if told else 6, 14))]
-            process.send_signal(signal.SIGKILL)
-            lines += process.stdout.read().splitlines()
-        done = [line.split() for line in lines if line.startswith("round ")]
-        told |= {parts[1]: int(parts[2]) for parts in done if len(parts) == 3}
-        with TaskWeaverApp(project, model=lambda _: planner_reply("User", "alive")) as app:
-            session = app.resume_session()
-            rounds = {round_.id: round_ for round_ in session.memory.conversation.rounds}
-            for id_, posts in told.items():
-                assert (rounds[id_].state, len(rounds[id_].post_list)) == ("finished", posts)
-            assert all(round_.state in {"finished", "failed"} for round_ in rounds.values())
-            assert session.send_message(f"still there? {number}").state == "finished"
-    assert told
 
 
 def test_a_secret_of_the_environment_is_named_and_cannot_be_rebuilt(project: Path) -> None:

@@ -52,8 +52,11 @@ def fork(birth: Birth) -> tuple[int, socket.socket | None]:
         return pid, None
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _cut_loose(birth.log, before)
-    return 0, announce(birth.socket, {"pid": os.getpid()})
+    try:
+        _cut_loose(birth.log, before)
+        return 0, announce(birth.socket, {"pid": os.getpid()})
+    except OSError:
+        os._exit(1)  # it is not expected any more, and must not go on as a second kernel
 
 
 def announce(path: str, message: dict[str, Any]) -> socket.socket:

@@ -31,6 +31,11 @@ def _writes(path: str) -> None:
         pass
 
 
+def _leaves(folder: Path) -> None:
+    folder.mkdir()
+    folder.rmdir()
+
+
 def _connects(address: Any, family: int = socket.AF_INET) -> None:
     with socket.socket(family) as probe:
         probe.settimeout(2)
@@ -110,10 +115,11 @@ def _shares(namespace: str, outer: list[str]) -> bool:
 
 
 def _attempts(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    new = Path(facts["canary"]).parent.name  # what an earlier attempt left proves nothing
     yield "read a file outside", lambda: Path(facts["canary"]).read_text()
     yield "write a file outside", lambda: _writes(facts["canary"])
-    yield "write to the system", lambda: Path("/usr/taskweaver-probe").touch()
-    yield "make a folder at the top", lambda: Path("/taskweaver-probe").mkdir()
+    yield "write to the system", lambda: _leaves(Path("/usr") / new)
+    yield "make a folder at the top", lambda: _leaves(Path("/") / new)
     yield "write a setting of the system", lambda: _writes("/proc/sys/vm/swappiness")
     yield "connect to the machine", lambda: _connects(("127.0.0.1", facts["port"]))
     yield "connect by MPTCP", lambda: _connects_by_mptcp(("127.0.0.1", facts["port"]))

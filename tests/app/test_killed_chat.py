@@ -1,0 +1,190 @@
+"""A chat that is killed at any moment keeps each acknowledged round, and leaves nothing running."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+from support import has_bwrap, make_project, planner_reply
+
+from taskweaver.app.app import TaskWeaverApp
+
+KILLS = int(os.environ.get("KILLS", "10"))
+"""How often a chat is killed; `make long` does it 1,000 times."""
+_PER_SESSION = 25
+"""Kills before the chat goes on in a new session: resuming reads the whole conversation."""
+_WHILE_IT_STARTS = 0.25
+"""Share of the kills that come while the program, the sandbox or the kernel starts."""
+_GONE_WITHIN_S = 10.0
+_GROUPS = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
+
+CHATTING = """
+import sys
+from support import code_reply, planner_reply
+from taskweaver.app.app import TaskWeaverApp
+
+def model(messages):
+    words = str(messages[-1]["content"])
+    if "ProgramApe" in str(messages[0]["content"]):
+        return code_reply(f"count = {words.count('round')} + 1; open('file', 'a').write('x')")
+    if "From: User" in words:
+        return planner_reply("CodeInterpreter", "compute")
+    return planner_reply("User", "done")
+
+class Tell:
+    def handle(self, event):
+        if event.t.value == "post_end":
+            print("post", flush=True)
+
+with TaskWeaverApp(sys.argv[1], model=model) as app:
+    session = app.resume_session() if sys.argv[2] == "resume" else app.get_session()
+    print("opened", flush=True)
+    for number in range(int(sys.argv[3])):
+        round_ = session.send_message(f"round {number}", Tell())
+        assert "error" not in round_.post_list[-2].message.lower(), round_.post_list[-2].message
+        print("round", round_.id, len(round_.post_list), flush=True)
+"""
+
+
+@dataclass
+class Place:
+    """A project whose chats are killed, with a folder for temporary files of its own.
+
+    Attributes:
+        project: The project.
+        temporary: The folder for temporary files.
+        told: The number of posts of each round that was acknowledged, by id.
+        pids: The process ids of the chats.
+    """
+
+    project: Path
+    temporary: Path
+    told: dict[str, int] = field(default_factory=dict)
+    pids: list[int] = field(default_factory=list)
+
+    def chat(self, how: str, rounds: int = 1000) -> subprocess.Popen[str]:
+        """Start a chat.
+
+        Args:
+            how: ``resume`` or ``new``.
+            rounds: How many it plays.
+        """
+        return subprocess.Popen(
+            [sys.executable, "-c", CHATTING, str(self.project), how, str(rounds)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                "PYTHONPATH": str(Path(__file__).parents[1]),
+                "PATH": os.environ["PATH"],
+                "TMPDIR": str(self.temporary),
+                "HOME": str(self.temporary),
+                "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
+                "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
+            },
+        )
+
+    def note(self, lines: list[str]) -> None:
+        """Remember the rounds that a chat has acknowledged."""
+        parts = [line.split() for line in lines if line.startswith("round ")]
+        self.told |= {part[1]: int(part[2]) for part in parts if len(part) == 3}
+
+    def kill_one(self, rng: random.Random, how: str) -> str:
+        """Start a chat and kill it at some moment; return what it printed to its error output."""
+        with self.chat(how) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            lines = []
+            if rng.random() >= _WHILE_IT_STARTS:
+                lines = [process.stdout.readline() for _ in range(rng.randint(2, 9))]
+            moment_s = rng.uniform(0.0, 0.3 if lines else 2.0)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(moment_s)  # some moment, not one that anything waits for
+            process.kill()
+            self.pids.append(process.pid)
+            lines += process.stdout.read().splitlines()
+            self.note(lines)
+            assert process.wait() == -9, process.stderr.read()
+            return process.stderr.read()
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the processes that have to do with the project."""
+        mark, found = os.fsencode(self.project), []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                place = Path(f"/proc/{process.pid}")
+                texts = [place.joinpath(name).read_bytes() for name in ("environ", "cmdline")]
+                is_ours = process.pid == os.getpid()
+                if not is_ours and any(mark in text for text in texts):
+                    found.append(process)
+        return found
+
+    def groups(self) -> list[Path]:
+        """Return the control groups that the chats have left."""
+        names = [path.glob(f"taskweaver-{pid}-*") for path in _GROUPS for pid in self.pids]
+        return [path for found in names for path in found]
+
+    def left_processes(self) -> list[psutil.Process]:
+        """Return the processes that do not end by themselves within a time."""
+        deadline = time.monotonic() + _GONE_WITHIN_S
+        while (found := self.processes()) and time.monotonic() < deadline:
+            psutil.wait_procs(found, timeout=0.1)
+        return found
+
+    def check_rounds(self) -> None:
+        """Compare the rounds of the newest session with those that were acknowledged."""
+        with TaskWeaverApp(self.project, model=lambda _: planner_reply("User", "hi")) as app:
+            session = app.resume_session()
+            rounds = {one.id: one for one in session.memory.conversation.rounds}
+            assert session.send_message("still there?").state == "finished"
+        missing = self.told.keys() - rounds.keys()
+        assert not missing, f"acknowledged rounds are lost: {missing}"
+        for id_, posts in self.told.items():
+            assert (rounds[id_].state, len(rounds[id_].post_list)) == ("finished", posts)
+        assert all(one.state in {"finished", "failed"} for one in rounds.values())
+
+
+@pytest.fixture(params=["none", "bwrap"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "bwrap" and not has_bwrap():
+        pytest.skip("bubblewrap does not run here")
+    keys = {"execution.sandbox": request.param, "execution.zygote": True}
+    temporary = Path(tempfile.mkdtemp(prefix="killed-", dir="/tmp"))  # names of sockets are short
+    yield Place(make_project(tmp_path / "project", keys), temporary)
+    shutil.rmtree(temporary)
+
+
+@pytest.mark.timeout(120 + 20 * KILLS)
+def test_a_killed_chat_loses_no_round_and_leaves_nothing(place: Place) -> None:
+    rng, how, acknowledged = random.Random(4), "new", 0
+    for number in range(KILLS):
+        if number % _PER_SESSION == 0:
+            acknowledged, how, place.told = acknowledged + len(place.told), "new", {}
+        place.kill_one(rng, how)
+        assert place.left_processes() == []
+        if place.told:
+            how = "resume"
+            place.check_rounds()
+    acknowledged += len(place.told)
+    with place.chat(how, 1) as last:  # a start that finds what the killed ones left
+        lines, errors = last.communicate()
+    place.pids.append(last.pid)
+    assert last.returncode == 0, errors
+    place.note(lines.splitlines())
+    place.check_rounds()
+    assert [path.name for path in place.temporary.glob("tw-*")] == []
+    assert place.groups() == []
+    assert place.processes() == []
+    print(f"{KILLS} kills, {acknowledged} acknowledged rounds")
+    assert acknowledged

@@ -1,0 +1,155 @@
+"""Runs the attacks as root and as an ordinary user, each with a home folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+from attacks.run import SECRET
+
+from taskweaver.ces import sandbox
+from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.ces.policy import Tier
+
+TIERS = (*get_args(Tier), "none")
+USERS = ("root", "user")
+_NUMBER = "23456"
+"""A user id that nobody on the machine has."""
+_TESTS = Path(__file__).parents[1]
+_TIMEOUT_S = 280
+# In a mount namespace: the interpreter is shown where an ordinary user may not look, in a folder
+# that covers the closed one.
+_SHOW = """
+set -e
+mkdir "$2"
+mount --bind "$1" "$2"
+mount -t tmpfs -o mode=755 tmpfs "$0"
+mkdir -p "$1"
+mount --bind "$2" "$1"
+mount -o remount,ro,bind,mode=755 "$1"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A tier, and the user who runs the attacks in it.
+
+    Attributes:
+        tier: A value of ``execution.sandbox``.
+        user: ``root`` or ``user``.
+    """
+
+    tier: str
+    user: str
+
+    @property
+    def title(self) -> str:
+        """The name in the table and in the files."""
+        return f"{self.tier}, {self.user}"
+
+    def why_not(self) -> str:
+        """Return why it cannot be run here; empty if it can."""
+        if self.tier != "none":
+            try:
+                sandbox.require(self.tier)  # type: ignore[arg-type]
+            except SandboxUnavailable as error:
+                return error.reason
+        if os.geteuid() != 0:
+            return "" if self.user == "user" else "only root can run it"
+        return "" if self.user == "root" else _why_no_user()
+
+    def run(self) -> dict[str, bool]:
+        """Run all attacks; return for each whether it succeeded."""
+        # Names of sockets are short: not below the folder of the tests.
+        with tempfile.TemporaryDirectory(prefix="a-", dir="/tmp") as folder:
+            Path(folder).chmod(0o755)
+            return self._run(Path(folder))
+
+    def _run(self, folder: Path) -> dict[str, bool]:
+        command = [sys.executable, "-m", "attacks.run", self.tier, str(folder / "range")]
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(_TESTS),
+            "XDG_STATE_HOME": str(folder / "state"), "LLM_AUTO_DETECT": "false",
+            "XDG_CACHE_HOME": str(folder / "cache"), "TMPDIR": str(folder / "tmp"),
+            SECRET: f"sibling-secret-{os.urandom(8).hex()}",
+        }  # fmt: skip
+        for name in ("range", "tmp", "state", "cache"):
+            (folder / name).mkdir()
+        for place in ("cache/taskweaver/matplotlib", ".cache/matplotlib"):
+            _bring_fonts(folder / place)
+        if self.user == "user" and os.geteuid() == 0:
+            command = _as_user(command, folder)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S,
+            check=False, cwd=folder,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-4000:]
+        results: dict[str, bool] = json.loads(done.stdout.splitlines()[-1])
+        return results
+
+
+def run_all(columns: Iterable[Column]) -> dict[str, dict[str, bool]]:
+    """Run all attacks in some columns, two at a time; return the results by column's title."""
+    chosen = list(columns)
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(Column.run, chosen))
+    return {column.title: found for column, found in zip(chosen, results, strict=True)}
+
+
+COLUMNS = tuple(Column(tier, user) for tier in TIERS for user in USERS)
+
+
+def _bring_fonts(folder: Path) -> None:
+    """Copy matplotlib's list of fonts, where the tests have made one: making it takes seconds."""
+    made = Path(os.environ.get("XDG_CACHE_HOME", "/nowhere")) / "taskweaver" / "matplotlib"
+    folder.mkdir(parents=True)
+    for path in made.glob("fontlist-*.json"):
+        shutil.copy(path, folder)
+
+
+def _as_user(command: list[str], folder: Path) -> list[str]:
+    """Return a command that runs another as an ordinary user, who owns a folder."""
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, int(_NUMBER), int(_NUMBER))
+    dropped = [
+        "setpriv", f"--reuid={_NUMBER}", f"--regid={_NUMBER}", "--clear-groups",
+        "--inh-caps=-all", *command,
+    ]  # fmt: skip
+    script, arguments = "", [""]
+    closed = _closed_folder(Path(sys.base_prefix))
+    if closed is not None:
+        arguments = [str(closed), sys.base_prefix, str(folder / "python")]
+        script = _SHOW
+    script += f"exec {shlex.join(dropped)}"
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, *arguments]
+
+
+def _closed_folder(path: Path) -> Path | None:
+    """Return the outermost folder above a path that others may not enter."""
+    above = [folder for folder in reversed(path.parents) if not folder.stat().st_mode & 0o001]
+    return above[0] if above else None
+
+
+@cache
+def _why_no_user() -> str:
+    """Return why root cannot run a program as an ordinary user here; empty if it can."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        program = "import taskweaver, encodings; print('here')"
+        done = subprocess.run(
+            _as_user([sys.executable, "-c", program], folder), capture_output=True, text=True,
+            check=False, cwd=folder,
+        )  # fmt: skip
+    return "" if done.stdout == "here\n" else f"no program runs as an ordinary user: {done.stderr}"

@@ -1,0 +1,149 @@
+"""Processes in a sandbox that hold its kernels and templates: rounds end all the same."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from kernels import LIMITS, answers, run
+from support import has_bwrap, make_project
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.ces.common import Client
+from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.manager import KernelManager, code_execution_service_factory
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.session.session import Session
+
+pytestmark = pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
+# Far longer than a test may take: what waits for a start until its limit fails by the time limit.
+PATIENT = replace(LIMITS, start_timeout_s=600.0, cell_timeout_s=600.0)
+OTHERS = (
+    "import os, signal, subprocess, sys\n"
+    "others = {int(p) for p in os.listdir('/proc') if p.isdigit()} - {1, os.getpid()}\n"
+)
+STOP_OTHERS = OTHERS + "for pid in others: os.kill(pid, signal.SIGSTOP)"
+KILL_OTHERS = OTHERS + "for pid in others: os.kill(pid, signal.SIGKILL)"
+# Holds all processes but itself, again and again, from a process that outlives the cell.
+HOLD_ALL = """
+import subprocess, sys
+code = '''
+import os, signal, time
+while True:
+    for pid in {int(p) for p in os.listdir("/proc") if p.isdigit()} - {1, os.getpid()}:
+        try: os.kill(pid, signal.SIGSTOP)
+        except OSError: pass
+    time.sleep(0.01)
+'''
+subprocess.Popen([sys.executable, '-I', '-c', code], start_new_session=True).pid
+"""
+SWAP_HOMES = """
+import glob, os, subprocess, sys
+code = '''
+import os, sys
+parent = sys.argv[1]
+while True:
+    for name in os.listdir(parent):
+        if name.startswith("tw-"):
+            try:
+                os.rename(parent + "/" + name, parent + "/aside-" + name)
+                os.symlink("/nowhere", parent + "/" + name)
+            except OSError: pass
+'''
+homes = os.path.dirname(os.path.dirname(glob.glob('/tmp/tw-*/**/c.json', recursive=True)[0]))
+subprocess.Popen([sys.executable, '-I', '-c', code, homes], start_new_session=True).pid
+"""
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[KernelManager]:
+    made = code_execution_service_factory(tmp_path, limits=PATIENT, sandbox=SandboxPolicy())
+    assert isinstance(made, KernelManager)
+    yield made
+    made.clean_up()
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    keys: dict[str, Any] = {
+        "execution.sandbox": "bwrap", "execution.start_timeout_s": 600.0,
+        "execution.cell_timeout_s": 600.0,
+    }  # fmt: skip
+    with TaskWeaverApp(make_project(tmp_path / "project", keys), model=lambda _: "") as app:
+        yield app.get_session()
+
+
+def result(session: Session, code: str) -> str:
+    return session.run_code(code).post_list[-1].message
+
+
+@pytest.mark.parametrize("attack", [STOP_OTHERS, KILL_OTHERS], ids=["stopped", "killed"])
+def test_a_kernel_is_replaced_where_its_template_was_held(
+    manager: KernelManager, attack: str
+) -> None:
+    client = manager.get_session_client("s")
+    assert run(client, attack).is_success
+    assert not run(client, "os._exit(1)").is_success
+    assert answers(client)
+
+
+def test_a_snapshot_that_was_stopped_is_refused_and_closed_at_once(manager: KernelManager) -> None:
+    client = manager.get_session_client("s")
+    assert answers(client)
+    snapshot = client.snapshot()
+    assert run(client, STOP_OTHERS).is_success
+    with pytest.raises(ForkRefused, match="stopped, by a signal or a debugger"):
+        manager.fork_session_client(snapshot, "fork")
+    snapshot.close()
+    assert answers(client)
+
+
+def kernel_of(client: Client) -> psutil.Process:
+    """Return a sandboxed kernel as it is seen from outside."""
+    inner, cwd = run(client, "import os; [str(os.getpid()), os.getcwd()]").output
+    for process in psutil.Process().children(recursive=True):
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()
+        if numbers[-1] == inner and process.cwd() == cwd:
+            return process
+    raise AssertionError("the kernel is not found")
+
+
+def test_a_kernel_that_is_held_gives_no_snapshot_and_is_not_waited_for(
+    manager: KernelManager,
+) -> None:
+    client = manager.get_session_client("s")
+    kernel = kernel_of(client)
+    kernel.send_signal(signal.SIGSTOP)
+    for take in (client.snapshot, lambda: client.state_writer({}, 1 << 20)):
+        with pytest.raises(ForkRefused, match="stopped, by a signal or a debugger"):
+            take()
+    kernel.send_signal(signal.SIGCONT)
+    assert answers(client)
+    client.snapshot().close()
+
+
+def test_rounds_end_while_a_process_swaps_the_folders_of_kernels(session: Session) -> None:
+    assert "Traceback" not in result(session, SWAP_HOMES)
+    for number in range(4):
+        assert str(number + 10) in result(session, f"{number} + 10")
+    session.run_code("import os; os._exit(1)")
+    state = session.run_code("1").state
+    assert state in {"finished", "failed"}
+
+
+def test_rounds_end_while_a_process_holds_all_others(session: Session) -> None:
+    session.run_code("x = 1")
+    stopper = threading.Timer(5, session.interrupt)  # the cell itself is held, too
+    stopper.start()
+    first = session.run_code(HOLD_ALL)
+    assert first.state in {"finished", "failed"}
+    states = [session.run_code("x + 1").state for _ in range(3)]
+    stopper.cancel()
+    assert set(states) <= {"finished", "failed"}
