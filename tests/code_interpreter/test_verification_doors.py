@@ -117,7 +117,7 @@ HARMLESS = [
     "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 0\nA().x",
     "df.pipe(lambda d: d.assign(r=d.a.replace(0, 1))).rename(columns={'a': 'b'})",
     "from sklearn.model_selection import train_test_split\ntrain_test_split(x, y)",
-    "class A:\n    def __init__(self):\n        self.__x = 1\n    def x(self):\n        return self.__x",
+    "class A:\n    def set(self):\n        self.__x = 1\n    def x(self): return self.__x",
     "import timeit; timeit.default_timer()",
     "img.save('x.png'); model.save('m.json')",
 ]  # fmt: skip
