@@ -14,14 +14,13 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
+from taskweaver.code_interpreter.equivalents import ForbiddenDoors
+from taskweaver.code_interpreter.magics import allowed_magics
 from taskweaver.utils.parsing import parse, parse_expression
-
-ALLOWED_INSTALL = re.compile(r"install(?:\s+(?:-q|--quiet|-U|--upgrade|[\w.\-\[\],=<>!~]+))+\s*")
-_SHELL_INSTALL = re.compile(rf"\s*(?:pip3?|conda)\s+{ALLOWED_INSTALL.pattern}")
-_INSTALLERS = {"pip", "conda", "mamba"}
 
 # Ways from a value to the interpreter's insides. Ordinary code has no use for them.
 _INSIDES = frozenset(
@@ -41,6 +40,8 @@ _SYSTEM_MODULES = frozenset(
 )
 _FORMAT_INSIDES = re.compile(r"\{[^{}]*\.(?:__\w+__|modules\b|environ\b)[^{}]*\}")
 _EVALUATORS = {"query", "eval"}
+_MANGLED = re.compile(r"_[A-Za-z]\w*?__\w*[A-Za-z0-9]")
+"""Names of attributes with two underscores, as a class stores them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +140,32 @@ class _Check:
     policy: Policy
     _places: dict[str, str] = field(default_factory=lambda: dict(USUAL_NAMES))
     """Names of the cell, and the dotted places they were imported from."""
+    _doors: ForbiddenDoors = field(init=False)
+
+    def __post_init__(self) -> None:
+        policy = self.policy
+        self._doors = ForbiddenDoors(
+            policy.blocked_functions,
+            policy.blocked_modules,
+            policy.allowed_modules,
+            policy.allowed_functions,
+        )
 
     def findings(self, tree: ast.AST) -> Iterator[Finding]:
         """Give what is not allowed, with its line."""
         nodes = list(ast.walk(tree))
         self.note_imports(nodes)
-        allowed_magics = set(_allowed_magics(nodes))
+        magics = list(allowed_magics(nodes))
+        passed = {node for magic in magics for node in (magic.name, *magic.texts)}
         for node in nodes:
             line = getattr(node, "lineno", 0)
-            if node not in allowed_magics:
-                for problem in self._problems(node, allowed_magics):
+            if node not in passed:
+                for problem in chain(self._problems(node), self._annotation_problems(node)):
                     yield line, problem
+        for magic in magics:
+            line = getattr(magic.name, "lineno", 0)
+            for _, problem in self.findings(parse(as_kernel_reads(magic.code))):
+                yield line, problem
 
     def note_imports(self, nodes: Iterable[ast.AST]) -> None:
         """Remember what names are imported as."""
@@ -162,15 +178,18 @@ class _Check:
                 for item in node.names:
                     self._places[item.asname or item.name] = f"{node.module}.{item.name}"
 
-    def _problems(self, node: ast.AST, allowed_magics: set[ast.AST]) -> Iterator[str]:
+    def _problems(self, node: ast.AST) -> Iterator[str]:
         match node:
             case ast.Import(names):
                 for item in names:
                     yield from self._module_problems(item.name)
             case ast.ImportFrom(module, names, level):
                 yield from self._import_from_problems(module or "", names, level)
-            case ast.Name("get_ipython") if node not in allowed_magics:
-                yield "magics and shell commands are not allowed, except to install packages"
+            case ast.Name("get_ipython"):
+                yield (
+                    "magics and shell commands are not allowed, except to install packages and to"
+                    " measure time"
+                )
             case ast.Name(name, ctx):
                 yield from self._name_problems(name, ctx)
             case ast.Attribute(attr=attr):
@@ -183,6 +202,12 @@ class _Check:
                 yield from self._call_problems(node)
             case _:
                 return
+
+    def _annotation_problems(self, node: ast.AST) -> Iterator[str]:
+        """Check an annotation that is a text: libraries evaluate it."""
+        annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
+        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+            yield from self._expression_problems(annotation.value)
 
     def _module_problems(self, name: str) -> Iterator[str]:
         top = name.partition(".")[0]
@@ -208,7 +233,7 @@ class _Check:
             ):
                 yield f"importing everything from {module!r} is not allowed"
             else:
-                yield from self._function_problems(f"{module}.{item.name}")
+                yield from self._import_problems(f"{module}.{item.name}")
 
     def _name_problems(self, name: str, ctx: ast.expr_context) -> Iterator[str]:
         variables = self.policy.allowed_variables
@@ -227,12 +252,21 @@ class _Check:
         root, parts = self._place(node)
         # However it is reached, `os.system` is itself.
         places = {".".join(parts[-2:])} if len(parts) > 1 else set()
-        for place in places | ({".".join([root, *parts])} if root else set()):
+        places |= {".".join([root, *parts])} if root else set()
+        for place in places:
             yield from self._function_problems(place)
         if attr in _SYSTEM_MODULES and root is not None:
             yield f"reaching the module {attr!r} through another one is not allowed"
         if f".{attr}" in self.policy.blocked_functions:
             yield f"{attr!r} is not allowed"
+        elif not any(place in self.policy.blocked_functions for place in places):
+            yield from self._doors.problems(".".join([root, *parts] if root else parts))
+
+    def _import_problems(self, place: str) -> Iterator[str]:
+        if place in self.policy.blocked_functions:
+            yield f"{place!r} is not allowed"
+        else:
+            yield from self._doors.problems(place)
 
     def _function_problems(self, place: str) -> Iterator[str]:
         name = place.removeprefix("builtins.")
@@ -253,6 +287,10 @@ class _Check:
             if keyword.arg == "allow_pickle" and is_true:
                 yield "'allow_pickle=True' runs what a file says, and is not allowed"
         texts = [item.value for item in node.args[:1] if isinstance(item, ast.Constant)]
+        keywords = [keyword.arg for keyword in node.keywords]
+        yield from self._doors.call_problems(
+            name, texts[0] if texts else None, keywords, has_args=bool(node.args)
+        )
         if name in _EVALUATORS and texts and isinstance(texts[0], str):
             yield from self._expression_problems(texts[0])
 
@@ -277,24 +315,6 @@ class _Check:
         return root, [*([] if root else [value.id]), *parts]
 
 
-def _allowed_magics(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Give the names ``get_ipython`` that only serve to install packages."""
-    for node in nodes:
-        match node:
-            case ast.Call(
-                ast.Attribute(ast.Call(ast.Name("get_ipython") as name), kind), arguments
-            ) if all(isinstance(item, ast.Constant) for item in arguments):
-                texts = [str(item.value) for item in arguments if isinstance(item, ast.Constant)]
-                if _is_install(kind, texts):
-                    yield name
-
-
-def _is_install(kind: str, texts: list[str]) -> bool:
-    if kind == "run_line_magic":
-        return texts[0] in _INSTALLERS and bool(ALLOWED_INSTALL.fullmatch(texts[1]))
-    return kind == "system" and bool(_SHELL_INSTALL.fullmatch(texts[0]))
-
-
 def _text_problems(text: str) -> Iterator[str]:
     if text in _INSIDES:
         yield _inside(text)
@@ -312,7 +332,8 @@ def _named_problems(node: ast.Subscript | ast.MatchClass) -> Iterator[str]:
 
 def _is_inside(name: str) -> bool:
     is_dunder = name.startswith("__") and name.endswith("__")
-    return name in _INSIDES or (is_dunder and name not in _ORDINARY_DUNDERS)
+    is_mangled = _MANGLED.fullmatch(name) is not None
+    return name in _INSIDES or is_mangled or (is_dunder and name not in _ORDINARY_DUNDERS)
 
 
 def _is_for_writing(call: ast.Call) -> bool:
@@ -363,5 +384,5 @@ def policy_text(policy: Policy) -> str:
         "Do not use": policy.blocked_functions,
     }
     lines = [f"- {rule} {', '.join(names)}." for rule, names in rules.items() if names]
-    shell = "- No magics and no shell commands, except `%pip install NAME`."
+    shell = "- No magics and no shell commands, except `%pip install NAME`, `%time` and `%timeit`."
     return "\n".join([*lines, shell])

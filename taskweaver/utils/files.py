@@ -13,10 +13,10 @@ from typing import Any
 from taskweaver.utils.safe_fs import open_ordinary
 from taskweaver.utils.yaml_limits import (
     YamlTooLarge,
-    limited_loader,
     require_shallow,
     require_small,
 )
+from taskweaver.utils.yaml_limits import limited_loader as _loader
 
 MAX_BYTES = 64 << 20
 PRIVATE = 0o600
@@ -91,7 +91,7 @@ def parse_yaml(text: str, name: str) -> Any:
 
     try:
         require_shallow(text)
-        data = yaml.load(text, Loader=limited_loader())
+        data = yaml.load(text, Loader=_loader())
         require_small(text, data)
     except yaml.YAMLError as error:
         raise ValueError(f"{name} is not YAML: {_one_line(error)}") from error

@@ -86,6 +86,8 @@ NEEDING = {
     "execution.read_only_paths": ["/home"],
     "execution.writable_paths": ["/home"],
     "execution.process_limit": 0,
+    "execution.memory_limit_mb": 0,
+    "execution.folder_limit_mb": 10**9,
     "execution.cell_timeout_s": 86400,
     "session.data_dir": "/etc",
     "workspace.workspace_path": "../elsewhere",
