@@ -216,9 +216,7 @@ class KernelManager:
                 self._launcher.submit(self._zygote.template)
             if self._plan is not None:
                 self._boxes = Boxes(self._plan, self._zygote)
-            self._launcher.submit(sweep_folders)
-            self._launcher.submit(sweep_marked)
-            self._launcher.submit(sweep_groups)
+            self._launcher.submit(_sweep)
         return self._launcher
 
     def _new_zygote(self) -> Zygote:
@@ -381,6 +379,13 @@ class KernelManager:
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""
         return "local" if self._plan is None else self._plan.policy.tier
+
+
+def _sweep() -> None:
+    """Remove what applications left that were killed: processes first, then groups and folders."""
+    sweep_marked()
+    sweep_groups()
+    sweep_folders()
 
 
 def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
