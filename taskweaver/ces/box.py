@@ -109,6 +109,7 @@ class Box:
             warm.note(f"a sandbox was not entered by a fork: {error}")
             self._kill()
             self._anchor = None
+            self._group.reopen()
             return None
         return arrival
 

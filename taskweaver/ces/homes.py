@@ -13,13 +13,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-import psutil
-
+from taskweaver.utils.owners import has_ended, pid_namespace
 from taskweaver.utils.safe_fs import Folder
 
 FOLDER = "tw-"
-"""Private folders are called this, the owner's process id, and something random."""
+"""Private folders are called this, the owner's process id, and something random.
+
+In a container, the namespace of the process id follows it.
+"""
 _INNER, _STAGING = "in", "new"
+_FIRST_NAMESPACE = 0xEFFFFFFC
+"""Number of the first namespace of process ids, the same on every machine."""
 
 
 def private_folder(parent: Path | None = None) -> Path:
@@ -28,7 +32,14 @@ def private_folder(parent: Path | None = None) -> Path:
     Args:
         parent: Folder it is made in; None takes the one for temporary files.
     """
-    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent)).resolve()
+    prefix = f"{FOLDER}{os.getpid()}{_namespace()}-"
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=parent)).resolve()
+
+
+def _namespace() -> str:
+    """Return what tells this process's id from that of a container with the same folder."""
+    number = pid_namespace()
+    return "" if number in {0, _FIRST_NAMESPACE} else f".{number:x}"
 
 
 @contextmanager
@@ -53,8 +64,8 @@ def remove_folder(folder: Path) -> None:
 def sweep_folders() -> None:
     """Remove the private folders of owners that were killed before they could."""
     for folder in Path(tempfile.gettempdir()).resolve().glob(f"{FOLDER}*-*"):
-        owner = folder.name.removeprefix(FOLDER).partition("-")[0]
-        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+        owner, dot, namespace = folder.name.removeprefix(FOLDER).partition("-")[0].partition(".")
+        if dot + namespace == _namespace() and has_ended(owner):
             remove_folder(folder)  # another user's stays
 
 
