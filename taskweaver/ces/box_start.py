@@ -26,6 +26,7 @@ from taskweaver.ces.inkernel.entry import Entry
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox import Confined, confined, confinement
+from taskweaver.ces.template import Expectation
 
 _FONT_LISTS = "fontlist-*.json"
 _PROXY = "/run/egress"
@@ -188,7 +189,7 @@ class BoxStart:
 
     def entry(
         self,
-        place: Path,
+        expected: Expectation,
         log_path: Path,
         anchor: Anchor | None,
         facts: Mapping[str, object] | None = None,
@@ -196,13 +197,14 @@ class BoxStart:
         """Return the request to a warm process to fork a template that enters the sandbox.
 
         Args:
-            place: Where the template announces itself.
+            expected: Where the template announces itself.
             log_path: File for its output.
             anchor: The sandbox's anchor.
             facts: Facts of the outside, for a trial.
         """
         return Entry(
-            socket=str(place),
+            socket=str(expected.path),
+            secret=expected.secret,
             log=str(log_path),
             namespaces=0 if anchor is None else anchor.namespaces,
             cwd=str(self.cwd),
