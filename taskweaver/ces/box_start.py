@@ -69,7 +69,8 @@ class BoxPlan:
 
 def _cache_folder() -> Path:
     """Return the user's folder for files that can be made again (XDG base directories)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taskweaver"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))  # a relative path is to be ignored
+    return (named if named.is_absolute() else Path.home() / ".cache") / "taskweaver"
 
 
 @dataclass(frozen=True, slots=True)
