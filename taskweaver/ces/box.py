@@ -100,7 +100,7 @@ class Box:
                 log_path.open("ab") as log,
             ):
                 self._anchor = start.anchor(log, is_wanted)
-                entry = start.entry(expected.path, log_path, self._anchor)
+                entry = start.entry(expected, log_path, self._anchor)
                 arrival = template.enter(entry, self._anchor, expected, is_wanted)
             self._group.add(arrival.handle.pid)
         except (ForkRefused, OSError) as error:
@@ -109,6 +109,7 @@ class Box:
             warm.note(f"a sandbox was not entered by a fork: {error}")
             self._kill()
             self._anchor = None
+            self._group.reopen()
             return None
         return arrival
 
@@ -123,7 +124,8 @@ class Box:
             self._process = start.cold(expected.path, log)
             death_fd = os.pidfd_open(self._process.pid)
             try:
-                return expected.arrive(death_fd, start.plan.limits.start_timeout_s, is_wanted)
+                timeout_s = start.plan.limits.start_timeout_s
+                return expected.arrive(death_fd, timeout_s, is_wanted, self._process.pid)
             finally:
                 os.close(death_fd)
 

@@ -26,6 +26,7 @@ from taskweaver.ces.inkernel.entry import Entry
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox import Confined, confined, confinement
+from taskweaver.ces.template import Expectation
 
 _FONT_LISTS = "fontlist-*.json"
 _PROXY = "/run/egress"
@@ -68,7 +69,8 @@ class BoxPlan:
 
 def _cache_folder() -> Path:
     """Return the user's folder for files that can be made again (XDG base directories)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taskweaver"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))  # a relative path is to be ignored
+    return (named if named.is_absolute() else Path.home() / ".cache") / "taskweaver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ class BoxStart:
 
     def entry(
         self,
-        place: Path,
+        expected: Expectation,
         log_path: Path,
         anchor: Anchor | None,
         facts: Mapping[str, object] | None = None,
@@ -196,13 +198,14 @@ class BoxStart:
         """Return the request to a warm process to fork a template that enters the sandbox.
 
         Args:
-            place: Where the template announces itself.
+            expected: Where the template announces itself.
             log_path: File for its output.
             anchor: The sandbox's anchor.
             facts: Facts of the outside, for a trial.
         """
         return Entry(
-            socket=str(place),
+            socket=str(expected.path),
+            secret=expected.secret,
             log=str(log_path),
             namespaces=0 if anchor is None else anchor.namespaces,
             cwd=str(self.cwd),

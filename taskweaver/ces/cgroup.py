@@ -17,11 +17,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from taskweaver.ces.cgroup_tree import LIMIT_FILES, parents
 from taskweaver.ces.process import wait_for_ends
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.owners import has_ended
 
 _NAME = "taskweaver-"
 _JOIN = '{ echo $$ > "$1/cgroup.procs"; } && shift || exit 126; '
@@ -52,6 +51,7 @@ class ControlGroup:
         """
         wanted = {"memory": memory_limit_bytes, "pids": process_limit}
         name = create_id(f"{_NAME}{os.getpid()}")
+        self._process_limit = process_limit
         self._folders: dict[str, Path] = {}
         for controller, limit in wanted.items():
             if limit:
@@ -131,7 +131,7 @@ class ControlGroup:
         return GroupEvents(killed, refused)
 
     def kill(self) -> None:
-        """Kill everything in it; nothing new can start in it from then on."""
+        """Kill everything in it; nothing new can start in it until `reopen`."""
         if not self._folders:
             return
         if self.holds_processes:
@@ -144,6 +144,11 @@ class ControlGroup:
                     handles.callback(os.close, found[-1])
                     signal.pidfd_send_signal(found[-1], signal.SIGKILL)
             wait_for_ends(found)
+
+    def reopen(self) -> None:
+        """Let processes start in it again, after `kill`."""
+        if self.holds_processes:
+            (self._folders["pids"] / "pids.max").write_text(str(self._process_limit))
 
     def remove(self) -> None:
         """Remove it; what still runs in it keeps it."""
@@ -160,8 +165,7 @@ def sweep_groups() -> None:
     """Remove the empty groups of owners that were killed before they could."""
     places = {place for name in LIMIT_FILES for place in parents(name)}
     for folder in (folder for place in places for folder in place.glob(f"{_NAME}*")):
-        owner = folder.name.removeprefix(_NAME).partition("-")[0]
-        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+        if has_ended(folder.name.removeprefix(_NAME).partition("-")[0]):
             with suppress(OSError):  # something runs in it still, or another was faster
                 folder.rmdir()
 

@@ -13,13 +13,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-import psutil
-
+from taskweaver.utils.owners import has_ended, pid_namespace
 from taskweaver.utils.safe_fs import Folder
 
 FOLDER = "tw-"
-"""Private folders are called this, the owner's process id, and something random."""
+"""Private folders are called this, the owner's process id, and something random.
+
+In a container, the namespace of the process id follows it.
+"""
 _INNER, _STAGING = "in", "new"
+_MOST_BYTES = 46
+"""Longest path in which private folders can hold a socket, whose address has at most 107."""
+_FIRST_NAMESPACE = 0xEFFFFFFC
+"""Number of the first namespace of process ids, the same on every machine."""
 
 
 def private_folder(parent: Path | None = None) -> Path:
@@ -28,7 +34,22 @@ def private_folder(parent: Path | None = None) -> Path:
     Args:
         parent: Folder it is made in; None takes the one for temporary files.
     """
-    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent)).resolve()
+    parent = parent or _temporary_files()
+    prefix = f"{FOLDER}{os.getpid()}{_namespace()}-"
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=parent)).resolve()
+
+
+def _temporary_files() -> Path:
+    """Return the folder for temporary files, or ``/tmp`` where it has too long a path."""
+    place = Path(tempfile.gettempdir()).resolve()
+    is_long = len(os.fsencode(place)) > _MOST_BYTES and os.access("/tmp", os.W_OK)
+    return Path("/tmp") if is_long else place
+
+
+def _namespace() -> str:
+    """Return what tells this process's id from that of a container with the same folder."""
+    number = pid_namespace()
+    return "" if number in {0, _FIRST_NAMESPACE} else f".{number:x}"
 
 
 @contextmanager
@@ -52,9 +73,9 @@ def remove_folder(folder: Path) -> None:
 
 def sweep_folders() -> None:
     """Remove the private folders of owners that were killed before they could."""
-    for folder in Path(tempfile.gettempdir()).resolve().glob(f"{FOLDER}*-*"):
-        owner = folder.name.removeprefix(FOLDER).partition("-")[0]
-        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+    for folder in _temporary_files().glob(f"{FOLDER}*-*"):
+        owner, dot, namespace = folder.name.removeprefix(FOLDER).partition("-")[0].partition(".")
+        if dot + namespace == _namespace() and has_ended(owner):
             remove_folder(folder)  # another user's stays
 
 
@@ -73,7 +94,7 @@ class Homes:
             staging: Folder beside it in which they are prepared; None where no code is sandboxed,
                 so that there is nobody to hide them from.
         """
-        self.folder = folder or Path(tempfile.gettempdir()).resolve()
+        self.folder = folder or _temporary_files()
         self._staging = staging or self.folder
 
     @classmethod

@@ -316,7 +316,8 @@ class Kernel:
         """Fill a fresh kernel from its stored state; return the problems."""
         origin = None if running.has_state else self._origin()
         ask = partial(self._ask, running, limit_s=self._limits.start_timeout_s + RESTORE_S)
-        problems = [] if origin is None else origin.restore(running.process.homes, ask)
+        process = running.process
+        problems = [] if origin is None else origin.restore(process.pid, process.homes, ask)
         running.has_state = True
         return problems
 

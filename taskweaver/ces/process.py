@@ -29,6 +29,8 @@ from taskweaver.ces.environment import KERNEL_MARK, kernel_environment, python_c
 from taskweaver.ces.homes import Home, Homes
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.owners import has_ended, pid_namespace
+from taskweaver.utils.signals import signal_name
 
 _KILL_WAIT_S = 5.0
 _STOPPED = (b"T", b"t")
@@ -141,7 +143,7 @@ class KernelProcess:
         if code is None:
             return "it ended"
         if code < 0:
-            return f"killed by {signal.Signals(-code).name}"
+            return f"killed by {signal_name(-code)}"
         return f"exit status {code}"
 
     def interrupt(self) -> None:
@@ -322,15 +324,14 @@ def sweep_marked() -> bool:
     def is_orphaned(environment: list[bytes]) -> bool:
         entry = next((entry for entry in environment if entry.startswith(prefix)), b"")
         owner = entry.removeprefix(prefix).partition(b"-")[0]
-        return owner.isdigit() and not psutil.pid_exists(int(owner))
+        return has_ended(os.fsdecode(owner))
 
     return _kill_those(is_orphaned)
 
 
 def _owned_prefix() -> str:
     """Return the start of the marks of this namespace: process ids of another mean others."""
-    namespace = Path("/proc/self/ns/pid")
-    return f"box-{namespace.stat().st_ino if namespace.exists() else 0}-"
+    return f"box-{pid_namespace()}-"
 
 
 def _kill_those(is_meant: Callable[[list[bytes]], bool]) -> bool:

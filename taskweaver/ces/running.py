@@ -96,12 +96,13 @@ class RunningKernel:
         runs = partial(require_running, self.process)
         runs()
         with self.process.homes.new() as home, Expectation(home) as expected:
-            birth = Birth(str(expected.path), str(log_path))
+            birth = Birth(str(expected.path), expected.secret, str(log_path))
             refused = ask({**operation, "birth": asdict(birth)})
             if refused:
                 raise ForkRefused(texts(refused.get("refused")))
+            limit_s, own = min(timeout_s, FORK_WAIT_S), self.process
             try:
-                return expected.arrive(self.process.death_fd, min(timeout_s, FORK_WAIT_S), runs)
+                return expected.arrive(own.death_fd, limit_s, runs)
             except ForkRefused:
                 # Another process interferes: the ends of later rounds do not wait for it again.
                 self.is_unforkable = True

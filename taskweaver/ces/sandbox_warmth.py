@@ -79,7 +79,7 @@ def _attempt(
         Homes(trial.homes).new() as home,
         Expectation(home) as expected,
     ):
-        entry = trial.entry(expected.path, log_path, anchor, facts | {"is_entered": True})
+        entry = trial.entry(expected, log_path, anchor, facts | {"is_entered": True})
         arrival = template.enter(entry, anchor, expected, is_wanted)
     try:
         refuse_escapes(tier, json.loads((trial.cwd / "here").read_text()))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import select
 import signal
 import socket
-import struct
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from taskweaver.ces.inkernel.birth import Birth
 from taskweaver.ces.inkernel.entry import Entry
 from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.peers import descends, peer_of
 from taskweaver.ces.process import (
     KernelHome,
     KernelProcess,
@@ -41,7 +42,6 @@ FORK_WAIT_S = 10.0
 """Longest wait for a forked process: code in a sandbox can stop the process that is to fork it."""
 _TOLD_WAIT_S = 1.0
 _SLICE_S = 0.1
-_CREDENTIALS = struct.Struct("3i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,14 @@ class Expectation:
 
     Attributes:
         path: Address of the socket.
+        secret: What a forked process says, as only it was told. Without namespaces, code of another
+            session may find the address.
     """
 
     def __init__(self, home: Home) -> None:
         """Listen in a private folder, and publish it."""
         self.path = home.path / _SOCKET_FILE
+        self.secret = secrets.token_hex(16)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.bind(str(home.draft / _SOCKET_FILE))
@@ -79,39 +82,55 @@ class Expectation:
             raise
 
     def arrive(
-        self, parent_death_fd: int, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True
+        self,
+        parent_death_fd: int,
+        timeout_s: float,
+        is_wanted: Callable[[], bool] = lambda: True,
+        started: int = 0,
     ) -> Arrival:
-        """Wait until the process announces itself.
+        """Wait until the process announces itself; strangers who do are turned away.
 
         Args:
             parent_death_fd: Readable when the one who is to fork it has ended.
             timeout_s: Longest wait.
             is_wanted: Tells whether to wait on.
+            started: Process id of one that was started, and starts it or is it; a secret in its
+                command would be none. 0 for a process that is forked.
 
         Raises:
             ForkRefused: If there will be none, it does not come in time, or is not wanted any more.
         """
-        waiting, ready = self._socket.fileno(), set[int]()
         deadline = time.monotonic() + timeout_s
-        while not ready and time.monotonic() < deadline:
+        while True:
+            if time.monotonic() >= deadline:
+                raise ForkRefused([f"the new process did not come within {timeout_s:g} s"])
             if not is_wanted():
                 raise ForkRefused(["it is not wanted any more"])
-            slice_s = min(_SLICE_S, timeout_s)
-            ready = readable([waiting, parent_death_fd], slice_s)
-        if waiting not in ready:
-            late = f"the new process did not come within {timeout_s:g} s"
-            raise ForkRefused(["the process to fork has ended" if ready else late])
+            waiting = self._socket.fileno()
+            ready = readable([waiting, parent_death_fd], min(_SLICE_S, timeout_s))
+            if waiting in ready:
+                arrival = self._meet(timeout_s, started)
+                if arrival is not None:
+                    return arrival
+            elif ready:
+                raise ForkRefused(["the process to fork has ended"])
+
+    def _meet(self, timeout_s: float, started: int) -> Arrival | None:
+        """Return who has come; None where it is a stranger."""
         connection, _ = self._socket.accept()
-        try:
+        with ExitStack() as stack:
+            stack.callback(connection.close)
+            if started and not descends(peer_of(connection), started):
+                return None
             handle, told = _introduction(connection, timeout_s)
-        except ForkRefused:
-            connection.close()
-            raise
-        if not isinstance(told.get("pid"), int):
-            connection.close()
-            handle.close()
-            raise ForkRefused([str(told.get("error", "the new process says nothing of itself"))])
-        return Arrival(handle, told["pid"], connection)
+            stack.callback(handle.close)
+            if not started and told.get("secret") != self.secret:
+                return None
+            if not isinstance(told.get("pid"), int):
+                problem = told.get("error", "the new process says nothing of itself")
+                raise ForkRefused([str(problem)])
+            stack.pop_all()
+            return Arrival(handle, told["pid"], connection)
 
     def __enter__(self) -> Expectation:
         """Return the expectation itself."""
@@ -134,9 +153,7 @@ def _introduction(
     connection.settimeout(None)
     if not handles:
         raise ForkRefused(["the new process ended at once"])
-    size = _CREDENTIALS.size
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    pid = _CREDENTIALS.unpack(credentials)[0]
+    pid = peer_of(connection)
     # With a handle of another process, this one would be made to kill it.
     if f"Pid:\t{pid}\n" not in Path(f"/proc/self/fdinfo/{handles[0]}").read_text("ascii"):
         os.close(handles[0])
@@ -207,7 +224,7 @@ class Template:
         birth_paths = (str(log_path), home.id, str(home.file), str(cwd))
         try:
             with self._lock, Expectation(home.place) as expected:
-                self._ask(asdict(Birth(str(expected.path), *birth_paths)))
+                self._ask(asdict(Birth(str(expected.path), expected.secret, *birth_paths)))
                 timeout_s = min(self._start_timeout_s, FORK_WAIT_S)
                 runs = partial(require_running, self._process)
                 arrival = expected.arrive(self._process.death_fd, timeout_s, runs)
@@ -331,7 +348,8 @@ def warm_template(
             process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)
             death_fd = os.pidfd_open(process.pid)
             try:
-                arrival = expected.arrive(death_fd, limits.start_timeout_s, is_wanted)
+                timeout_s = limits.start_timeout_s
+                arrival = expected.arrive(death_fd, timeout_s, is_wanted, process.pid)
             except BaseException:
                 process.kill()
                 process.wait()

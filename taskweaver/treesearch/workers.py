@@ -29,6 +29,7 @@ from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLos
 from taskweaver.treesearch.gpus import VARIABLE
 from taskweaver.treesearch.worker import Reply
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.signals import signal_name
 
 # As a module it would be `__main__`, and its classes others than they are here.
 _MAIN = "from taskweaver.treesearch.worker import main; main()"
@@ -294,7 +295,7 @@ class _Process:
         code = self._kill()
         how = f"ended with exit status {code}"
         if code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
+            how = f"was killed by {signal_name(-code)}"
         size = self._said.seek(0, os.SEEK_END)
         self._said.seek(max(0, size - _LAST_WORDS_BYTES))
         words = self._said.read().decode("utf-8", "backslashreplace").strip()

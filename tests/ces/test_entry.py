@@ -372,6 +372,24 @@ def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
     assert not run(first, "open('/usr/x', 'w')").is_success
 
 
+@needs_bwrap
+def test_a_session_that_does_not_enter_starts_in_a_sandbox_with_the_same_limits(
+    monkeypatch: pytest.MonkeyPatch, opened: Callable[..., KernelManager]
+) -> None:
+    manager = opened()
+    assert answers(manager.get_session_client("entered"))
+
+    def refuse(*_: object) -> None:
+        raise ForkRefused(["not this time"])
+
+    monkeypatch.setattr(template.Template, "enter", refuse)
+    client = manager.get_session_client("started")
+    assert answers(client)
+    assert "not this time" in manager.start_problem
+    limits = {bound.name: bound.mechanism for bound in client.bounds}
+    assert limits == {bound.name: bound.mechanism for bound in manager.bounds}
+
+
 @pytest.mark.parametrize("tier", TIERS)
 def test_sessions_outlive_the_warm_process_and_later_ones_get_another(
     opened: Callable[..., KernelManager], tier: Tier, tmp_path: Path

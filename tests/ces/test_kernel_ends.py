@@ -26,6 +26,7 @@ pytestmark = pytest.mark.measured
         ("import os; os._exit(3)", "exit status 3"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
         ("import ctypes; ctypes.string_at(0)", "SIG"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGRTMIN + 1)", "signal 35"),
     ],
 )
 def test_a_kernel_that_dies_is_replaced_and_the_loss_is_told(

@@ -23,6 +23,7 @@ class Birth:
 
     Attributes:
         socket: Where it is expected; see `announce`.
+        secret: What it says there, so that nobody else is taken for it.
         log: File for what it prints outside of cells.
         kernel_id: Mark of the processes it starts; empty for a template.
         connection_file: Addresses a kernel listens on; empty for a template.
@@ -30,6 +31,7 @@ class Birth:
     """
 
     socket: str
+    secret: str
     log: str
     kernel_id: str = ""
     connection_file: str = ""
@@ -54,12 +56,12 @@ def fork(birth: Birth) -> tuple[int, socket.socket | None]:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         _cut_loose(birth.log, before)
-        return 0, announce(birth.socket, {"pid": os.getpid()})
+        return 0, announce(birth.socket, {"pid": os.getpid()}, birth.secret)
     except OSError:
         os._exit(1)  # it is not expected any more, and must not go on as a second kernel
 
 
-def announce(path: str, message: dict[str, Any]) -> socket.socket:
+def announce(path: str, message: dict[str, Any], secret: str = "") -> socket.socket:
     """Connect to the one who expects this process, and hand over a handle of it.
 
     The handle is a pidfd: it works across process id namespaces and never means another process.
@@ -67,7 +69,8 @@ def announce(path: str, message: dict[str, Any]) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(path)
     handle = os.pidfd_open(os.getpid())
-    socket.send_fds(connection, [json.dumps(message).encode() + b"\n"], [handle])
+    line = json.dumps({**message, "secret": secret}).encode() + b"\n"
+    socket.send_fds(connection, [line], [handle])
     os.close(handle)
     return connection
 

@@ -33,6 +33,7 @@ class Entry:
 
     Attributes:
         socket: Where it is expected; see `birth.announce`.
+        secret: What it says there; see `birth.Birth`.
         log: File for its output.
         namespaces: Flags of ``setns(2)`` for the namespaces of the anchor that it joins.
         cwd: Its working directory.
@@ -43,6 +44,7 @@ class Entry:
     """
 
     socket: str
+    secret: str
     log: str
     namespaces: int
     cwd: str
@@ -82,10 +84,11 @@ def enter(entry: Entry, anchor: int | None) -> socket.socket:
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
         if entry.facts:
             attempted(entry.facts)
-        return announce(entry.socket, {"pid": os.getpid()})
+        return announce(entry.socket, {"pid": os.getpid()}, entry.secret)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - its owner learns of it
         with suppress(OSError):  # the owner is gone
-            announce(entry.socket, {"error": f"it cannot enter the sandbox: {error}"}).close()
+            told = {"error": f"it cannot enter the sandbox: {error}"}
+            announce(entry.socket, told, entry.secret).close()
         os._exit(1)
 
 

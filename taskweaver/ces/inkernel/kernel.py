@@ -228,7 +228,7 @@ class CellKernel(IPythonKernel):
         try:
             self._templates.append(template.snapshot(birth))
         except OSError as error:
-            announce(birth.socket, {"error": str(error.strerror)}).close()
+            announce(birth.socket, {"error": str(error.strerror)}, birth.secret).close()
 
     def inherit(self, parent: CellKernel, numbers: Any) -> None:
         """Take over what makes up a session from the kernel this one was forked from.

@@ -16,6 +16,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from taskweaver.utils.signals import signal_name
+
 _PIPE_BYTES = 1 << 16
 _QUIET_S = 0.2
 """How long nothing may come from what a script left running, before it is left alone."""
@@ -91,4 +93,4 @@ def _print(process: subprocess.Popen[bytes]) -> None:
 def _ending(status: int) -> str:
     if status > 0:
         return f"exit status {status}"
-    return f"ended by {signal.Signals(-status).name}"
+    return f"ended by {signal_name(-status)}"

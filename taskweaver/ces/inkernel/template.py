@@ -133,7 +133,7 @@ def _admit(entry: Entry, handles: list[int]) -> Reborn | None:
     try:
         pid = os.fork()
     except OSError as error:
-        announce(entry.socket, {"error": str(error.strerror)}).close()
+        announce(entry.socket, {"error": str(error.strerror)}, entry.secret).close()
         pid = -1
     if pid == 0:
         signal.set_wakeup_fd(-1)
@@ -149,7 +149,7 @@ def _bear(birth: Birth, kernels: set[int]) -> Reborn | None:
     try:
         pid, lifeline = fork(birth)
     except OSError as error:
-        announce(birth.socket, {"error": str(error.strerror)}).close()
+        announce(birth.socket, {"error": str(error.strerror)}, birth.secret).close()
         return None
     if lifeline is None:
         kernels.add(pid)

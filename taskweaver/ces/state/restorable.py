@@ -12,9 +12,11 @@ from typing import Any
 
 from taskweaver.ces.claims import rows
 from taskweaver.ces.homes import Home, Homes
+from taskweaver.ces.peers import peer_of
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateManifest
 from taskweaver.ces.state.transfer import STALL_S, send_state
+from taskweaver.utils.platform import SYSTEM
 
 _SOCKET_FILE = "state"
 
@@ -36,29 +38,31 @@ class Restorable:
     missing: Mapping[str, str] = field(default_factory=dict)
 
     def restore(
-        self, homes: Homes, ask: Callable[[dict[str, Any]], Mapping[str, Any]]
+        self, pid: int, homes: Homes, ask: Callable[[dict[str, Any]], Mapping[str, Any]]
     ) -> list[str]:
         """Fill a fresh kernel.
 
         Args:
+            pid: Its process id.
             homes: Place for private folders that the kernel sees.
             ask: Sends an operation to the kernel; returns its report.
 
         Returns:
             Variables that are not there, or not as they were, a line for each.
         """
-        with homes.new() as home, self._served(home) as path:
+        with homes.new() as home, self._served(home, pid) as path:
             operation = {"op": "restore", "socket": str(path), "missing": dict(self.missing)}
             report = ask(operation)
         problems = [*rows(report.get("problems"), 2), *map(list, self.missing.items())]
         return [f"`{name}`: {reason}" if name else reason for name, reason in problems]
 
     @contextmanager
-    def _served(self, home: Home) -> Iterator[Path]:
+    def _served(self, home: Home, pid: int) -> Iterator[Path]:
         """Serve the state to one kernel inside the block.
 
         Args:
             home: Private folder that the kernel sees; published here.
+            pid: Process id of the kernel.
 
         Yields:
             The socket at which it is served.
@@ -71,7 +75,7 @@ class Restorable:
             listener.listen(1)
             home.publish()
             listener.settimeout(STALL_S)
-            thread = threading.Thread(target=self._serve, args=(listener,), name="restore")
+            thread = threading.Thread(target=self._serve, args=(listener, pid), name="restore")
             thread.start()
             try:
                 yield home.path / _SOCKET_FILE
@@ -79,13 +83,17 @@ class Restorable:
                 listener.shutdown(socket.SHUT_RDWR)
                 thread.join()
 
-    def _serve(self, listener: socket.socket) -> None:
-        try:
-            connection, _ = listener.accept()
-        except OSError:
-            return  # the kernel did not come
-        with connection:
-            send_state(connection, self.folder, self.manifest)
+    def _serve(self, listener: socket.socket, pid: int) -> None:
+        """Serve it to a process, and not to others, which may find the address."""
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return  # the kernel did not come
+            with connection:
+                if SYSTEM != "linux" or peer_of(connection) == pid:
+                    send_state(connection, self.folder, self.manifest)
+                    return
 
 
 Origin = Callable[[], Restorable | None]

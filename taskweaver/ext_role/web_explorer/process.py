@@ -16,6 +16,7 @@ import psutil
 
 from taskweaver.ces.homes import private_folder, remove_folder
 from taskweaver.ext_role.web_explorer.errors import INSTALL, BrowserError, NoBrowser
+from taskweaver.utils.signals import signal_name
 
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
 _GRACE_S = 3.0
@@ -120,7 +121,7 @@ class BrowserProcess:
         except subprocess.TimeoutExpired:
             return "it closed its connection"
         if code < 0:
-            return f"killed by {signal.Signals(-code).name}"
+            return f"killed by {signal_name(-code)}"
         printed = self._log.read_text("utf-8", "replace").strip() if self._log.exists() else ""
         return f"exit status {code}: {printed[-_STDERR_CHARS:]}" if code else "it ended"
 
