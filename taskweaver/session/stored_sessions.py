@@ -71,7 +71,7 @@ def _described(folder: Path) -> StoredSession | None:
         problem = str(error)
     try:
         rounds, first_query = readable_rounds(folder)
-    except OSError:
+    except (BranchedMemoryError, OSError):
         rounds, first_query = 0, ""
     changed = max(path.lstat().st_mtime for path in (folder, *folder.glob("memory.*")))
     time = datetime.fromtimestamp(changed, UTC)
