@@ -89,9 +89,20 @@ class SessionFiles:
         try:
             if self.store.root_branch_id is None:
                 self.store.create_branch(None, branch_id=MAIN_BRANCH)
+            self._refuse_links()
         except BaseException:
             self.store.close()
             raise
+
+    def _refuse_links(self) -> None:
+        """Raise if another person put a link in the place of a branch's folder."""
+        for name in self._names():
+            working = self.working_folder(name)
+            for path in (working.parent, working):
+                if path.is_symlink():
+                    raise SessionError(
+                        f"Session {self.session_id} is not opened: {path} is a link."
+                    )
 
     def memory(self, branch: str) -> Memory:
         """Return a branch's conversation as it was left; every write to it goes to disk."""
