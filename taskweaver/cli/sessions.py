@@ -82,7 +82,7 @@ def check(project: Path | None, session_id: str | None, *, as_json: bool) -> Non
     else:
         for health in found:
             _show_health(asdict(health))
-    sys.exit(1 if any(health.condition in {"damaged", "newer"} for health in found) else 0)
+    sys.exit(0 if all(health.condition in {"sound", "open"} for health in found) else 1)
 
 
 def _show_health(health: Mapping[str, Any]) -> None:
@@ -92,7 +92,8 @@ def _show_health(health: Mapping[str, Any]) -> None:
 
     counts = [counted(health["rounds"], "round"), counted(health["files"], "file")]
     counts.append(counted(health["states"], "stored state"))
-    found = "" if health["condition"] == "open" else f": {', '.join(counts)} can be read"
+    is_checked = health["condition"] not in {"open", "unchecked"}
+    found = f": {', '.join(counts)} can be read" if is_checked else ""
     click.echo(f"{health['session_id']}  {health['condition']}{found}")
     for line in health["findings"]:
         click.echo(f"  {safe(redact_known(' '.join(line.split())))}")

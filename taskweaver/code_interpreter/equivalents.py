@@ -87,6 +87,11 @@ _TEXT_WRITERS = frozenset(
     "to_csv to_json to_html to_latex to_markdown to_string to_xml write_html write_json".split()
 )
 """Methods that return a text unless they are given a path."""
+_TEXT_FUNCTIONS = frozenset(
+    "print str repr len startswith endswith contains removeprefix removesuffix replace split"
+    " partition match fullmatch search findall sub compile count find join format eq ne".split()
+)
+"""Functions that take an address as a text, and connect to nothing."""
 
 
 class ForbiddenDoors:
@@ -154,5 +159,6 @@ class ForbiddenDoors:
         has_path = has_args or not _PATH_KEYWORDS.isdisjoint(item or "" for item in keywords)
         if self._forbids_writing and name in _TEXT_WRITERS and has_path:
             yield f"{name!r} with a path writes a file, which the policy forbids"
-        if self.forbids_network and isinstance(first, str) and ADDRESS.match(first):
+        is_address = isinstance(first, str) and ADDRESS.match(first) is not None
+        if self.forbids_network and is_address and name not in _TEXT_FUNCTIONS:
             yield "reading from an address on the network is not allowed by the policy"

@@ -30,10 +30,13 @@ def copy_working_folder(source: Folder, target: Folder, *, limit_bytes: int) -> 
     except OSError as error:
         raise _not_copied(error) from error
     except CopyTooLarge as error:
-        raise SessionError(
-            f"The working directory holds more than {error.limit}, and this file system cannot"
-            " share storage. Remove files, or raise session.fork_limit_mb."
-        ) from error
+        way = (
+            ", and this file system cannot share storage. Remove files, or raise"
+            " session.fork_limit_mb."
+            if error.is_of_bytes
+            else ". Remove some, or pack them into an archive."
+        )
+        raise SessionError(f"The working directory holds more than {error.limit}{way}") from error
 
 
 def clone_into(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ MEMORY_FILE = "memory.sqlite"
 DAMAGED_FILES = "memory.damaged-*.sqlite"
 """Names of files that a repair put aside."""
 _STATES = {"created", "finished", "failed"}
+_SPARE_BYTES = 1 << 20
 
 
 def memory_source(folder: Path) -> Path:
@@ -45,14 +47,30 @@ def memory_copy(source: Path) -> Iterator[Path]:
         OSError: If it cannot be read or copied, or a file beside it is a link or unsafe.
     """
     require_plain(source)
+    endings = ("", *(ending for ending in SIDE_FILES if ending != "-shm"))
+    files = {ending: source.with_name(source.name + ending) for ending in endings}
+    files = {ending: file for ending, file in files.items() if not ending or file.exists()}
     with TemporaryDirectory(prefix="taskweaver-session-") as folder:
-        for ending in ("", *(ending for ending in SIDE_FILES if ending != "-shm")):
-            beside = source.with_name(source.name + ending)
-            if not ending or beside.exists():
-                copy = Path(folder) / f"{MEMORY_FILE}{ending}"
-                with open_ordinary(beside) as file, copy.open("wb") as target:
-                    shutil.copyfileobj(file, target, 1 << 20)
+        _require_room(Path(folder), sum(file.stat().st_size for file in files.values()))
+        for ending, beside in files.items():
+            copy = Path(folder) / f"{MEMORY_FILE}{ending}"
+            with open_ordinary(beside) as file, copy.open("wb") as target:
+                shutil.copyfileobj(file, target, 1 << 20)
         yield Path(folder) / MEMORY_FILE
+
+
+def _require_room(folder: Path, size: int) -> None:
+    """Raise unless a copy fits, and what SQLite writes beside it.
+
+    Rows that SQLite cannot read because the disk is full would pass for damaged ones.
+    """
+    needed = 2 * size + _SPARE_BYTES
+    if shutil.disk_usage(folder).free < needed:
+        raise OSError(
+            errno.ENOSPC,
+            f"no room for a copy of the memory file in {folder.parent}: {needed >> 20:,} MiB are"
+            " needed. Make room, or set TMPDIR to a folder on a larger disk",
+        )
 
 
 def readable_rounds(folder: Path) -> tuple[int, str]:

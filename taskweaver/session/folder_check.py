@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from taskweaver.session.errors import SessionError
@@ -30,11 +30,22 @@ def _problems(folder: Path) -> Iterator[str]:
     for place in (folder, *(folder / name for name in _FLAT)):
         if place.is_symlink() or not place.is_dir():
             continue
-        with os.scandir(place) as entries:
-            for entry in entries:
-                problem = _problem(entry.stat(follow_symlinks=False), is_top=place == folder)
-                if problem:
-                    yield f"{entry.path} {problem}"
+        try:
+            with os.scandir(place) as entries:
+                yield from _entry_problems(entries, is_top=place == folder)
+        except PermissionError as error:
+            yield f"{place} cannot be read: {error.strerror}"
+
+
+def _entry_problems(entries: Iterable[os.DirEntry[str]], *, is_top: bool) -> Iterator[str]:
+    for entry in entries:
+        try:
+            facts = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue  # a process that has the session open removed it since
+        problem = _problem(facts, is_top=is_top)
+        if problem:
+            yield f"{entry.path} {problem}"
 
 
 def _problem(facts: os.stat_result, *, is_top: bool) -> str:

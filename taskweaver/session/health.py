@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, read_manifest
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.errors import BranchedMemoryError, StoreTooNew
+from taskweaver.memory.branched.errors import BranchedMemoryError, StoreTooNew, StoreUnwritable
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.session.damage import MEMORY_FILE, memory_copy, readable_rounds
 from taskweaver.session.errors import SessionError, SessionInUse
@@ -22,7 +23,8 @@ from taskweaver.session.store import BRANCHES_FOLDER, WORKING_FOLDER
 from taskweaver.session.stored_sessions import require_own_memory
 from taskweaver.utils.safe_fs import open_ordinary
 
-Condition = Literal["sound", "damaged", "newer", "open"]
+Condition = Literal["sound", "damaged", "newer", "open", "unchecked"]
+_OF_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
 _MOST_FILES = 100_000
 _MOST_FINDINGS = 50
 _QUIET = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL")  # for a copy
@@ -34,9 +36,10 @@ class SessionHealth:
 
     Attributes:
         session_id: Its id.
-        condition: ``sound``, ``damaged``, ``newer`` (written by a newer version of the program)
-            or ``open`` (in use by another process, and not checked).
-        findings: Problems, a line each.
+        condition: ``sound``, ``damaged``, ``newer`` (written by a newer version of the program),
+            ``open`` (in use by another process, and not checked) or ``unchecked`` (its memory
+            file cannot be read by this user, or there is no room for a copy of it).
+        findings: Problems, a line each, those of the memory file first.
         rounds: Number of rounds that can be read.
         files: Number of files in the working folders.
         states: Number of stored states that can be read.
@@ -77,21 +80,23 @@ def check_session(folder: Path) -> SessionHealth:
 
 def _checked(folder: Path, findings: list[str]) -> SessionHealth:
     condition: Condition = "damaged"
-    rounds, is_memory_sound = 0, False
+    rounds, memory_findings = 0, list[str]()
     states, problems = _states(folder) if not findings else (0, [])
+    copy = memory = folder / MEMORY_FILE
     try:
         require_own_memory(folder)
-        with memory_copy(folder / MEMORY_FILE) as copy:
-            found, rounds = _memory_problems(copy)
-            is_memory_sound = not found
-            findings += found
+        with memory_copy(memory) as copy:
+            memory_findings, rounds = _memory_problems(copy)
     except StoreTooNew as error:
         condition = "newer"
-        findings.append(str(error))
+        memory_findings = [str(error)]
     except (SessionError, BranchedMemoryError, OSError) as error:
-        findings.append(str(error))
-        rounds = _saved_rounds(folder)
-    findings += problems
+        memory_findings = [str(error).replace(str(copy), str(memory))]
+        if _is_of_machine(error):
+            condition = "unchecked"
+        else:
+            rounds = _saved_rounds(folder)
+    findings = [*memory_findings, *findings, *problems]
     return SessionHealth(
         folder.name,
         condition if findings else "sound",
@@ -99,14 +104,19 @@ def _checked(folder: Path, findings: list[str]) -> SessionHealth:
         rounds,
         sum(1 for _ in working_files(folder)),
         states,
-        is_memory_sound,
+        not memory_findings,
     )
+
+
+def _is_of_machine(error: Exception) -> bool:
+    """Return whether the disk or the rights, and not the file, are why it cannot be checked."""
+    return isinstance(error, StoreUnwritable) or getattr(error, "errno", None) in _OF_MACHINE
 
 
 def _saved_rounds(folder: Path) -> int:
     try:
         return readable_rounds(folder)[0]
-    except OSError:
+    except (OSError, BranchedMemoryError):
         return 0
 
 

@@ -69,8 +69,8 @@ def repair_session(folder: Path) -> RepairedSession:
         raise SessionError(
             f"The memory of session {folder.name} is sound: there is nothing to repair.{others}"
         )
-    if health.condition == "newer":
-        raise SessionError(f"Session {folder.name} is not repaired: {health.findings[-1]}")
+    if health.condition in {"newer", "unchecked"}:
+        raise SessionError(f"Session {folder.name} is not repaired: {health.findings[0]}")
     with locked(folder):
         try:
             return _repaired(folder)
@@ -81,11 +81,14 @@ def repair_session(folder: Path) -> RepairedSession:
 def _repaired(folder: Path) -> RepairedSession:
     source = memory_source(folder)
     new = folder / _NEW_FILE
-    for ending in ("", *SIDE_FILES):  # of a repair that was cut off
-        new.with_name(new.name + ending).unlink(missing_ok=True)
-    with memory_copy(source) as copy:
-        tables, clock = readable_rows(copy)
-        result = salvage(tables, clock, new, fits=row_problem)
+    _remove_new(new)  # of a repair that was cut off
+    try:
+        with memory_copy(source) as copy:
+            tables, clock = readable_rows(copy)
+            result = salvage(tables, clock, new, fits=row_problem)
+    except BaseException:
+        _remove_new(new)
+        raise
     number = next(n for n in count(1) if not _kept(folder, n).exists())
     unfit_file = _write_unfit(folder, number, result.unfit)
     kept = source
@@ -97,6 +100,11 @@ def _repaired(folder: Path) -> RepairedSession:
                 beside.rename(kept.with_name(kept.name + ending))
     new.rename(folder / MEMORY_FILE)
     return _report(folder, kept, result, unfit_file)
+
+
+def _remove_new(new: Path) -> None:
+    for ending in ("", *SIDE_FILES):
+        new.with_name(new.name + ending).unlink(missing_ok=True)
 
 
 def _kept(folder: Path, number: int) -> Path:

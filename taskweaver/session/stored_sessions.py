@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,11 +72,19 @@ def _described(folder: Path) -> StoredSession | None:
         problem = str(error)
     try:
         rounds, first_query = readable_rounds(folder)
-    except OSError:
+    except (BranchedMemoryError, OSError):
         rounds, first_query = 0, ""
-    changed = max(path.lstat().st_mtime for path in (folder, *folder.glob("memory.*")))
-    time = datetime.fromtimestamp(changed, UTC)
+    time = _changed_at(folder, *folder.glob("memory.*"))
     return StoredSession(folder.name, folder, time, rounds, first_query, False, problem)
+
+
+def _changed_at(*paths: Path) -> datetime:
+    """Return when the newest of some files was written; one that is gone does not count."""
+    newest = 0.0
+    for path in paths:
+        with suppress(FileNotFoundError):
+            newest = max(newest, path.lstat().st_mtime)
+    return datetime.fromtimestamp(newest, UTC)
 
 
 def require_own_memory(folder: Path) -> None:
@@ -116,9 +125,8 @@ def stored_session(folder: Path) -> StoredSession | None:
             return None
     if not rounds:
         return None
-    newest = max(path.stat().st_mtime for path in folder.glob(f"{MEMORY_FILE}*"))
     first = rounds[0].user_query.strip().rpartition("\n")[2]
-    changed = datetime.fromtimestamp(newest, UTC)
+    changed = _changed_at(*folder.glob(f"{MEMORY_FILE}*"))
     return StoredSession(folder.name, folder, changed, len(rounds), first, is_open)
 
 

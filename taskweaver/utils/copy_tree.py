@@ -20,11 +20,13 @@ class CopyTooLarge(Exception):
 
     Attributes:
         limit: The limit, with its unit.
+        is_of_bytes: Whether it is the limit of `CopyRules.most_bytes`.
     """
 
-    def __init__(self, limit: str) -> None:
+    def __init__(self, limit: str, *, is_of_bytes: bool = False) -> None:
         super().__init__(f"more than {limit}")
         self.limit = limit
+        self.is_of_bytes = is_of_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,9 @@ def copy_tree(source: Folder, target: Folder, rules: CopyRules) -> None:
 
     Raises:
         CopyTooLarge: If there is more than the rules allow, or folders are nested too deeply.
-        OSError: If it cannot be done.
+        OSError: If it cannot be done; names the entry by its path below the folder.
     """
-    _Copy(rules).folder(source, target, 0)
+    _Copy(rules).folder(source, target, ())
 
 
 class _Copy:
@@ -70,23 +72,28 @@ class _Copy:
         self._rules = rules
         self._bytes_left, self._entries_left = rules.most_bytes, rules.most_entries
 
-    def folder(self, source: Folder, target: Folder, depth: int) -> None:
-        """Copy the entries of one open folder to another."""
-        if depth > DEEPEST:
+    def folder(self, source: Folder, target: Folder, place: tuple[str, ...]) -> None:
+        """Copy the entries of one open folder to another; `place` are its names from the top."""
+        if len(place) > DEEPEST:
             raise CopyTooLarge(f"{DEEPEST} levels of folders")
         for name in source.names():
             self._entries_left -= 1
             if self._entries_left < 0:
                 raise CopyTooLarge(f"{self._rules.most_entries:,} files")
-            if depth == 0 and name == self._rules.left_out:
+            if not place and name == self._rules.left_out:
                 continue
             try:
-                self._entry(source, target, name, depth)
+                self._entry(source, target, name, place)
             except FileNotFoundError:
                 if source.stat(name) is not None:
                     raise
+            except PermissionError as error:
+                if error.filename != name:  # it is named already
+                    raise
+                path = "/".join((*place, name))
+                raise PermissionError(error.errno, error.strerror, path) from error
 
-    def _entry(self, source: Folder, target: Folder, name: str, depth: int) -> None:
+    def _entry(self, source: Folder, target: Folder, name: str, place: tuple[str, ...]) -> None:
         facts = os.stat(name, dir_fd=source.fd, follow_symlinks=False)
         if stat.S_ISLNK(facts.st_mode):
             target.make_link(name, source.link_target(name))
@@ -94,7 +101,7 @@ class _Copy:
             with source.folder(name) as old:
                 target.make_folder(name, facts.st_mode & _OTHERS_CANNOT_WRITE | 0o700)
                 with target.folder(name) as new:
-                    self.folder(old, new, depth + 1)
+                    self.folder(old, new, (*place, name))
         elif stat.S_ISREG(facts.st_mode):
             with source.open_file(name) as old_file, target.create_file(name) as new_file:
                 self._file(old_file, new_file)
@@ -104,7 +111,7 @@ class _Copy:
         if not share_storage(old.fileno(), new.fileno()):
             self._bytes_left -= facts.st_size
             if self._bytes_left < 0:
-                raise CopyTooLarge(f"{self._rules.most_bytes >> 20:,} MiB")
+                raise CopyTooLarge(f"{self._rules.most_bytes >> 20:,} MiB", is_of_bytes=True)
             copy_content(old, new)
             new.flush()
         os.utime(new.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))

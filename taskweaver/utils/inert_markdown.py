@@ -17,6 +17,7 @@ from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import fenced
 
 _MOST_CHARS = 400_000
+_MOST_INDENT = 40
 _TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?=[#a-z])", re.IGNORECASE)
 _SPECIAL = re.compile(r"([*\[\]|~]|(?<![^\W_])_|_(?![^\W_]))")
@@ -26,8 +27,8 @@ _WEB_ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 _FILE_ADDRESS = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))[\w%-][\w./%-]*(?:#[\w%.-]*)?\Z", re.ASCII)
 _PICTURE = re.compile(r".*\.(?:png|jpe?g|gif|svg|webp)\Z", re.IGNORECASE)
 _LANGUAGES = frozenset(
-    "bash console css csv diff html ini javascript js json markdown md py python r sh sql text"
-    " toml ts txt typescript xml yaml yml".split()
+    "bash c console cpp csharp css csv diff go html ini java javascript js json julia markdown md"
+    " php py python r ruby rust scala sh sql text toml ts txt typescript xml yaml yml".split()
 )
 """Names of languages that only colour a block; a renderer makes drawings of others."""
 
@@ -48,9 +49,16 @@ def inert_markdown(text: str) -> str:
 
 
 def inert_text(text: str) -> str:
-    """Return text as Markdown that shows its characters, line by line, and has no markup."""
-    lines = without_steering(with_line_feeds(text)).split("\n")
-    return "  \n".join(_line(_escaped(line.strip())) for line in lines)
+    """Return text as Markdown that shows its characters, line by line, and has no markup.
+
+    Code keeps its indentation, in spaces that do not break.
+    """
+    lines = without_steering(with_line_feeds(text)).expandtabs(4).split("\n")
+    return "  \n".join(_indent(line) + _line(_escaped(line.strip())) for line in lines)
+
+
+def _indent(line: str) -> str:
+    return "\u00a0" * min(len(line) - len(line.lstrip()), _MOST_INDENT) if line.strip() else ""
 
 
 def inert_line(text: str) -> str:
@@ -90,7 +98,7 @@ def _block(node: Any, *, is_nested: bool) -> list[str]:
         case "blockquote":
             lines = [f"> {line}".rstrip() for line in _blocks(node.children, is_nested=True)]
         case "bullet_list" | "ordered_list":
-            lines = _list(node)
+            lines = _list(node, is_nested=is_nested)
         case "table":
             lines = _table(node)
         case _:  # a rule
@@ -107,19 +115,36 @@ def _code(node: Any, *, is_nested: bool) -> list[str]:
     return fenced(content, language if language in _LANGUAGES else "").split("\n")
 
 
-def _list(node: Any) -> list[str]:
+def _list(node: Any, *, is_nested: bool) -> list[str]:
+    """Return the lines of a list.
+
+    Code with tags in an item of a list that is in no other block ends the list, and stands below
+    the item as it is; the next item goes on.
+    """
     lines: list[str] = []
     number = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
     is_tight = all(part.hidden for item in node.children for part in item.children
                    if part.type == "paragraph")  # fmt: skip
+    is_ended = False
     for item in node.children:
         mark = "- " if number is None else f"{number}. "
         number = None if number is None else min(number + 1, 999_999_999)
-        first, *rest = _blocks(item.children, is_nested=True) or [""]
-        lines += [""] if lines and not is_tight else []
+        tagged = [] if is_nested else [at for at, part in enumerate(item.children) if _tags(part)]
+        inside, below = item.children, item.children[:0]
+        if tagged:
+            inside, below = item.children[: tagged[0]], item.children[tagged[0] :]
+        first, *rest = _blocks(inside, is_nested=True) or [""]
+        lines += [""] if lines and (is_ended or not is_tight) else []
         lines.append(f"{mark}{first}".rstrip())
         lines += [f"{' ' * len(mark)}{line}".rstrip() for line in rest]
+        lines += ["", *_blocks(below, is_nested=False)] if below else []
+        is_ended = bool(below)
     return lines
+
+
+def _tags(node: Any) -> bool:
+    """Return whether a block is code that holds what reads like a tag."""
+    return node.type in {"fence", "code_block"} and _TAG.search(node.content) is not None
 
 
 def _table(node: Any) -> list[str]:

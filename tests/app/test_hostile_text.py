@@ -22,7 +22,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.session.export import export
-from taskweaver.utils.inert_markdown import inert_markdown
+from taskweaver.utils.inert_markdown import inert_markdown, inert_text
 from taskweaver.utils.text import fill
 
 _BARE = (
@@ -207,6 +207,23 @@ def test_no_arrangement_of_fences_lets_markup_through(markdown: str) -> None:
 def test_code_between_fences_stays_as_it_is() -> None:
     text = "a < b and <b>\n```html\n<b>\n```\nend"
     assert inert_markdown(text) == "a &lt; b and &lt;b>\n\n```html\n<b>\n```\n\nend"
+
+
+def test_code_in_the_steps_of_a_list_stays_as_it_is() -> None:
+    first = "1. write\n   ```html\n   <b>x</b>\n   ```\n   then save\n"
+    text = f"{first}2. include\n\n       <vector>\n3. end"
+    assert inert_markdown(text) == (
+        "1. write\n\n```html\n<b>x</b>\n```\n\nthen save\n\n"
+        "2. include\n\n```\n<vector>\n```\n\n3. end"
+    )
+
+
+def test_code_in_a_question_keeps_its_indentation() -> None:
+    spaces = "\u00a0" * 4
+    text = "fix:\n    for i in x:\n\t\tprint(-i)\n    - a"
+    assert inert_text(text) == (
+        f"fix:  \n{spaces}for i in x:  \n{spaces * 2}print(-i)  \n{spaces}\\- a"
+    )
 
 
 def test_the_page_of_a_memory_runs_its_own_script_only(tmp_path: Path) -> None:

@@ -145,7 +145,16 @@ def test_harmless_cells_pass_the_default_policy(code: str) -> None:
     assert verify(code, DEFAULT) == []
 
 
-READS = ["pd.read_csv('x.csv')", "df.to_csv()", "df.to_json(orient='records')", "np.load('a.npy')"]
+READS = [
+    "print('https://example.org')",
+    "df.url.str.startswith('https://')",
+    "df.url.str.contains('http://', regex=False)",
+    "re.sub('https://', '', x)",
+    "pd.read_csv('x.csv')",
+    "df.to_csv()",
+    "df.to_json(orient='records')",
+    "np.load('a.npy')",
+]
 
 
 @pytest.mark.parametrize("code", READS)

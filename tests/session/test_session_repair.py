@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from itertools import product
 from pathlib import Path
 
@@ -292,3 +293,41 @@ def test_a_folder_that_may_not_be_written_is_checked_and_not_repaired(original: 
     condition, error = done.stdout.splitlines()
     assert condition == "damaged", done.stderr
     assert "cannot be" in error
+
+
+def test_a_file_that_goes_while_a_session_is_listed_is_no_problem(
+    session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = os.scandir
+
+    def scan_late(place: Path) -> object:
+        if place != session:
+            return scan(place)
+        draft = session / ".memory.partial"
+        draft.touch()
+        found = scan(place)
+        entries = list(found)
+        draft.unlink()  # as a process does that has the session open
+        found.close()
+        return nullcontext(entries)
+
+    monkeypatch.setattr(os, "scandir", scan_late)
+    (found,) = stored_sessions(session.parent)
+    assert found.problem == ""
+
+
+def test_a_folder_that_may_not_be_listed_is_named(
+    session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (session / "logs").mkdir(exist_ok=True)
+    scan = os.scandir
+
+    def refused(place: Path) -> object:  # root may list all
+        if place == session / "logs":
+            raise PermissionError(errno.EACCES, "Permission denied", str(place))
+        return scan(place)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert (
+        f"{session / 'logs'} cannot be read: Permission denied" in check_session(session).findings
+    )

@@ -299,6 +299,17 @@ class Database:
             copy.execute("PRAGMA journal_mode = DELETE")
         partial.replace(target)
 
+    def write_through(self) -> None:
+        """Move what was written from the log into the file, for a file that is moved without it.
+
+        Raises:
+            StoreUnwritable: If the disk is full, or another process reads the file.
+        """
+        with self._lock, translated(self.path):
+            row = self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if row[0]:
+                raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
+
     def close(self) -> None:
         """Finish what is being written and close every connection; safe to call again."""
         with self._lock, self._readers_lock:

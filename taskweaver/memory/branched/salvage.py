@@ -141,9 +141,11 @@ def salvage(
     Raises:
         StoreUnwritable: If the file cannot be written.
     """
-    database = Database(target, synchronous="NORMAL")  # closing it writes all to disk
+    database = Database(target, synchronous="NORMAL")
     try:
-        return database.write(lambda writer: _Copy(writer, fits).run(tables, clock, root))
+        result = database.write(lambda writer: _Copy(writer, fits).run(tables, clock, root))
+        database.write_through()
+        return result
     finally:
         database.close()
 
