@@ -56,7 +56,9 @@ class BoxPlan:
             if not any(cache.glob(_FONT_LISTS)):
                 cache.mkdir(parents=True, exist_ok=True)
                 subprocess.run(
-                    [sys.executable, "-c", "import matplotlib.font_manager"],
+                    # -P: nothing is imported from the current folder, which may be anybody's.
+                    [sys.executable, "-P", "-c", "import matplotlib.font_manager"],
+                    cwd=cache,
                     env={**os.environ, "MPLCONFIGDIR": str(cache)},
                     capture_output=True,
                     timeout=self.limits.start_timeout_s,
@@ -68,7 +70,8 @@ class BoxPlan:
 
 def _cache_folder() -> Path:
     """Return the user's folder for files that can be made again (XDG base directories)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taskweaver"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (named if named.is_absolute() else Path.home() / ".cache") / "taskweaver"
 
 
 @dataclass(frozen=True, slots=True)

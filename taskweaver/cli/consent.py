@@ -21,7 +21,7 @@ from taskweaver.utils.platform import require_supported
 from taskweaver.utils.redact import redact
 
 _AGREED = "taskweaver.trust.agreed"
-_MOST_LINKS = 20
+_MOST_LINKS, _MOST_CHARS = 20, 1000
 _YES = {"y", "yes"}
 
 
@@ -118,9 +118,19 @@ def show_findings(findings: Sequence[Finding]) -> None:
     """Print a line for each effect, to standard error; of many links the first ones."""
     links = [item for item in findings if item.kind == "link"]
     for item in [*(item for item in findings if item not in links), *links[:_MOST_LINKS]]:
-        click.echo(f"  - {safe(redact(' '.join(item.sentence.split())))}", err=True)
+        click.echo(f"  - {_line(item.sentence)}", err=True)
     if len(links) > _MOST_LINKS:
         click.echo(f"  - And {len(links) - _MOST_LINKS} more links.", err=True)
+
+
+def _line(sentence: str) -> str:
+    """Return a sentence as one line; a long one is cut in the middle, and says so."""
+    text = safe(redact(" ".join(sentence.split())))
+    more = len(text) - _MOST_CHARS
+    if more <= 0:
+        return text
+    half = _MOST_CHARS // 2
+    return f"{text[:half]} [{more:,} characters more] {text[-half:]}"
 
 
 def _ask(folder: Path, findings: Sequence[Finding], *, is_first: bool) -> bool | None:

@@ -102,14 +102,14 @@ def withhold(
     for item in withheld:
         if item.kind == "value":
             reset(src, item)
-        elif item.kind == "folder":
+        elif item.kind in ("folder", "private"):
             for key in item.keys:
                 src.json_file_store.pop(key, None)
     # Without its value a key has its default: that folder may lead elsewhere or hold code, too.
     left = inspect_project(src, is_confined).without(granted)
     _set_apart_code(src, left)
     for item in left:
-        if item.kind in ("folder", "link"):
+        if item.kind in ("folder", "private", "link"):
             set_apart(src, item)
     links = [item for item in inspection.findings if item.kind == "link"]
     src.follows_links = bool(links) and not any(item in withheld for item in links)
