@@ -138,11 +138,16 @@ def _ask(folder: Path, findings: Sequence[Finding], *, is_first: bool) -> bool |
     from taskweaver.console.keyboard import discard_typed
 
     new = "" if is_first else " something new"
-    click.echo(f"Opening {safe(str(folder))} would do{new or ' the following'}:", err=True)
+    click.echo(f"Opening {_line(str(folder))} would do{new or ' the following'}:", err=True)
     show_findings(findings)
     discard_typed()
     click.echo("Trust this project? [y/N] ", nl=False, err=True)
-    line = sys.stdin.readline()
+    line = ""
+    try:
+        line = sys.stdin.readline()
+    finally:
+        if not line:  # the end of input, or an interrupt
+            click.echo(err=True)
     if not line:
         return None
     is_granted = line.strip().lower() in _YES

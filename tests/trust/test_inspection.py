@@ -216,11 +216,12 @@ def test_a_program_in_the_folder_is_a_part_of_its_content(tmp_path: Path) -> Non
     assert inspect(folder).digests.isdisjoint(before)
 
 
-@pytest.mark.parametrize("word", ["x" * 300, "a/" * 3000, "\0", "~nobody/x"])
+@pytest.mark.parametrize("word", ["x" * 300, "a/" * 3000, "\0", "~x"])
 def test_an_argument_need_not_be_a_name_of_a_file(tmp_path: Path, word: str) -> None:
     servers = {"a": {"command": "sh", "args": ["-c", word], "cwd": word}}
-    (found,) = inspect(project(tmp_path / "p", mcp__servers=servers, search__folder=word)).findings
+    (found,) = inspect(project(tmp_path / "p", mcp__servers=servers)).findings
     assert found.sentence.startswith("Run the program `sh -c")
+    inspect(project(tmp_path / "p", search__folder=word))
 
 
 def test_links_that_leave_the_folder_are_listed_and_others_are_not(tmp_path: Path) -> None:
