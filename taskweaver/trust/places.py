@@ -45,7 +45,9 @@ _ONLY_READ = (
 """Ends of the keys that may lead into this installation: nothing is written there."""
 
 _WORKSPACE, _SESSIONS = "workspace.workspace_path", "sessions"
-_PLUGINS, _RUNS = "plugin.base_path", "search.folder"
+_PLUGINS, _RUNS, _LOGS = "plugin.base_path", "search.folder", "logging.log_folder"
+_OWN = frozenset({_WORKSPACE, _PLUGINS, _RUNS, _LOGS})
+"""Folders that hold code, or that this program writes in."""
 
 
 def findings_in_places(src: AppConfigSource) -> list[Finding]:
@@ -60,6 +62,8 @@ def findings_in_places(src: AppConfigSource) -> list[Finding]:
             continue
         if name == _PLUGINS and _is_private(src, path):
             found.setdefault(("private", os.path.relpath(path, root)), (path, []))[1].append(name)
+        if name in _OWN and any(map(_is_of_another, _folders(name, path)[:2])):
+            found.setdefault(("owned", os.path.relpath(path, root)), (path, []))[1].append(name)
         is_deep = name.endswith(_NESTED)
         for folder in _folders(name, path):
             for link, target in links_out(folder, root, is_deep=is_deep):
@@ -83,14 +87,24 @@ def _folders(name: str, path: Path) -> list[Path]:
 def _is_private(src: AppConfigSource, path: Path) -> bool:
     """Return whether a folder holds, or lies in, what code in the sandbox does not see."""
     places = [src.app_base_path / CONFIG_FILE]
-    for name, below in ((_WORKSPACE, _SESSIONS), (_RUNS, ""), ("logging.log_folder", "")):
+    for name, below in ((_WORKSPACE, _SESSIONS), (_RUNS, ""), (_LOGS, "")):
         with suppress(ConfigError):
             places.append(Path(src.get_path(name), below))
     own = [place for place in places if place != src.app_base_path]
     return any(is_inside(place, path) or is_inside(path, place) for place in own)
 
 
+def _is_of_another(path: Path) -> bool:
+    """Return whether a folder belongs to another user, who can exchange what is put there."""
+    try:
+        return path.stat().st_uid not in (os.geteuid(), 0)
+    except OSError:
+        return False
+
+
 def _sentence(kind: Kind, subject: str, target: Path, keys: list[str]) -> str:
+    if kind == "owned":
+        return f"Use {target}, which belongs to another user ({keys[0]})."
     if kind == "private":
         return f"Let code in the sandbox read {target}, with conversations or keys ({keys[0]})."
     if kind == "link":

@@ -355,3 +355,18 @@ def test_a_configuration_of_another_user_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ForeignProject, match="belongs to another user"):
         read(folder)
     assert read(folder, inspect(folder).digests).names
+
+
+@as_root
+@pytest.mark.parametrize("name", ["workspace", "workspace/sessions", "logs", "plugins"])
+def test_a_folder_of_another_user_in_one_that_many_can_write_is_not_used(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "data").mkdir()
+    for place in (name, "data"):
+        os.chown(tmp_path / place, NOBODY, NOBODY)
+    (found,) = inspect(tmp_path).findings
+    assert "another user" in found.sentence
+    assert not Path(read(tmp_path).get_path(found.keys[0])).is_relative_to(tmp_path)
+    assert Path(read(tmp_path, {found.digest}).get_path(found.keys[0])).is_relative_to(tmp_path)
