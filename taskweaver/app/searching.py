@@ -25,15 +25,14 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.places import RunPlaces
 from taskweaver.treesearch.results import results_of
+from taskweaver.treesearch.run_config import load_config, save_config
 from taskweaver.treesearch.runlog import read_log
 from taskweaver.treesearch.search import (
     Machine,
     Search,
     discard_run,
-    load_config,
     new_run,
     place_memory,
-    save_config,
 )
 from taskweaver.treesearch.state import fold
 from taskweaver.utils.ids import create_id
@@ -99,10 +98,19 @@ def resume_search(
     Raises:
         SearchError: If there is no such run, or it cannot be opened.
         RunInUse: If another process works on it.
+        ConfigError: If a setting is of the wrong type.
     """
     places = find_run(app, run)
-    before = load_config(places)
-    values = before | dict(settings or {})
+    loaded = load_config(places)
+    before, given = dict(loaded.values), dict(settings or {})
+    lost = [name for name in loaded.foreign if name not in given]
+    if lost:
+        raise SearchError(
+            f"The run's folder was made elsewhere, and {', '.join(lost)} in its config.json"
+            " could give the search more than you know of.",
+            "Read it and give them again, such as --resources FILE.",
+        )
+    values = before | given
     src = _settled(app.config, values)
     config, earlier = SearchConfig(src), SearchConfig(_settled(app.config, before))
     if (config.is_script, config.seed) != (earlier.is_script, earlier.seed):
@@ -125,7 +133,7 @@ def report_run(app: TaskWeaverApp, places: RunPlaces) -> Path:
     Raises:
         SearchError: If there is none.
     """
-    return results_of(places, SearchConfig(_settled(app.config, load_config(places))))
+    return results_of(places, SearchConfig(_settled(app.config, load_config(places).values)))
 
 
 def runs(app: TaskWeaverApp) -> list[RunPlaces]:

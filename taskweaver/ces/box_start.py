@@ -57,7 +57,9 @@ class BoxPlan:
             if not any(cache.glob(_FONT_LISTS)):
                 cache.mkdir(parents=True, exist_ok=True)
                 subprocess.run(
-                    [sys.executable, "-c", "import matplotlib.font_manager"],
+                    # -P: nothing is imported from the current folder, which may be anybody's.
+                    [sys.executable, "-P", "-c", "import matplotlib.font_manager"],
+                    cwd=cache,
                     env={**os.environ, "MPLCONFIGDIR": str(cache)},
                     capture_output=True,
                     timeout=self.limits.start_timeout_s,

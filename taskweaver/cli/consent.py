@@ -21,7 +21,7 @@ from taskweaver.utils.platform import require_supported
 from taskweaver.utils.redact import redact
 
 _AGREED = "taskweaver.trust.agreed"
-_MOST_LINKS = 20
+_MOST_LINKS, _MOST_CHARS = 20, 1000
 _YES = {"y", "yes"}
 
 
@@ -118,9 +118,19 @@ def show_findings(findings: Sequence[Finding]) -> None:
     """Print a line for each effect, to standard error; of many links the first ones."""
     links = [item for item in findings if item.kind == "link"]
     for item in [*(item for item in findings if item not in links), *links[:_MOST_LINKS]]:
-        click.echo(f"  - {safe(redact(' '.join(item.sentence.split())))}", err=True)
+        click.echo(f"  - {_line(item.sentence)}", err=True)
     if len(links) > _MOST_LINKS:
         click.echo(f"  - And {len(links) - _MOST_LINKS} more links.", err=True)
+
+
+def _line(sentence: str) -> str:
+    """Return a sentence as one line; a long one is cut in the middle, and says so."""
+    text = safe(redact(" ".join(sentence.split())))
+    more = len(text) - _MOST_CHARS
+    if more <= 0:
+        return text
+    half = _MOST_CHARS // 2
+    return f"{text[:half]} [{more:,} characters more] {text[-half:]}"
 
 
 def _ask(folder: Path, findings: Sequence[Finding], *, is_first: bool) -> bool | None:
@@ -128,11 +138,16 @@ def _ask(folder: Path, findings: Sequence[Finding], *, is_first: bool) -> bool |
     from taskweaver.console.keyboard import discard_typed
 
     new = "" if is_first else " something new"
-    click.echo(f"Opening {safe(str(folder))} would do{new or ' the following'}:", err=True)
+    click.echo(f"Opening {_line(str(folder))} would do{new or ' the following'}:", err=True)
     show_findings(findings)
     discard_typed()
     click.echo("Trust this project? [y/N] ", nl=False, err=True)
-    line = sys.stdin.readline()
+    line = ""
+    try:
+        line = sys.stdin.readline()
+    finally:
+        if not line:  # the end of input, or an interrupt
+            click.echo(err=True)
     if not line:
         return None
     is_granted = line.strip().lower() in _YES

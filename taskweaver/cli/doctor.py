@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -92,7 +93,7 @@ def _print(finding: Finding) -> None:
     sign = click.style(f"{finding.status:5}", fg=color)
     click.echo(f"{sign} {finding.name:9} {safe(' '.join(finding.detail.split()))}")
     if finding.fix:
-        click.echo(f"{'':15} -> {safe(finding.fix)}")
+        click.echo(f"{'':15} -> {safe(' '.join(finding.fix.split()))}")
 
 
 def _findings(project: Path | None) -> Iterator[Finding]:
@@ -147,7 +148,7 @@ def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[Finding]
     """List what the project would run or loosen; what is not allowed is off in all that follows."""
     withheld = inspection.without(granted)
     for item in withheld:
-        fix = f"Decide: taskweaver trust {inspection.folder}"
+        fix = f"Decide: taskweaver trust {shlex.quote(str(inspection.folder))}"
         yield Finding("trust", "warn", f"off, not trusted: {item.sentence}", fix)
     if not withheld:
         effects = counted(len(inspection.findings), "effect")

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.config.errors import ConfigError
+from taskweaver.utils.app_utils import MOST_BYTES
+from taskweaver.utils.files import read_text
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
@@ -16,7 +18,8 @@ def read_config_file(path: Path) -> dict[str, Any]:
         ConfigError: If it is missing, not JSON, or not an object; names the file and the line.
     """
     try:
-        data = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_without_repetition)
+        text = read_text(path, MOST_BYTES)
+        data = json.loads(text, object_pairs_hook=_without_repetition)
     except FileNotFoundError:
         raise ConfigError(str(path), "there is no such file.") from None
     except OSError as error:
@@ -24,12 +27,10 @@ def read_config_file(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ConfigError(str(path), f"is not JSON: {error.msg} at {place}.") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(str(path), "is not UTF-8 text.") from error
     except RecursionError:
         raise ConfigError(str(path), "is nested too deeply.") from None
     except ValueError as error:
-        raise ConfigError(str(path), f"{error}.") from error
+        raise ConfigError(str(path), f"{str(error).removeprefix(f'{path} ')}.") from error
     if not isinstance(data, dict):
         raise ConfigError(str(path), "must hold one JSON object, `{...}`, of configuration keys.")
     return data

@@ -6,12 +6,11 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from taskweaver.ces.common import Manager
 from taskweaver.ces.policy import SandboxPolicy
@@ -41,9 +40,7 @@ from taskweaver.treesearch.workers import Workers
 from taskweaver.utils.files import (
     PRIVATE,
     PRIVATE_FOLDER,
-    read_json,
     read_text,
-    write_json,
     write_text,
 )
 
@@ -341,24 +338,6 @@ class Search:
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
-
-
-def save_config(places: RunPlaces, values: Mapping[str, Any]) -> None:
-    """Write what a run was started with."""
-    write_json(places.config, dict(values))
-
-
-def load_config(places: RunPlaces) -> dict[str, Any]:
-    """Return what a run was started with.
-
-    Raises:
-        SearchError: If it cannot be read.
-    """
-    try:
-        found = read_json(places.config)
-    except (OSError, ValueError) as error:
-        raise SearchError(f"The run's configuration cannot be read: {error}.") from error
-    return found if isinstance(found, dict) else {}
 
 
 def _idea(places: RunPlaces) -> Idea:

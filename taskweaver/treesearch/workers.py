@@ -209,7 +209,7 @@ class _Process:
         with theirs, ours:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _MAIN, str(theirs.fileno())],
+                    [sys.executable, "-P", "-c", _MAIN, str(theirs.fileno())],
                     env=environment,
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,

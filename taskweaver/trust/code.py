@@ -12,19 +12,24 @@ from taskweaver.trust.places import PACKAGE, is_shipped
 
 _ROLES, _PLUGINS = "role.base_path", "plugin.base_path"
 _TAKING_PART = "session.roles"
+_MODULES = frozenset({".py", ".pyc", ".so"})
 
 
 def findings_in_roles(src: AppConfigSource) -> Iterator[Finding]:
     """Yield the project's roles as one finding: any of them can import the others.
 
-    The Python files beside the folder of roles belong to it, for roles can import these, too.
+    The modules and packages beside the folder of roles belong to it: roles can import these, too.
     """
     folder = Path(src.get_path(_ROLES))
     names = ", ".join(_names_of_roles(folder))
     if not names or is_shipped(folder):
         return
     content = digests_below(folder)
-    content |= {f"../{path.name}": digest_of_file(path) for path in folder.parent.glob("*.py")}
+    for path in sorted(folder.parent.iterdir()):
+        if path.suffix in _MODULES and path.is_file():
+            content[f"../{path.name}"] = digest_of_file(path)
+        elif path != folder and (path / "__init__.py").is_file():
+            content |= {f"../{path.name}/{name}": h for name, h in digests_below(path).items()}
     sentence = f"Run the Python code of roles of the project, with your rights ({names})."
     yield finding("roles", folder.name, sentence, content, _ROLES)
 

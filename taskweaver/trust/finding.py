@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["value", "roles", "plugins", "folder", "link", "owner"]
+Kind = Literal["value", "roles", "plugins", "folder", "private", "owned", "link", "owner"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class Finding:
 
     Attributes:
         kind: Its source: a ``value`` of the configuration file, code of ``roles`` or ``plugins``,
-            a ``folder`` that lies elsewhere, a ``link`` in one, or another ``owner``.
+            a ``folder`` that lies elsewhere, one with ``private`` files, one that is ``owned`` by
+            another user, a ``link`` in one, or another ``owner`` of the configuration.
         subject: The key, or the path below the project folder.
         sentence: The effect, as an imperative.
         digest: Hash of everything the effect depends on.

@@ -15,6 +15,7 @@ from taskweaver.trust.places import findings_in_places, set_apart
 from taskweaver.trust.values import findings_in_values, reset
 from taskweaver.utils.app_utils import CONFIG_FILE
 
+_FOLDERS = ("folder", "private", "owned")
 _ADDRESSES = ("llm.", "ext_llms.")
 
 IsConfined = Callable[[str], bool]
@@ -102,14 +103,14 @@ def withhold(
     for item in withheld:
         if item.kind == "value":
             reset(src, item)
-        elif item.kind == "folder":
+        elif item.kind in _FOLDERS:
             for key in item.keys:
                 src.json_file_store.pop(key, None)
     # Without its value a key has its default: that folder may lead elsewhere or hold code, too.
     left = inspect_project(src, is_confined).without(granted)
     _set_apart_code(src, left)
     for item in left:
-        if item.kind in ("folder", "link"):
+        if item.kind in (*_FOLDERS, "link"):
             set_apart(src, item)
     links = [item for item in inspection.findings if item.kind == "link"]
     src.follows_links = bool(links) and not any(item in withheld for item in links)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,8 +40,8 @@ class OpenedProject:
         if not self.withheld:
             return ""
         subjects = ", ".join(dict.fromkeys(item.subject for item in self.withheld))
-        folder = self.src.app_base_path
-        return f"Not trusted and off: {subjects}. To decide: taskweaver trust {folder}"
+        decide = f"To decide: taskweaver trust {shlex.quote(str(self.src.app_base_path))}"
+        return " ".join(f"Not trusted and off: {subjects}. {decide}".split())
 
 
 def read_project(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from taskweaver.config.config_mgt import AppConfigSource
@@ -14,6 +15,7 @@ from taskweaver.config.role_keys import EXT_ROLES, INTERPRETERS
 from taskweaver.trust.content import is_inside, links_out
 from taskweaver.trust.finding import Finding, Kind, finding
 from taskweaver.trust.keys import risk_of
+from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.installation import state_folder
 
 PACKAGE = Path(__file__).parent.parent
@@ -32,7 +34,20 @@ _NESTED = (
 )
 """Ends of the keys whose folders are read with the folders in them."""
 
+_ONLY_READ = (
+    "plugin.base_path",
+    "role.base_path",
+    ".example_base_path",
+    ".prompt_dir",
+    ".prompt_file_path",
+    ".compaction_prompt_path",
+)
+"""Ends of the keys that may lead into this installation: nothing is written there."""
+
 _WORKSPACE, _SESSIONS = "workspace.workspace_path", "sessions"
+_PLUGINS, _RUNS, _LOGS = "plugin.base_path", "search.folder", "logging.log_folder"
+_OWN = frozenset({_WORKSPACE, _PLUGINS, _RUNS, _LOGS})
+"""Folders that hold code, or that this program writes in."""
 
 
 def findings_in_places(src: AppConfigSource) -> list[Finding]:
@@ -40,13 +55,17 @@ def findings_in_places(src: AppConfigSource) -> list[Finding]:
     root = src.app_base_path
     found: dict[tuple[Kind, str], tuple[Path, list[str]]] = {}
     for name, path in _places(src):
-        if is_shipped(path):
+        if is_shipped(path) and name.endswith(_ONLY_READ):
             continue
         if not is_inside(path, root):
             found.setdefault(("folder", str(path)), (path, []))[1].append(name)
             continue
+        if name == _PLUGINS and _is_private(src, path):
+            found.setdefault(("private", os.path.relpath(path, root)), (path, []))[1].append(name)
+        if name in _OWN and any(map(_is_of_another, _folders(name, path)[:2])):
+            found.setdefault(("owned", os.path.relpath(path, root)), (path, []))[1].append(name)
         is_deep = name.endswith(_NESTED)
-        for folder in (path, path / _SESSIONS) if name == _WORKSPACE else (path,):
+        for folder in _folders(name, path):
             for link, target in links_out(folder, root, is_deep=is_deep):
                 subject = os.path.relpath(link, root)
                 found.setdefault(("link", subject), (target, []))[1].append(name)
@@ -56,7 +75,38 @@ def findings_in_places(src: AppConfigSource) -> list[Finding]:
     ]
 
 
+def _folders(name: str, path: Path) -> list[Path]:
+    """Return the folders of a key in which links are looked for."""
+    if name == _WORKSPACE:
+        return [path, path / _SESSIONS]
+    if name == _RUNS and os.path.isdir(path):  # noqa: PTH112 - a long name is no error
+        return [path, *(run for run in path.iterdir() if not run.is_symlink())]
+    return [path]
+
+
+def _is_private(src: AppConfigSource, path: Path) -> bool:
+    """Return whether a folder holds, or lies in, what code in the sandbox does not see."""
+    places = [src.app_base_path / CONFIG_FILE]
+    for name, below in ((_WORKSPACE, _SESSIONS), (_RUNS, ""), (_LOGS, "")):
+        with suppress(ConfigError):
+            places.append(Path(src.get_path(name), below))
+    own = [place for place in places if place != src.app_base_path]
+    return any(is_inside(place, path) or is_inside(path, place) for place in own)
+
+
+def _is_of_another(path: Path) -> bool:
+    """Return whether a folder belongs to another user, who can exchange what is put there."""
+    try:
+        return path.stat().st_uid not in (os.geteuid(), 0)
+    except OSError:
+        return False
+
+
 def _sentence(kind: Kind, subject: str, target: Path, keys: list[str]) -> str:
+    if kind == "owned":
+        return f"Use {target}, which belongs to another user ({keys[0]})."
+    if kind == "private":
+        return f"Let code in the sandbox read {target}, with conversations or keys ({keys[0]})."
     if kind == "link":
         return f"Follow the link {subject} to {target}."
     return f"Use {target}, outside of the folder ({keys[0]})."

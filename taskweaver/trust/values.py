@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,13 +72,13 @@ def _files_of_program(fields: Mapping[str, Any], base: Path) -> dict[str, str]:
     """Return the hashes of files of the project that a command line names."""
     args = fields.get("args", [])
     words = [fields.get("command", ""), *(args if isinstance(args, list) else [])]
-    folder = base / str(fields.get("cwd", ""))
+    folder = base / str(fields.get("cwd", "")).replace("\0", "")
     found = {}
     for word in filter(None, map(str, words)):
         if "\0" in word:
             continue
-        path = (folder / word).resolve()
-        if is_inside(path, base) and path.is_file():
+        path = Path(os.path.realpath(folder / word))
+        if is_inside(path, base) and os.path.isfile(path):  # noqa: PTH113 - a long word is no error
             found[word] = digest_of_file(path)
     return found
 
@@ -91,7 +92,7 @@ def _models(name: str, models: Any, base: Path) -> Iterator[Finding]:
         found = [
             item
             for key, value in fields.items()
-            if risk_of(key) not in ("harmless", "path")
+            if key.startswith("llm.") and risk_of(key) != "harmless"  # others have no effect here
             for item in _value(key, value, risk_of(key), base)
         ]
         if found:
@@ -153,9 +154,15 @@ def _sent(name: str, key: Key, value: Any, _: Path) -> str:
     return f"Send traces to a collector ({name})." if value in (True, "otlp") else ""
 
 
-def _name(name: str, _key: Key, value: Any, base: Path) -> str:
-    is_out = bool(value) and ("\0" in value or not is_inside((base / value).resolve(), base))
-    return f"Write outside of the folder: {value} ({name})." if is_out else ""
+def _name(name: str, _key: Key, value: Any, _: Path) -> str:
+    # What holds more than a name is a path below a folder that is not known here.
+    is_plain = not value or (value == Path(value).name and "\0" not in value)
+    return "" if is_plain else f"Write to another place: {value} ({name})."
+
+
+def _path(name: str, _key: Key, value: Any, base: Path) -> str:
+    is_out = bool(value) and not is_inside(Path(value), base)
+    return f"Use {value}, outside of the folder ({name})." if is_out else ""
 
 
 _SENTENCES: dict[Risk, _Sentence] = {
@@ -178,6 +185,7 @@ _SENTENCES: dict[Risk, _Sentence] = {
     "roles": _roles,
     "sent": _sent,
     "name": _name,
+    "path": _path,
     "file": lambda name, _key, value, _: (
         f"Use data, code and models that {value} names ({name})." if value else ""
     ),

@@ -8,8 +8,13 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from taskweaver.utils.files import read_text
+
 CONFIG_FILE = "taskweaver_config.json"
 """Name of a project's configuration file."""
+
+MOST_BYTES = 4 << 20
+"""Largest one that is read."""
 
 
 def discover_app_dir(app_dir: str | Path | None = None) -> tuple[Path, bool, bool]:
@@ -78,6 +83,6 @@ def _is_empty(folder: Path) -> bool:
 
 def _is_project(folder: Path) -> bool:
     try:
-        return isinstance(json.loads((folder / CONFIG_FILE).read_text("utf-8")), dict)
-    except (OSError, ValueError):
+        return isinstance(json.loads(read_text(folder / CONFIG_FILE, MOST_BYTES)), dict)
+    except (OSError, ValueError, RecursionError):
         return False

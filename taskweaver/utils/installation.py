@@ -26,10 +26,13 @@ def seal(folder: Path) -> str:
 def state_folder() -> Path | None:
     """Return the folder of the user's state (XDG base directories); None without a home folder."""
     try:
-        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        default = Path.home() / ".local" / "state"
     except RuntimeError:
-        return None
-    return Path(state) / "taskweaver"
+        default = None
+    # A relative path counts as none: it would lead into the current folder, which may be anybody's.
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    state = named if named.is_absolute() else default
+    return state / "taskweaver" if state else None
 
 
 def _key_file() -> Path | None:

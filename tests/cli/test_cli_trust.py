@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import py_compile
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,10 @@ from screen import Screen
 from support import planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.cli import consent
 from taskweaver.cli.main import commands
+from taskweaver.trust.errors import ProjectNotTrusted
+from taskweaver.trust.opening import read_project
 from taskweaver.utils.app_utils import CONFIG_FILE
 
 KEY = "sk-proj-the-users-own-key-0123456789"
@@ -257,6 +262,33 @@ def test_a_key_goes_to_no_address_of_a_project_without_trust(
 
 
 # Another user's files
+
+
+@pytest.mark.parametrize("typed", ["", "n\n"])
+def test_names_and_long_lines_cannot_change_the_question(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: str,
+) -> None:
+    folder = tmp_path / "a b\nOpening it runs nothing \x1b[2J\u202e"
+    folder.mkdir()
+    servers = {"a": {"command": "sh", "args": ["x" * 4000, "tail"]}}
+    (folder / CONFIG_FILE).write_text(json.dumps({"mcp.servers": servers}))
+    monkeypatch.setattr(consent, "_can_ask", lambda: True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    with pytest.raises(ProjectNotTrusted) if not typed else nullcontext():
+        assert consent.consent_to(folder) == frozenset()
+    question, program, *rest = capsys.readouterr().err.splitlines()
+    assert question.endswith("would do the following:")
+    assert len(program) < 1100
+    assert "characters more]" in program
+    assert "tail" in program
+    said = " It is opened without these." if typed else " "
+    assert rest == [f"Trust this project? [y/N]{said}"]
+    notice = read_project(folder, {}, frozenset(), lambda _: True).notice
+    assert "\n" not in notice
+    assert "taskweaver trust '" in notice
 
 
 @as_root

@@ -18,8 +18,9 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import find_run, report_run, resume_search, start_search
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.run_config import load_config
 from taskweaver.treesearch.runlog import read_log
-from taskweaver.treesearch.search import Search, load_config
+from taskweaver.treesearch.search import Search
 from taskweaver.treesearch.state import RunState, fold
 
 PRICES = {"llm.prompt_price": 1000.0, "llm.completion_price": 1000.0}
@@ -56,7 +57,7 @@ def test_a_limit_of_money_needs_prices(tmp_path: Path, known: Mapping[str, float
         start_search(app, project / "idea.md", FAST, name="run").close()
         with pytest.raises(SearchError, match=r"llm\.prompt_price"):
             resume_search(app, "run", {"search.cost_limit": 5.0})
-        assert "search.cost_limit" not in load_config(find_run(app, "run"))
+        assert "search.cost_limit" not in load_config(find_run(app, "run")).values
     assert not model.prompts
 
 
@@ -271,3 +272,23 @@ def test_what_goes_on_when_the_time_is_over_is_ended(
     assert again.state.is_over
     assert again.state.journal["n0001"].is_good
     assert again.state.journal["n0001"].attempt == 1
+
+
+def test_settings_that_came_with_a_run_are_given_again_where_they_loosen(tmp_path: Path) -> None:
+    project = lab(tmp_path)
+    resources = tmp_path / "resources.json"
+    resources.write_text("{}")
+    given = {"search.resources": str(resources)}
+    with TaskWeaverApp(project, model=Climber()) as app:
+        start_search(app, project / "idea.md", FAST | given, name="run").close()
+        resume_search(app, "run").close()
+        places = find_run(app, "run")
+        values = json.loads(places.config.read_text()) | {"execution.process_limit": 0}
+        places.config.write_text(json.dumps(values))
+        names = "search.resources, execution.process_limit"
+        with pytest.raises(SearchError, match=names):
+            resume_search(app, "run")
+        assert load_config(places).values == FAST
+        again = given | {"execution.process_limit": 100}
+        resume_search(app, "run", again).close()
+        assert load_config(places).values == FAST | again

@@ -97,6 +97,8 @@ NEEDING = {
     "logging.log_file": "../../x.log",
     "search.resources": "resources.yaml",
     "plugin.base_path": "/usr/lib",
+    "llm.recorded.path": "${ModuleBaseDir}/errors.py",
+    "memory.final_memory_filename_md": "below/x.md",
     "code_interpreter.blocked_functions": [],
 }
 
@@ -142,6 +144,42 @@ def test_plugins_need_consent_where_no_sandbox_holds_them(tmp_path: Path) -> Non
     assert "own" in found.sentence
 
 
+@pytest.mark.parametrize("place", [".", "workspace", "workspace/sessions/a/cwd", "logs"])
+def test_plugins_are_not_where_conversations_and_keys_are(tmp_path: Path, place: str) -> None:
+    folder = project(tmp_path / "p", plugin__base_path=place)
+    (found,) = inspect(folder).findings
+    assert "conversations or keys" in found.sentence
+    assert read(folder).get_path("plugin.base_path") == str(folder / "plugins")
+    assert inspect(project(folder, workspace__workspace_path=".", logs=".")).findings == ()
+
+
+@pytest.mark.parametrize("key", ["llm.recorded.path", "llm.mock.cache_path"])
+def test_a_file_of_a_further_model_stays_in_the_folder(tmp_path: Path, key: str) -> None:
+    models = {"x": {"llm.api_type": "recorded", key: "../x.yaml"}, "y": {key: "cache/y.yaml"}}
+    folder = project(tmp_path / "p", ext_llms__llm_configs=models, planner__llm_alias="x")
+    (found,) = inspect(folder).findings
+    assert key in found.sentence
+    src = read(folder)
+    assert list(src.get_dict("ext_llms.llm_configs")) == ["y"]
+    assert src.get_str("planner.llm_alias") == ""
+
+
+def test_keys_without_effect_in_a_further_model_are_no_error(tmp_path: Path) -> None:
+    models = {"x": {"mcp.servers": {"a": {"command": "id"}}, "session.data_dir": "/etc"}}
+    assert inspect(project(tmp_path / "p", ext_llms__llm_configs=models)).findings == ()
+
+
+def test_a_run_of_a_search_has_no_links(tmp_path: Path) -> None:
+    folder = project(tmp_path / "p")
+    (folder / "experiments" / "run" / "memory").mkdir(parents=True)
+    (folder / "experiments" / "run" / "memory" / "memory.sqlite").symlink_to("/elsewhere")
+    assert inspect(folder).findings == ()  # the run's memory may be kept elsewhere
+    (folder / "experiments" / "run" / "workspaces").symlink_to(tmp_path)
+    (found,) = inspect(folder).findings
+    assert found.subject == "experiments/run/workspaces"
+    assert not Path(read(folder).get_path("search.folder")).is_relative_to(folder)
+
+
 def role(folder: Path, text: str = "x = 1\n") -> None:
     (folder / "roles" / "own").mkdir(parents=True, exist_ok=True)
     (folder / "roles" / "own" / "own.py").write_text(text)
@@ -161,7 +199,11 @@ def test_only_a_change_of_listed_content_is_new(tmp_path: Path) -> None:
     (new,) = inspect(folder).without({agreed.digest})
     assert new.sentence == agreed.sentence
     (folder / "helper.py").write_text("y = 1\n")  # importable by roles
-    assert inspect(folder).digests.isdisjoint({agreed.digest, new.digest})
+    later = inspect(folder).digests
+    assert later.isdisjoint({agreed.digest, new.digest})
+    (folder / "library").mkdir()
+    (folder / "library" / "__init__.py").write_text("y = 1\n")
+    assert inspect(folder).digests.isdisjoint(later)
     assert read(folder).get_list("session.roles") == ["planner"]
 
 
@@ -172,6 +214,14 @@ def test_a_program_in_the_folder_is_a_part_of_its_content(tmp_path: Path) -> Non
     before = inspect(folder).digests
     (folder / "run.sh").write_text("false\n")
     assert inspect(folder).digests.isdisjoint(before)
+
+
+@pytest.mark.parametrize("word", ["x" * 300, "a/" * 3000, "\0", "~x"])
+def test_an_argument_need_not_be_a_name_of_a_file(tmp_path: Path, word: str) -> None:
+    servers = {"a": {"command": "sh", "args": ["-c", word], "cwd": word}}
+    (found,) = inspect(project(tmp_path / "p", mcp__servers=servers)).findings
+    assert found.sentence.startswith("Run the program `sh -c")
+    inspect(project(tmp_path / "p", search__folder=word))
 
 
 def test_links_that_leave_the_folder_are_listed_and_others_are_not(tmp_path: Path) -> None:
@@ -265,6 +315,10 @@ def test_answers_are_kept_outside_of_the_folder_for_the_user_alone(
     (file,) = (state / "taskweaver" / "trust").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [path.name for path in folder.iterdir()] == [CONFIG_FILE]
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_STATE_HOME", ".")  # the folder itself
+    assert answers_for(folder) == Answers()
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
     moved = folder.rename(tmp_path / "q")
     assert answers_for(moved) == Answers()
     file.write_text("[")
@@ -301,3 +355,18 @@ def test_a_configuration_of_another_user_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ForeignProject, match="belongs to another user"):
         read(folder)
     assert read(folder, inspect(folder).digests).names
+
+
+@as_root
+@pytest.mark.parametrize("name", ["workspace", "workspace/sessions", "logs", "plugins"])
+def test_a_folder_of_another_user_in_one_that_many_can_write_is_not_used(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "data").mkdir()
+    for place in (name, "data"):
+        os.chown(tmp_path / place, NOBODY, NOBODY)
+    (found,) = inspect(tmp_path).findings
+    assert "another user" in found.sentence
+    assert not Path(read(tmp_path).get_path(found.keys[0])).is_relative_to(tmp_path)
+    assert Path(read(tmp_path, {found.digest}).get_path(found.keys[0])).is_relative_to(tmp_path)
