@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -121,6 +122,9 @@ def test_a_kernel_that_is_held_gives_no_snapshot_and_is_not_waited_for(
     client = manager.get_session_client("s")
     kernel = kernel_of(client)
     kernel.send_signal(signal.SIGSTOP)
+    deadline, pause = time.monotonic() + 30, threading.Event()
+    while kernel.status() != psutil.STATUS_STOPPED and time.monotonic() < deadline:
+        pause.wait(0.01)  # a signal takes effect when the process is scheduled
     for take in (client.snapshot, lambda: client.state_writer({}, 1 << 20)):
         with pytest.raises(ForkRefused, match="stopped, by a signal or a debugger"):
             take()
