@@ -71,4 +71,5 @@ def _scratch(project: Path | None) -> Iterator[dict[str, str]]:
         yield {}
         return
     with TemporaryDirectory(prefix="taskweaver-check-") as folder:
-        yield {"workspace.workspace_path": folder, "logging.log_folder": folder}
+        keys = "workspace.workspace_path", "logging.log_folder", "execution_service.env_dir"
+        yield dict.fromkeys(keys, folder)

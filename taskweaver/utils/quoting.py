@@ -90,5 +90,6 @@ def _folded(line: str) -> str:
     line = without_steering(line.replace("\t", " "))
     if line.isascii() and line.isprintable():
         return line.lower()
-    plain = unicodedata.normalize("NFKD", line.casefold().translate(_COLONS)).translate(_LOOKS_LIKE)
+    # Letters of mathematics have a case only once they are decomposed.
+    plain = unicodedata.normalize("NFKD", line.translate(_COLONS)).casefold().translate(_LOOKS_LIKE)
     return "".join(c for c in plain if unicodedata.category(c) not in {"Cf", "Cc", "Mn", "Me"})

@@ -14,7 +14,6 @@ import errno
 import os
 import secrets
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -263,13 +262,14 @@ def _parts(path: PurePath | str) -> tuple[str, ...]:
 
 
 def _rename(old: int, name: str, place: int, new: str) -> None:
-    if sys.platform != "linux":  # there is no sandbox, and so no code to race with
+    libc = ctypes.CDLL(None, use_errno=True)
+    renameat2 = getattr(libc, "renameat2", None)
+    if renameat2 is None:  # macOS, and other C libraries: an entry made meanwhile is replaced
         if _is_there(place, new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
         os.rename(name, new, src_dir_fd=old, dst_dir_fd=place)
         return
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.renameat2(old, os.fsencode(name), place, os.fsencode(new), _NO_REPLACE) < 0:
+    if renameat2(old, os.fsencode(name), place, os.fsencode(new), _NO_REPLACE) < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), new)
 

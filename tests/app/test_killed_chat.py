@@ -177,11 +177,15 @@ def test_a_killed_chat_loses_no_round_and_leaves_nothing(place: Place) -> None:
             how = "resume"
             place.check_rounds()
     acknowledged += len(place.told)
-    with place.chat(how, 1) as last:  # a start that finds what the killed ones left
-        lines, errors = last.communicate()
-    place.pids.append(last.pid)
-    assert last.returncode == 0, errors
-    place.note(lines.splitlines())
+    for _ in range(3):  # starts that find what the killed ones left: an ended process may linger
+        with place.chat(how, 1) as last:
+            lines, errors = last.communicate()
+        place.pids.append(last.pid)
+        assert last.returncode == 0, errors
+        place.note(lines.splitlines())
+        how = "resume"
+        if not place.groups():
+            break
     place.check_rounds()
     assert [path.name for path in place.temporary.glob("tw-*")] == []
     assert place.groups() == []

@@ -29,7 +29,7 @@ NO_KEYS = {
 }  # fmt: skip
 """Names in documents that only look like keys."""
 _KEY = re.compile(r"`([a-z_]+\.[a-z0-9_.]+)`")
-_FILE = re.compile(r"\.(py|yaml|yml|json|jsonl|md|log|sqlite|txt|html|csv|ipynb)$")
+_FILE = re.compile(r"\.(py|yaml|yml|json|jsonl|md|log|lock|sqlite|txt|html|csv|ipynb)$")
 
 
 @cache

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taskweaver.ces.inkernel.memory_guard import close_memory
+
 
 @dataclass(frozen=True, slots=True)
 class Birth:
@@ -38,8 +40,13 @@ class Birth:
     cwd: str = ""
 
 
-def fork(birth: Birth) -> tuple[int, socket.socket | None]:
+def fork(birth: Birth, *, is_template: bool = False) -> tuple[int, socket.socket | None]:
     """Fork this process.
+
+    Args:
+        birth: What the child is to know.
+        is_template: Whether the child becomes a template: its memory is closed to the code of its
+            session before anybody knows of it.
 
     Returns:
         In the parent the child's process id, and None. In the child 0, and the connection to the
@@ -56,6 +63,8 @@ def fork(birth: Birth) -> tuple[int, socket.socket | None]:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         _cut_loose(birth.log, before)
+        if is_template:
+            close_memory()
         return 0, announce(birth.socket, {"pid": os.getpid()}, birth.secret)
     except OSError:
         os._exit(1)  # it is not expected any more, and must not go on as a second kernel

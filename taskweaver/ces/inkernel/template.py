@@ -60,7 +60,7 @@ def snapshot(birth: Birth) -> int:
     """
     numbers = random.getstate()
     close_log_files()  # again: a record may have been written since the fork was allowed
-    pid, connection = fork(birth)
+    pid, connection = fork(birth, is_template=True)
     if connection is None:
         return pid
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
