@@ -76,7 +76,10 @@ class Box:
             arrival = None if warm is None else self._enter(start, log_path, is_wanted, warm)
             arrival = arrival or self._start_cold(start, log_path, is_wanted)
             timeout_s = plan.limits.start_timeout_s
-            self._template = Template(arrival, timeout_s, homes=self._homes)
+            started = self._process  # without namespaces, the template itself
+            if started is not None and started.pid != arrival.handle.pid:
+                started = None
+            self._template = Template(arrival, timeout_s, started, self._homes)
             place.guard.adopt_family(arrival.handle.pid)
             process = self._first_process
             if process is not None:
