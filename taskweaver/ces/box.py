@@ -76,7 +76,7 @@ class Box:
             arrival = None if warm is None else self._enter(start, log_path, is_wanted, warm)
             arrival = arrival or self._start_cold(start, log_path, is_wanted)
             timeout_s = plan.limits.start_timeout_s
-            self._template = Template(arrival, timeout_s, homes=self._homes)
+            self._template = Template(arrival, timeout_s, self._started(arrival), self._homes)
             place.guard.adopt_family(arrival.handle.pid)
             process = self._first_process
             if process is not None:
@@ -148,6 +148,11 @@ class Box:
             self._proxy.close()
         self._group.remove()
         self._homes.remove()
+
+    def _started(self, arrival: Arrival) -> subprocess.Popen[bytes] | None:
+        """Return the process that was started where it is the template: without namespaces."""
+        process = self._process
+        return process if process is not None and process.pid == arrival.handle.pid else None
 
     @property
     def _first_process(self) -> subprocess.Popen[bytes] | None:

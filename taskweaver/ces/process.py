@@ -18,7 +18,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,14 @@ class ProcessHandle:
         """Send a signal; nothing happens when the process has ended."""
         if not self.has_ended():
             watch.send(self.pid, self.death_fd, number)
+
+    def reap(self) -> None:
+        """Take notice of its end where nobody else does: a first process inherits orphans.
+
+        Until then its namespace does not end. It must not be a `subprocess.Popen`.
+        """
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PIDFD, self.death_fd, os.WEXITED | os.WNOHANG)
 
     def close(self) -> None:
         """Give the handle back."""

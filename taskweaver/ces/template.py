@@ -259,7 +259,11 @@ class Template:
             own = os.dup(self._process.death_fd)
         try:
             with _any_of([own, *(() if anchor is None else [anchor.death_fd])]) as death_fd:
-                return expected.arrive(death_fd, self._start_timeout_s, is_wanted)
+                return expected.arrive(
+                    death_fd,
+                    self._start_timeout_s,
+                    lambda: is_wanted() and require_running(self._process),
+                )
         finally:
             os.close(own)
 
@@ -305,6 +309,8 @@ class Template:
             # Not waited for until it notices: something in its sandbox may have stopped it.
             self._process.send(signal.SIGKILL)
             self._process.has_ended(_END_WAIT_S)
+            if self._started is None:
+                self._process.reap()
             self._process.close()
             if self._started is not None:
                 self._started.wait()

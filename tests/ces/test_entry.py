@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import random
@@ -374,20 +375,40 @@ def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
 
 @needs_bwrap
 def test_a_session_that_does_not_enter_starts_in_a_sandbox_with_the_same_limits(
-    monkeypatch: pytest.MonkeyPatch, opened: Callable[..., KernelManager]
+    opened: Callable[..., KernelManager],
 ) -> None:
     manager = opened()
     assert answers(manager.get_session_client("entered"))
-
-    def refuse(*_: object) -> None:
-        raise ForkRefused(["not this time"])
-
-    monkeypatch.setattr(template.Template, "enter", refuse)
+    warm = manager._zygote and manager._zygote.template()
+    assert warm
+    os.kill(warm.pid, signal.SIGSTOP)
     client = manager.get_session_client("started")
     assert answers(client)
-    assert "not this time" in manager.start_problem
+    assert "was stopped" in manager.start_problem
     limits = {bound.name: bound.mechanism for bound in client.bounds}
     assert limits == {bound.name: bound.mechanism for bound in manager.bounds}
+
+
+@needs_bwrap
+def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(
+    opened: Callable[..., KernelManager],
+) -> None:
+    manager = opened()
+    client = manager.get_session_client("s")
+    assert answers(client)
+    assert manager._boxes
+    (box,) = manager._boxes._boxes.values()
+    inherits = ctypes.CDLL(None).prctl
+    inherits(36, 1, 0, 0, 0)  # orphans come to this process, as in a container
+    try:
+        warm = manager._zygote and manager._zygote.template()
+        assert warm
+        os.kill(warm.pid, signal.SIGKILL)
+        assert warm._process.has_ended(5)
+        client.stop()
+        assert not psutil.pid_exists(box._template.pid)
+    finally:
+        inherits(36, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("tier", TIERS)
