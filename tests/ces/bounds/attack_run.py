@@ -102,7 +102,9 @@ def main() -> None:
         cgroup.parents = lambda _: iter(())  # type: ignore[assignment]
     policy = None if tier == "none" else SandboxPolicy(tier=tier)  # type: ignore[arg-type]
     chosen = ON if limits == "on" else OFF
-    manager = code_execution_service_factory(Path(folder) / "env", limits=chosen, sandbox=policy)
+    manager = code_execution_service_factory(
+        Path(folder) / "env", limits=chosen, sandbox=policy, is_warm=True
+    )
     results: dict[str, Any] = {}
     try:
         client = manager.get_session_client("s", session_dir=Path(folder) / "s")
