@@ -133,6 +133,43 @@ def test_variables_are_listed_shortly(shared: tuple[Client, Path]) -> None:
     assert not {"_hidden", "pd", "np", "plt", "Rude"} & variables.keys()
 
 
+def test_large_values_are_shown_without_the_text_of_all_of_them(fresh: Client) -> None:
+    code = (
+        "import resource\nx = b'1' * (300 << 20)\nwide = np.ones((2, 20 << 20))[:, ::2]\n"
+        "parts, names = [x], {n: [x] for n in range(50)}\nmany = list(range(100_000))\n"
+        "cycle = [x]; cycle.append(cycle)\none = (x,)"
+    )
+    variables = dict(run(fresh, code).variables)
+    assert variables["x"].startswith("b'111")
+    assert "314,572,800 in all" in variables["x"]
+    assert "value=array([1., 1., 1., 1., 1.])..." in variables["wide"]
+    assert "314,572,800 in all" in variables["parts"]
+    assert "100,000 in all" in variables["many"]
+    assert variables["one"].endswith(",)")
+    assert max(map(len, variables.values())) < 700
+    assert {"names", "cycle"} <= variables.keys()
+    for shown in ("x", "parts", "bytearray(x)", "names"):
+        assert "314,572,800 in all" in run(fresh, shown).output
+    # The bytes and the array, a copy of the bytes, and what Python itself needs.
+    assert run(fresh, "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10").output < 1200
+
+
+def test_small_values_are_listed_as_python_writes_them(shared: tuple[Client, Path]) -> None:
+    texts = (
+        "[1, [2, 'a'], {'b': b'c'}]", "(1,)", "set()", "frozenset({1})", "deque([1, 2], maxlen=2)",
+        "Counter({'a': 2, 'b': 1})", "defaultdict(<class 'int'>, {1: 2})",
+        "{(1, None): PosixPath('/a')}", f"{list(range(60))}",
+    )  # fmt: skip
+    code = (
+        "from collections import Counter, defaultdict, deque\nfrom pathlib import Path\n"
+        "v0 = [1, [2, 'a'], {'b': b'c'}]; v1 = (1,); v2 = set(); v3 = frozenset({1})\n"
+        "v4 = deque([1, 2], maxlen=2); v5 = Counter('aba'); v6 = defaultdict(int, {1: 2})\n"
+        "v7 = {(1, None): Path('/a')}; v8 = list(range(60))"
+    )
+    variables = dict(run(shared[0], code).variables)
+    assert [variables[f"v{number}"] for number in range(len(texts))] == list(texts)
+
+
 def test_a_value_that_takes_forever_to_show_does_not_hold_the_report(fresh: Client) -> None:
     code = "class Slow:\n    def __repr__(self):\n        while True: pass\nslow = Slow()\nslow"
     result = run(fresh, code)

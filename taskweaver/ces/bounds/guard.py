@@ -313,10 +313,9 @@ class SessionGuard:
             if self._cells:
                 return False
             left = self._strangers(self._family())
-            if left:
-                self.look()
-                if self._late:
-                    end(left)
+            self.look()  # also after their end: they may have written until then
+            if left and self._late:
+                end(left)
             return bool(left)
 
     def close(self) -> None:

@@ -111,21 +111,6 @@ def family(processes: Mapping[int, Process], roots: Collection[int]) -> dict[int
     return found
 
 
-def proportional_bytes(process: Process) -> tuple[int, int]:
-    """Return the memory of a process, and the part of it that is in shared files of memory.
-
-    A page that several processes share counts in parts. A process that may not be looked into
-    counts with all it shares.
-    """
-    try:
-        lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text("ascii").splitlines()[1:]
-    except OSError:
-        return process.resident_bytes, 0
-    pairs = (line.split(":") for line in lines)
-    sizes = {name: int(value.split()[0]) << 10 for name, value in pairs}
-    return sizes.get("Pss", process.resident_bytes), sizes.get("Pss_Shmem", 0)
-
-
 def hidden_bytes(processes: Iterable[Process]) -> tuple[int, int]:
     """Return the sizes of files without a name that processes hold open.
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS
 from taskweaver.ces.bounds.folder_size import FolderSize
+from taskweaver.ces.bounds.memory import memory_uses
 from taskweaver.ces.bounds.processes import (
     Process,
     end,
     hidden_bytes,
     names_of,
-    proportional_bytes,
 )
 
 _HIDDEN_EVERY_S = 1.0
@@ -105,7 +105,7 @@ class Watcher:
             self._measure_hidden(living)
         found = [
             self._look_at_processes(living, own),
-            self._look_at_memory(living),
+            self._look_at_memory(living, own),
             self._look_at_folders(living, own, is_last=is_last),
         ]
         return [breach for breach in found if breach is not None]
@@ -129,7 +129,7 @@ class Watcher:
         text = f"Processes and threads reached {count:,}; {KEYS['processes']} allows {limit:,}."
         return Breach("processes", f"{text} Ended: {names_of(ended)}.", stops=True)
 
-    def _look_at_memory(self, family: Mapping[int, Process]) -> Breach | None:
+    def _look_at_memory(self, family: Mapping[int, Process], own: Collection[int]) -> Breach | None:
         limit = self.limits.memory_bytes
         if not limit:
             return None
@@ -138,12 +138,12 @@ class Watcher:
             return None  # counted once, it is less still
         self._measure_hidden(family)  # a process that held a file may have ended since
         in_files = self._hidden[0]
-        sizes = {one.pid: proportional_bytes(one) for one in family.values()}
-        shared = sum(part for _, part in sizes.values())
-        size = sum(total for total, _ in sizes.values()) - shared + max(shared, in_files)
+        uses = memory_uses(family, own)
+        shared = sum(use.in_files for use in uses.values())
+        size = sum(use.bytes for use in uses.values()) - shared + max(shared, in_files)
         if size <= limit:
             return None
-        largest = max(family.values(), key=lambda one: sizes[one.pid][0])
+        largest = max(family.values(), key=lambda one: uses[one.pid].bytes)
         end([largest])
         key, name = KEYS["memory"], names_of([largest])
         text = f"Memory reached {size // _MEBIBYTE:,} MiB; {key} allows {limit // _MEBIBYTE:,} MiB."

@@ -10,8 +10,10 @@ from ipykernel.displayhook import ZMQShellDisplayHook  # noqa: TID253 - runs ins
 from ipykernel.zmqshell import ZMQDisplayPublisher  # noqa: TID253
 
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS, free_name
+from taskweaver.ces.inkernel.bounded import SEQUENCES, bounded_repr
 
 MAX_DISPLAYS = 100
+MAX_VALUE_CHARS = 64_000
 _TABLE_MARK = 'class="dataframe"'
 
 
@@ -35,6 +37,21 @@ class FilePublisher(ZMQDisplayPublisher):
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
         """Leave what was printed: there is no screen to clear."""
+
+
+def bound_texts(shell: Any) -> None:
+    """Show the beginning of long texts and bytes, also of those in a container.
+
+    Args:
+        shell: The IPython shell.
+    """
+
+    def show(value: Any, printer: Any, _is_cycle: bool) -> None:  # noqa: FBT001 - IPython's
+        printer.text(bounded_repr(value, MAX_VALUE_CHARS))
+
+    formatter = shell.display_formatter.formatters["text/plain"]
+    for kind in SEQUENCES:
+        formatter.for_type(kind, show)
 
 
 def save_rich(data: dict[str, Any]) -> bool:

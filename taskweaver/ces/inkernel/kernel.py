@@ -43,7 +43,7 @@ from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
 from taskweaver.ces.inkernel.birth import Birth, announce
 from taskweaver.ces.inkernel.context import PluginSession
-from taskweaver.ces.inkernel.display import FilePublisher, QuietDisplayHook
+from taskweaver.ces.inkernel.display import FilePublisher, QuietDisplayHook, bound_texts
 from taskweaver.ces.inkernel.namespace import (
     MadeBy,
     add_usual_names,
@@ -100,6 +100,7 @@ class CellKernel(IPythonKernel):
             shell.user_ns.pop(name, None)
         add_usual_names(shell.user_ns)
         add_script_magics(shell)
+        bound_texts(shell)
         shell.events.register("post_run_cell", self._keep_value)
 
     async def do_execute(

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.artifacts import ARTIFACTS
-from taskweaver.ces.inkernel.display import save_rich
+from taskweaver.ces.inkernel.display import MAX_VALUE_CHARS, save_rich
 from taskweaver.ces.inkernel.namespace import configure_libraries
 from taskweaver.ces.inkernel.output import BUDGET
 from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
@@ -16,7 +16,6 @@ from taskweaver.ces.inkernel.variables import visible_variables
 from taskweaver.plugin.register import MODULE_PREFIX
 from taskweaver.utils.text import shorten
 
-MAX_VALUE_CHARS = 64_000
 RENDER_TIME_S = 2.0
 _RICH = {"image/png", "image/svg+xml", "text/html"}
 

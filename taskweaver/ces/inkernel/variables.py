@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from taskweaver.ces.inkernel.bounded import bounded_repr
 from taskweaver.utils.text import shorten
 
 MAX_VARIABLES = 40
@@ -36,12 +37,20 @@ def visible_variables(
 
 
 def _render(value: Any) -> str:
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
     try:
-        text = _SPECIAL.get(kind, repr)(value)
+        if type(value) is str:
+            return shorten(value, MAX_CHARS)
+        return bounded_repr(value, MAX_CHARS, _of_object)
     except Exception as error:  # noqa: BLE001 - a repr is the user's code and may raise anything
-        text = f"<{kind}, cannot be shown: {type(error).__name__}>"
-    return shorten(text, MAX_CHARS)
+        return f"<{_kind(value)}, cannot be shown: {type(error).__name__}>"
+
+
+def _of_object(value: Any) -> str:
+    return _SPECIAL.get(_kind(value), repr)(value)
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _frame(frame: Any) -> str:
@@ -55,12 +64,11 @@ def _series(series: Any) -> str:
 
 
 def _array(array: Any) -> str:
-    shown = repr(array) if array.size <= 20 else f"{array.ravel()[:5]!r}..."
+    shown = repr(array) if array.size <= 20 else f"{array.flat[:5]!r}..."  # no copy of all
     return f"ndarray shape={array.shape} dtype={array.dtype} value={shown}"
 
 
 _SPECIAL: dict[str, Callable[[Any], str]] = {
-    "builtins.str": str,
     "pandas.DataFrame": _frame,
     "pandas.core.frame.DataFrame": _frame,
     "pandas.Series": _series,

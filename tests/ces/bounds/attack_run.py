@@ -14,6 +14,7 @@ from typing import Any
 
 from taskweaver.ces import cgroup
 from taskweaver.ces.bounds.bound import as_rows
+from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory, default_limits
 from taskweaver.ces.policy import SandboxPolicy
 
@@ -84,6 +85,16 @@ REMOVE = (
 )
 
 
+def _shared(client: Client) -> dict[str, Any]:
+    """Run a harmless cell while a snapshot shares much of the kernel's memory."""
+    client.execute_code("large", "import numpy as np; large = np.ones(15 << 20)")
+    snapshot = client.snapshot()
+    result = client.execute_code("harmless", "import time; time.sleep(0.6); large.nbytes >> 20")
+    snapshot.close()
+    client.execute_code("tidy", "del large")
+    return {"output": result.output, "error": result.error}
+
+
 def main() -> None:
     """Run all attacks one after another; each finds the session as it should be."""
     tier, groups, limits, folder = sys.argv[1:]
@@ -91,11 +102,13 @@ def main() -> None:
         cgroup.parents = lambda _: iter(())  # type: ignore[assignment]
     policy = None if tier == "none" else SandboxPolicy(tier=tier)  # type: ignore[arg-type]
     chosen = ON if limits == "on" else OFF
-    manager = code_execution_service_factory(Path(folder) / "env", limits=chosen, sandbox=policy)
+    manager = code_execution_service_factory(
+        Path(folder) / "env", limits=chosen, sandbox=policy, is_warm=True
+    )
     results: dict[str, Any] = {}
     try:
         client = manager.get_session_client("s", session_dir=Path(folder) / "s")
-        client.execute_code("first", "1")
+        results["shared"] = _shared(client)
         for name, code in ATTACKS.items():
             result = client.execute_code(name, code)
             said = "\n".join([result.error or "", *(text for _, _, text in result.log)])

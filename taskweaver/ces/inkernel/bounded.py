@@ -1,0 +1,92 @@
+"""The text of a value, made of a part of it where it is large.
+
+``repr`` of 450 MiB of bytes takes seconds and four times their memory, for a line of 500
+characters.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from taskweaver.utils.text import shorten
+
+SEQUENCES = (str, bytes, bytearray, array.array)
+"""Types of long values without objects in them."""
+_BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), dict: ("{", "}"),
+    frozenset: ("frozenset({", "})"), collections.deque: ("deque([", "])"),
+    collections.Counter: ("Counter({", "})"), collections.OrderedDict: ("OrderedDict({", "})"),
+    collections.defaultdict: ("defaultdict({", "})"),
+}  # fmt: skip
+_NUMBERS = {int, float, complex, bool, type(None)}
+_NUMBER_CHARS = 20
+_LEAST_CHARS = 4
+
+
+def bounded_repr(value: Any, limit_chars: int, other: Callable[[Any], str] = repr) -> str:
+    """Return the text of a value; of a large built-in one, its beginning and its length.
+
+    Args:
+        value: The value.
+        limit_chars: About how many characters of it are shown.
+        other: Returns the text of an object that is not of a built-in type.
+    """
+    return shorten(_text(value, limit_chars, other), limit_chars)
+
+
+def _text(value: Any, limit: int, other: Callable[[Any], str]) -> str:
+    kind = type(value)
+    if kind in SEQUENCES:
+        return repr(value) if len(value) <= limit else _beginning(value, limit)
+    if kind not in _BRACKETS:
+        return other(value)
+    if _is_small(value, limit):
+        return repr(value)
+    if limit < _LEAST_CHARS:
+        return "..."
+    first, last = _BRACKETS[kind]
+    parts, left = [], limit
+    for part in _parts(value, limit // 2, other):
+        parts.append(part)
+        left -= len(part) + len(", ")
+        if left <= 0:
+            break
+    if len(parts) < len(value):
+        parts.append(f"... {len(value):,} in all")
+    return f"{first}{', '.join(parts)}{',' if kind is tuple and len(value) == 1 else ''}{last}"
+
+
+def _parts(value: Any, limit: int, other: Callable[[Any], str]) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield f"{_text(key, limit, other)}: {_text(item, limit, other)}"
+    else:
+        for item in value:
+            yield _text(item, limit, other)
+
+
+def _beginning(value: Any, limit: int) -> str:
+    return f"{value[:limit]!r}... {len(value):,} in all"
+
+
+def _is_small(value: Any, limit: int) -> bool:
+    """Return whether a value is made of built-in ones, and its text has few characters."""
+    waiting, size = [value], 0
+    while waiting and size <= limit:
+        one = waiting.pop()
+        if type(one) in SEQUENCES:
+            size += len(one)
+        elif type(one) in _BRACKETS:
+            size += 2 + len(one)
+            waiting += islice(one, limit)
+            if isinstance(one, Mapping):
+                waiting += islice(one.values(), limit)
+        elif type(one) in _NUMBERS:
+            size += _NUMBER_CHARS
+        else:
+            return False
+    return size <= limit
