@@ -294,6 +294,8 @@ class SessionGuard:
                     del known[pid]  # its number may be another's by now
         found = found or family(processes, self._roots)
         self._own |= {pid: one.started for pid, one in found.items() if is_owned(pid)}
+        # Templates and snapshots: there are many of them, and they only sleep.
+        self._watcher.asleep = {pid for pid in found if is_owned(pid) and pid not in self._roots}
         return found
 
     def _strangers(self, processes: Mapping[int, Process]) -> list[Process]:

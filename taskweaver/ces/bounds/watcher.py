@@ -62,6 +62,7 @@ class Watcher:
 
     Attributes:
         limits: What they may use; a bound that the system keeps is not among them.
+        asleep: Ids of those that run no code of a session, and hold no files of it.
     """
 
     def __init__(self, limits: WatchedLimits) -> None:
@@ -70,6 +71,7 @@ class Watcher:
         self._folder_before = 0
         self._hidden = (0, 0)
         self._hidden_at = 0.0
+        self.asleep: Collection[int] = ()
 
     def add_folder(self, folder: Path) -> None:
         """Measure a folder too."""
@@ -111,7 +113,8 @@ class Watcher:
         return [breach for breach in found if breach is not None]
 
     def _measure_hidden(self, family: Mapping[int, Process]) -> None:
-        self._hidden, self._hidden_at = hidden_bytes(family.values()), time.monotonic()
+        awake = [one for one in family.values() if one.pid not in self.asleep]
+        self._hidden, self._hidden_at = hidden_bytes(awake), time.monotonic()
 
     def _look_at_processes(
         self, family: Mapping[int, Process], own: Collection[int]
