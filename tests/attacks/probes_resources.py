@@ -32,11 +32,11 @@ ATTACKS = (
     _tries(
         "start 600 processes",
         (
-            "pids = []\n"
+            "import time; pids = []\n"
             "try:\n"
             "    for _ in range(600):\n"
             "        pids.append(os.posix_spawn('/bin/sleep', ['sleep', '60'], {}))\n"
-            "    done = True\n"
+            "    time.sleep(2); done = True\n"  # until a watcher can see them
             "finally:\n"
             "    for pid in pids: os.kill(pid, 9); os.waitpid(pid, 0)"
         ),
