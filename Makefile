@@ -29,6 +29,7 @@ long: $(VENV)/.ready-long  ## Run live forks, races of the host's file operation
 	FORKS=20 $(BIN)/python -m pytest tests/ces/forking --timeout=600
 	RACES=10000 $(BIN)/python -m pytest $$(grep -rlE --include=*.py "from races|import races" tests) --timeout=14400
 	KILLS=1000 $(BIN)/python -m pytest tests/app/test_killed_chat.py -s
+	ATTACKS=all $(BIN)/python -m pytest tests/attacks tests/ces/bounds --timeout=900
 
 attacks: $(VENV)/.ready-dev  ## Run all attacks on the sandbox and write their table.
 	PYTHONPATH=tests $(BIN)/python -m attacks.table

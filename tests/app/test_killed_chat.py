@@ -20,7 +20,7 @@ from support import has_bwrap, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 
-KILLS = int(os.environ.get("KILLS", "10"))
+KILLS = int(os.environ.get("KILLS", "5"))
 """How often a chat is killed; `make long` does it 1,000 times."""
 _PER_SESSION = 25
 """Kills before the chat goes on in a new session: resuming reads the whole conversation."""

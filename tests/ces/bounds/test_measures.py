@@ -190,7 +190,7 @@ def test_a_process_that_runs_joins_a_group_and_is_held_and_ended_in_it() -> None
     group = ControlGroup(8, 200 << 20)
     code = (
         "import subprocess, sys; sys.stdin.readline()\n"
-        "x = [subprocess.Popen(['sleep', '60']) for _ in range(20)]"
+        "x = [subprocess.Popen(['sleep', '60'], stderr=-3) for _ in range(20)]"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stderr=subprocess.PIPE
