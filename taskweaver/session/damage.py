@@ -14,7 +14,7 @@ from taskweaver.memory.branch_log import require_texts
 from taskweaver.memory.branched.damaged_rows import Row
 from taskweaver.memory.branched.salvage import readable_rows
 from taskweaver.memory.post import Post
-from taskweaver.utils.safe_fs import open_ordinary
+from taskweaver.utils.safe_fs import copy_content, open_ordinary
 from taskweaver.utils.sqlite_files import SIDE_FILES, require_plain
 
 MEMORY_FILE = "memory.sqlite"
@@ -55,7 +55,7 @@ def memory_copy(source: Path) -> Iterator[Path]:
         for ending, beside in files.items():
             copy = Path(folder) / f"{MEMORY_FILE}{ending}"
             with open_ordinary(beside) as file, copy.open("wb") as target:
-                shutil.copyfileobj(file, target, 1 << 20)
+                copy_content(file, target)
         yield Path(folder) / MEMORY_FILE
 
 

@@ -22,7 +22,7 @@ MAIN_BRANCH, CURRENT_FILE = "main", "current_branch"
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names of sessions and branches, which become names of folders."""
 _SIGNS_OF_USE = (CURRENT_FILE, "kernel.log", "state", DAMAGED_FILES)
-"""Patterns of entries that a session has after its first round; one without memory was damaged."""
+"""Patterns of entries that a session has after its first round, when it has a memory file too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +137,11 @@ def require_session(root: Path, session_id: str) -> Path:
         SessionError: If there is no such session.
     """
     folder = root / session_id
-    if NAME.fullmatch(session_id) and any(map(os.path.lexists, _marks(folder))):
+    if NAME.fullmatch(session_id) and any(
+        os.path.lexists(folder / name) for name in (MEMORY_FILE, LOCK_FILE)
+    ):
         return folder
     raise SessionError(f"There is no session {session_id!r}.")
-
-
-def _marks(folder: Path) -> list[Path]:
-    return [folder / MEMORY_FILE, folder / LOCK_FILE]
 
 
 def remove_session(root: Path, session_id: str) -> None:

@@ -99,14 +99,10 @@ class Folder:
 
     def folder(self, path: PurePath | str = "") -> Self:
         """Open a directory below this one; an empty path opens this one again."""
-        parts = _parts(path) if str(path) not in {"", "."} else ()
-        with ExitStack() as stack:
-            place = self.fd
-            for part in parts[:-1]:
-                place = os.open(part, _PASS, dir_fd=place)
-                stack.callback(os.close, place)
-            last = parts[-1] if parts else "."
-            return type(self)(os.open(last, _FOLDER, dir_fd=place))
+        if str(path) in {"", "."}:
+            return type(self)(os.open(".", _FOLDER, dir_fd=self.fd))
+        with self._holder(path) as (place, name):
+            return type(self)(os.open(name, _FOLDER, dir_fd=place))
 
     @contextmanager
     def _holder(self, path: PurePath | str) -> Iterator[tuple[int, str]]:
@@ -188,7 +184,15 @@ class Folder:
     def move(self, path: PurePath | str, target: Folder, new: PurePath | str) -> None:
         """Move an entry; FileExistsError if the new name is taken."""
         with self._holder(path) as (old, name), target._holder(new) as (place, new_name):
-            _rename(old, name, place, new_name)
+            libc = ctypes.CDLL(None, use_errno=True)
+            renameat2 = getattr(libc, "renameat2", None)
+            if renameat2 is None:  # macOS, and other C libraries
+                if target.stat(new) is not None:  # an entry made from now on is replaced
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new_name)
+                os.rename(name, new_name, src_dir_fd=old, dst_dir_fd=place)
+            elif renameat2(old, os.fsencode(name), place, os.fsencode(new_name), _NO_REPLACE) < 0:
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), new_name)
 
     def remove(self, path: PurePath | str) -> None:
         """Remove an entry with everything below it; nothing happens if there is none.
@@ -259,27 +263,6 @@ def _parts(path: PurePath | str) -> tuple[str, ...]:
     if not parts or any(part in {"", ".", "..", "/"} or "\0" in part for part in parts):
         raise OSError(errno.EINVAL, "is no path inside of a folder", str(path))
     return parts
-
-
-def _rename(old: int, name: str, place: int, new: str) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    renameat2 = getattr(libc, "renameat2", None)
-    if renameat2 is None:  # macOS, and other C libraries: an entry made meanwhile is replaced
-        if _is_there(place, new):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
-        os.rename(name, new, src_dir_fd=old, dst_dir_fd=place)
-        return
-    if renameat2(old, os.fsencode(name), place, os.fsencode(new), _NO_REPLACE) < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), new)
-
-
-def _is_there(place: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=place, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _unlink(place: int, name: str) -> bool:
