@@ -155,8 +155,11 @@ def _introduction(
         raise ForkRefused(["the new process ended at once"])
     pid = peer_of(connection)
     # With a handle of another process, this one would be made to kill it.
-    if f"Pid:\t{pid}\n" not in Path(f"/proc/self/fdinfo/{handles[0]}").read_text("ascii"):
+    facts = Path(f"/proc/self/fdinfo/{handles[0]}").read_text("ascii")
+    if f"Pid:\t{pid}\n" not in facts:
         os.close(handles[0])
+        if "Pid:\t-1\n" in facts:
+            raise ForkRefused([str(_fields(data).get("error", "the new process ended at once"))])
         raise ForkRefused(["the new process gave a handle that is not its own"])
     return ProcessHandle(pid, *handles), _fields(data)
 

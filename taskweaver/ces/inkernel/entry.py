@@ -19,6 +19,7 @@ from typing import Any
 
 from taskweaver.ces.inkernel.birth import announce, open_files
 from taskweaver.ces.inkernel.confine import Confinement, give_up_rights
+from taskweaver.ces.inkernel.memory_guard import close_memory
 from taskweaver.ces.inkernel.probe import attempted
 from taskweaver.ces.inkernel.rlimits import set_limits
 
@@ -84,6 +85,7 @@ def enter(entry: Entry, anchor: int | None) -> socket.socket:
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
         if entry.facts:
             attempted(entry.facts)
+        close_memory()
         return announce(entry.socket, {"pid": os.getpid()}, entry.secret)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - its owner learns of it
         with suppress(OSError):  # the owner is gone

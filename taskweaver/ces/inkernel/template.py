@@ -83,6 +83,7 @@ def wait_as_template(path: str, *, is_warm: bool) -> Reborn:
         except ImportError as error:
             sys.stderr.write(f"{name} is not there to be kept warm: {error}\n")
     gc.freeze()  # what all kernels share is for none of them to look through, and to copy
+    close_memory()
     reborn = serve(announce(path, {"pid": os.getpid()}))
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
@@ -92,7 +93,6 @@ def wait_as_template(path: str, *, is_warm: bool) -> Reborn:
 
 def serve(connection: socket.socket) -> Reborn:
     """Fork a kernel for each request; returns in the forked kernels only."""
-    close_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     woken, wake = socket.socketpair()
     wake.setblocking(False)
