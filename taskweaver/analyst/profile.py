@@ -1,0 +1,82 @@
+"""Profile of a table: the columns and values a request can refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["number", "integer", "time", "text", "flag"]
+"""Kind of a column's values. Zip codes and other numerals that are names are text."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableId:
+    """Address of a table.
+
+    Attributes:
+        file: Path of the file, relative to the working folder.
+        part: Sheet of a workbook or table of a database; empty for a file with one table.
+    """
+
+    file: str
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProfile:
+    """Profile of a column.
+
+    Attributes:
+        name: Exact name.
+        kind: Kind of its values.
+        distinct: Number of distinct values.
+        missing: Number of missing values.
+        low: Smallest value as text (ISO 8601 for times); empty for texts.
+        high: Largest value as text.
+        values: All distinct values as text, of columns with few; None for others.
+    """
+
+    name: str
+    kind: Kind
+    distinct: int
+    missing: int = 0
+    low: str = ""
+    high: str = ""
+    values: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueMatch:
+    """Value of a text column that the words of a request may mean.
+
+    Attributes:
+        column: The column.
+        value: The exact value.
+        is_exact: Whether the words are the value, apart from case; else a form of it, as
+            ``Japanese`` of ``Japan``.
+    """
+
+    column: str
+    value: str
+    is_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableProfile:
+    """Profile of a table.
+
+    Attributes:
+        id: Address of the table.
+        rows: Number of rows.
+        columns: Its columns, in order.
+        matches: For words of the requests so far, in lower case, the values they may mean. A
+            column of any number of values is searched.
+        searched: Requests, in full, whose words were looked up.
+    """
+
+    id: TableId
+    rows: int
+    columns: tuple[ColumnProfile, ...]
+    matches: Mapping[str, tuple[ValueMatch, ...]] = field(default_factory=dict)
+    searched: frozenset[str] = frozenset()

@@ -1,0 +1,1 @@
+"""Tables in the kernel: files read with their separators, encodings, dates and numbers."""
