@@ -181,7 +181,7 @@ class CodeInterpreter(Role, Interpreter):
             rounds = memory.conversation.rounds
             functions = [*self.plugins, *self.tools]
             shown = self.selection.pool(functions, rounds, task.message)
-            match self.generator.read(memory, view, shown, proxy):
+            match self.generator.read(memory, view, shown, proxy, self.files.text()):
                 case Unreadable(problem, raw):
                     self.logger.warning(f"the code model's reply cannot be used: {problem}")
                     if may_retry:
@@ -314,6 +314,7 @@ class CodeInterpreter(Role, Interpreter):
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")
+        self.files.bring(code)
         with self.executor.operation():
             self.generator.llm_api.check()  # the round may have been interrupted before
             self.executor.wait_until_ready()
