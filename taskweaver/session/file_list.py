@@ -17,6 +17,8 @@ from typing import Any
 
 from taskweaver.analyst.file_list import ListedFile, TableOverview, file_list
 from taskweaver.analyst.mentions import EXTENSIONS
+from taskweaver.ces.claims import items, text
+from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.session.workdir import WorkingFiles, files_in, mentioned_files
@@ -25,7 +27,7 @@ from taskweaver.utils.safe_fs import Folder, is_plain_name, open_ordinary
 
 _TEXT_BYTES, _BINARY_BYTES, _REQUEST_BYTES = 256 << 10, 4 << 20, 16 << 20
 _TEXTS = frozenset({"csv", "tsv", "txt", "json", "jsonl", "ndjson"})
-_MOST_FILES = 200
+_MOST_FILES, _PROBLEM_CHARS = 200, 200
 _Stamp = tuple[int, int]
 
 
@@ -123,26 +125,19 @@ def _listed(name: str, size: int, claim: Any) -> ListedFile:
     """Return a file as the kernel claims it to be; nothing that the claim lacks."""
     if not isinstance(claim, dict):
         return ListedFile(name, size)
-    tables = claim.get("tables")
-    found = [_table(item) for item in tables if isinstance(item, dict)] if tables else []
-    return ListedFile(name, size, tuple(found), str(claim.get("problem", ""))[:200])
+    tables = tuple(_table(item) for item in items(claim.get("tables")) if isinstance(item, dict))
+    return ListedFile(name, size, tables, text(claim.get("problem"), _PROBLEM_CHARS))
 
 
 def _table(claim: Mapping[str, Any]) -> TableOverview:
     rows = claim.get("rows")
     return TableOverview(
-        str(claim.get("name", "")),
-        rows if isinstance(rows, int) else None,
+        text(claim.get("name")),
+        rows if isinstance(rows, int) and not isinstance(rows, bool) else None,
         claim.get("is_estimate") is True,
-        dict(_rows_of_texts(claim.get("columns"), width=2)),
-        tuple(_rows_of_texts(claim.get("sample"))),
+        {row[0]: row[1] for row in rows_of(claim.get("columns"), 2)},
+        tuple([text(cell) for cell in items(row)] for row in items(claim.get("sample"))),
     )
-
-
-def _rows_of_texts(claim: Any, width: int = 0) -> Iterator[list[str]]:
-    for row in claim if isinstance(claim, list) else ():
-        if isinstance(row, list) and (not width or len(row) == width):
-            yield [str(cell) for cell in row]
 
 
 def _stamp(facts: os.stat_result) -> _Stamp:
