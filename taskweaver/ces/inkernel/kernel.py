@@ -48,9 +48,11 @@ from taskweaver.ces.inkernel.context import PluginSession
 from taskweaver.ces.inkernel.display import FilePublisher, QuietDisplayHook, bound_texts
 from taskweaver.ces.inkernel.namespace import (
     MadeBy,
+    add_functions,
     add_usual_names,
     configure_libraries,
     kernel_names,
+    table_reads,
 )
 from taskweaver.ces.inkernel.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload
@@ -102,6 +104,7 @@ class CellKernel(IPythonKernel):
         for name in ("exit", "quit"):
             shell.user_ns.pop(name, None)
         add_usual_names(shell.user_ns)
+        add_functions(shell.user_ns, shell.user_ns_hidden)
         add_script_magics(shell)
         bound_texts(shell)
         shell.events.register("post_run_cell", self._keep_value)
@@ -159,6 +162,7 @@ class CellKernel(IPythonKernel):
         ARTIFACTS.begin(exec_id)
         self._plugin_session.lines = []
         self._plugin_session.calls.begin()
+        table_reads(begin=True)
         self._value = None
 
     def settle(self, folder: str) -> None:
@@ -174,7 +178,7 @@ class CellKernel(IPythonKernel):
         try:
             session = self._plugin_session
             report = make_report(self.shell, self._value, self._plugins.names, session.lines)
-            return report | {"calls": session.calls.rows}
+            return report | {"calls": session.calls.rows, "tables": table_reads()}
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
             return {"output": f"<no report of this cell: {type(error).__name__}: {error}>"}
         finally:
