@@ -54,13 +54,13 @@ def summary_chart(reading: Summary, label: str, frame: Frame) -> list[str]:
             data, plot = _bars(reading, data, axes, frame, is_alone=is_alone)
         case "pie":
             data = f"{RESULT}[{label!r}]"
-            plot = "pie(autopct='%1.0f%%', ylabel='', figsize=(6, 6), "
+            plot = "pie(autopct='%1.0f%%', ylabel='', figsize=(6, 6),"
         case "histogram":
             data, plot = f"{RESULT}[{label!r}]", _call("hist", {"bins": 30, "xlabel": label})
         case "box":
             data, plot = f"{RESULT}[[{label!r}]]", _call("box", {})
         case "scatter":
-            data, plot = f"{RESULT}.reset_index()", f"scatter(x={axes['xlabel']!r}, y={label!r}, "
+            data, plot = f"{RESULT}.reset_index()", f"scatter(x={axes['xlabel']!r}, y={label!r},"
         case _:
             data = f"{data}.sort_index()" if reading.rank is not None else data
             few = _groups(reading.keys, frame) <= MOST_BARS
@@ -72,7 +72,7 @@ def summary_chart(reading: Summary, label: str, frame: Frame) -> list[str]:
 def _call(kind: str, options: Mapping[str, str | int], *, is_alone: bool = True) -> str:
     given = [f"{name}={value!r}" for name, value in options.items()]
     given += ["legend=False"] if is_alone and kind == "line" else []
-    return f"{kind}({', '.join([*given, 'figsize=(8, 4.5)'])}, "
+    return f"{kind}({', '.join([*given, 'figsize=(8, 4.5)'])},"
 
 
 def _few_bars(reading: Summary, label: str, data: str, frame: Frame) -> tuple[list[str], str]:
@@ -101,10 +101,10 @@ def _bars(
     if is_upright or (groups <= _MOST_UPRIGHT and _label_chars(key, frame) <= _MOST_UPRIGHT_CHARS):
         turned = 90 if groups > _MOST_UPRIGHT else 0
         call = f"xlabel={axes['xlabel']!r}, ylabel={axes['ylabel']!r}, rot={turned}{legend}"
-        return data, f"bar({call}, figsize=(8, 4.5), "
+        return data, f"bar({call}, figsize=(8, 4.5),"
     height = round(1.5 + 0.3 * groups, 1)
     call = f"xlabel={axes['xlabel']!r}, ylabel={axes['ylabel']!r}{legend}"
-    return f"{data}.iloc[::-1]", f"barh({call}, figsize=(8, {height}), "
+    return f"{data}.iloc[::-1]", f"barh({call}, figsize=(8, {height}),"
 
 
 def _groups(keys: tuple[Key, ...], frame: Frame) -> int:
@@ -160,11 +160,11 @@ def rows_chart(reading: Rows, frame: Frame) -> list[str]:
         case "pie":
             x, values = _across(reading, columns, frame)
             data = f"{data}.set_index({x!r})" if x else data
-            drawn = f"{data}[{values[0]!r}].plot.pie(autopct='%1.0f%%', ylabel='', {title})"
+            drawn = f"{data}[{values[0]!r}].plot.pie(autopct='%1.0f%%', ylabel='',{title})"
         case _:
             x, values = _across(reading, columns, frame)
             across = f"x={x!r}, " if x else ""
-            drawn = f"{data}.head({MOST_BARS}).iloc[::-1].plot.barh({across}y={values!r}, {title})"
+            drawn = f"{data}.head({MOST_BARS}).iloc[::-1].plot.barh({across}y={values!r},{title})"
     return _drawn(reading, drawn, frame)
 
 
@@ -172,8 +172,8 @@ def _scatter(x: str, y: str, data: str, split: str) -> str:
     if split:
         colours = f"c={split!r}, colormap='viridis', "
         data = f"{data}.astype({{{split!r}: 'category'}})"
-        return f"{data}.plot.scatter(x={x!r}, y={y!r}, {colours}alpha=0.7, "
-    return f"{data}.plot.scatter(x={x!r}, y={y!r}, alpha=0.5, "
+        return f"{data}.plot.scatter(x={x!r}, y={y!r}, {colours}alpha=0.7,"
+    return f"{data}.plot.scatter(x={x!r}, y={y!r}, alpha=0.5,"
 
 
 def _distribution(columns: list[str], split: str, data: str, kind: str) -> str:
@@ -188,7 +188,7 @@ def _distribution(columns: list[str], split: str, data: str, kind: str) -> str:
         data = f"{data}.dropna(subset=[{split!r}]).pivot(columns={split!r}, values={values!r})"
     else:
         data = f"{data}[{columns[0]!r}]" if len(columns) == 1 else f"{data}[{columns!r}]"
-    return f"{data}.plot.{kind}({options}figsize=(8, 4.5), "
+    return f"{data}.plot.{kind}({options}figsize=(8, 4.5),"
 
 
 def _across(reading: Rows, columns: list[str], frame: Frame) -> tuple[str, list[str]]:
@@ -208,19 +208,19 @@ def _over(reading: Rows, columns: list[str], frame: Frame) -> str:
     data = f"{frame.name}.sort_values({x!r})" if x else frame.name
     y = values[0] if len(values) == 1 else values
     if reading.chart == "scatter":
-        return f"{data}.reset_index().plot.scatter(x={x or 'index'!r}, y={values[0]!r}, {title})"
+        return f"{data}.reset_index().plot.scatter(x={x or 'index'!r}, y={values[0]!r},{title})"
     labels = f"ylabel={values[0]!r}, " if len(values) == 1 else ""
     labels = f"xlabel={x!r}, {labels}" if x else labels
     if reading.split and len(values) > 1:
         data = f"{data}.pivot(index={x!r}, columns={reading.split!r}, values={y!r})"
-        return f"{data}.plot.line({labels}figsize=(8, 4.5), {title})"
+        return f"{data}.plot.line({labels}figsize=(8, 4.5),{title})"
     if reading.split:
         data = f"{data}.set_index({x!r})" if x else data
         data = f"{data}.groupby({reading.split!r})[{y!r}]"
-        return f"{data}.plot.line({labels}legend=True, figsize=(8, 4.5), {title}).iloc[0]"
+        return f"{data}.plot.line({labels}legend=True, figsize=(8, 4.5),{title}).iloc[0]"
     across = f"x={x!r}, " if x else ""
     legend = "legend=False, " if len(values) == 1 else ""
-    return f"{data}.plot.line({across}y={y!r}, {labels}{legend}figsize=(8, 4.5), {title})"
+    return f"{data}.plot.line({across}y={y!r}, {labels}{legend}figsize=(8, 4.5),{title})"
 
 
 def _drawn(reading: Summary | Rows, plot: str, frame: Frame) -> list[str]:
@@ -232,7 +232,7 @@ def _drawn(reading: Summary | Rows, plot: str, frame: Frame) -> list[str]:
     if _may_hold_dollars(reading, code, frame):
         # A pair of dollars would be set as a formula.
         before.append("with plt.rc_context({'text.parse_math': False}):")
-    indented = [f"{'    ' * depth}{line}" for depth, line in enumerate([*before, code])]
+    indented = [textwrap.indent(line, "    " * depth) for depth, line in enumerate([*before, code])]
     return ["\n".join(indented)]
 
 
@@ -240,7 +240,7 @@ def _title(reading: Summary | Rows) -> str:
     words = in_words(reading).replace("`", "")
     lines = textwrap.wrap(words[:1].upper() + words[1:], _TITLE_CHARS)
     title = "\n".join(lines)
-    return f"title={title!r}"
+    return f"\n    title={title!r},\n"
 
 
 def _may_hold_dollars(reading: Summary | Rows, code: str, frame: Frame) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from taskweaver.analyst.conditions_code import PARTS, expression_code, series_code
+from taskweaver.analyst.conditions_code import PARTS, columns_of, expression_code, series_code
 from taskweaver.analyst.expression_words import measure_words
 from taskweaver.analyst.frames import Frame
 from taskweaver.analyst.reading import (
@@ -13,7 +11,6 @@ from taskweaver.analyst.reading import (
     Function,
     Key,
     Measure,
-    Operation,
     Unit,
 )
 
@@ -31,18 +28,6 @@ _METHODS: dict[Function, str] = {
     "std": "std()",
     "var": "var()",
 }
-
-
-def columns_of(expression: Expression | None) -> Iterator[str]:
-    """Yield the columns of an expression, each as often as it occurs."""
-    match expression:
-        case Column(name):
-            yield name
-        case Operation(_, left, right):
-            yield from columns_of(left)
-            yield from columns_of(right)
-        case _:
-            pass
 
 
 def measured_columns(measure: Measure) -> tuple[str, ...]:
@@ -148,7 +133,10 @@ def keys_code(keys: tuple[Key, ...], frame: Frame, *, is_series: bool = False) -
 def _key(key: Key, name: str, frame: Frame, is_series: bool) -> str:  # noqa: FBT001 - private
     series = frame.column(key.column)
     if key.unit:
-        code = f"{series}.dt.to_period({PERIODS[key.unit]!r})"
+        profile = frame.columns.get(key.column)
+        is_zoned = profile is not None and profile.low.endswith(("+00:00", "Z"))
+        naive = ".dt.tz_localize(None)" if is_zoned else ""
+        code = f"{series}{naive}.dt.to_period({PERIODS[key.unit]!r})"
     elif key.part:
         code = f"{series}.dt.{'day_name()' if key.part == 'weekday' else PARTS[key.part]}"
     else:
