@@ -17,6 +17,7 @@ from taskweaver.analyst.reading import (
 PERIODS: dict[Unit, str] = {
     "year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h",
 }  # fmt: skip
+_KIND_RANKS = {"time": 0, "integer": 1, "number": 1}
 _METHODS: dict[Function, str] = {
     "count": "count()",
     "nunique": "nunique()",
@@ -157,6 +158,10 @@ def key_names(keys: tuple[Key, ...]) -> list[str]:
     return names
 
 
-def order_key(keys: tuple[Key, ...]) -> int:
-    """Return the position of the key that is in order of time: the first with a unit or part."""
-    return next((at for at, key in enumerate(keys) if key.unit or key.part), 0)
+def order_key(keys: tuple[Key, ...], frame: Frame) -> int:
+    """Return the position of the key in order of time: a period, a time column or a number."""
+    ranks = [
+        0 if key.unit or key.part else _KIND_RANKS.get(frame.kind(key.column) or "text", 2)
+        for key in keys
+    ]
+    return ranks.index(min(ranks)) if ranks else 0

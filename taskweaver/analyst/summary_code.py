@@ -188,9 +188,9 @@ def _after(reading: Summary, label: str, lines: list[str], frame: Frame) -> list
         case Share(None):
             lines.append(f"{RESULT} = 100 * {RESULT} / {RESULT}.sum()")
         case Change(is_relative):
-            lines.append(f"{RESULT} = {_change(reading.keys, is_relative=is_relative)}")
+            lines.append(f"{RESULT} = {_change(reading.keys, frame, is_relative=is_relative)}")
         case Cumulative():
-            lines.append(f"{RESULT} = {RESULT}{_of_others(reading.keys)}.cumsum()")
+            lines.append(f"{RESULT} = {RESULT}{_of_others(reading.keys, frame)}.cumsum()")
         case _:
             pass
     order = _ranked(reading, label)
@@ -199,16 +199,16 @@ def _after(reading: Summary, label: str, lines: list[str], frame: Frame) -> list
     return [*lines, *summary_chart(reading, label, frame), shown]
 
 
-def _change(keys: tuple[Key, ...], *, is_relative: bool) -> str:
-    of_others = _of_others(keys)
+def _change(keys: tuple[Key, ...], frame: Frame, *, is_relative: bool) -> str:
+    of_others = _of_others(keys, frame)
     if is_relative:
         return f"(100 * ({RESULT} / {RESULT}{of_others}.shift() - 1)).dropna()"
     return f"{RESULT}{of_others}.diff().dropna()"
 
 
-def _of_others(keys: tuple[Key, ...]) -> str:
+def _of_others(keys: tuple[Key, ...], frame: Frame) -> str:
     """Return the code of a grouping by all keys but the one in order of time."""
-    others = [at for at in range(len(keys)) if at != order_key(keys)]
+    others = [at for at in range(len(keys)) if at != order_key(keys, frame)]
     return f".groupby(level={others if len(others) > 1 else others[0]})" if others else ""
 
 
