@@ -25,12 +25,15 @@ OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "index_col": bool,
     "skipinitialspace": bool,
     "dtype": dict,
+    "date_format": dict,
     "sheet_name": str,
     "table": str,
     "shape": str,
     "key": str,
 }
-"""Options of all readers, with their types. Without a ``header``, names are ``column_1`` ..."""
+"""Options of all readers, with their types. Without a ``header``, names are ``column_1`` ...
+
+The columns of ``date_format`` are parsed as dates by the reader."""
 _MOST_STEPS = 5_000
 _MOST_CHARS = 20_000
 
