@@ -97,22 +97,25 @@ class Progress:
 
 def main(extras: list[str]) -> int:
     """Install the project with some extras; return the exit status."""
-    target = f".[{','.join(extras)}]" if extras else "."
+    try:
+        return _install(f".[{','.join(extras)}]" if extras else ".")
+    except KeyboardInterrupt:
+        print("\nInterrupted. The same command completes the installation.", flush=True)
+        return _INTERRUPTED
+
+
+def _install(target: str) -> int:
     uv = shutil.which("uv")
     print(
         f"Installing TaskWeaver into {sys.prefix} with {'uv' if uv else 'pip'}"
         f" (Python {platform.python_version()}); the first time can take a few minutes.",
         flush=True,
     )
-    try:
-        if uv and _with_uv(uv, target) == 0:
-            return 0
-        if uv:
-            print("uv failed; trying pip.", flush=True)
-        return _with_pip(target)
-    except KeyboardInterrupt:
-        print("\nInterrupted. The same command completes the installation.", flush=True)
-        return _INTERRUPTED
+    if uv and _with_uv(uv, target) == 0:
+        return 0
+    if uv:
+        print("uv failed; trying pip.", flush=True)
+    return _with_pip(target)
 
 
 def _with_uv(uv: str, target: str) -> int:

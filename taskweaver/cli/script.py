@@ -19,7 +19,6 @@ from taskweaver.console.chat import Chat, is_answered
 from taskweaver.console.commands import CommandLine
 from taskweaver.console.surface import PlainSurface, open_surface
 from taskweaver.console.text import safe, safe_json
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 
 
@@ -80,18 +79,12 @@ def _echo(message: str, *, is_first: bool) -> Note:
 def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
     """Return a round as plain data: its own wire form, and what one usually looks for in it."""
     usage = chat.session.round_usage
-    made = [
-        str(chat.session.execution_cwd / path)
-        for post in round_.post_list
-        for attachment in post.get_attachment(AttachmentType.artifact_paths)
-        for path in attachment.content
-    ]
     return {
         "session_id": chat.session.session_id,
         **round_.to_dict(),
         "is_answered": is_answered(round_),
         "answer": round_.answer.text if round_.state == "finished" else "",
         "unsupported_numbers": list(round_.answer.unsupported_numbers),
-        "artifacts": made,
+        "artifacts": [str(chat.session.execution_cwd / path) for path in round_.artifacts],
         "usage": asdict(usage),
     }
