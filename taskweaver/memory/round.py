@@ -56,6 +56,16 @@ class Round:
         checks = post.get_attachment(AttachmentType.answer_check)
         return RoundAnswer.from_finding(post.message, checks[-1].extra if checks else None)
 
+    @property
+    def artifacts(self) -> tuple[str, ...]:
+        """Files that code of the round wrote, relative to the session's `execution_cwd`."""
+        return tuple(
+            str(path)
+            for post in self.post_list
+            for attachment in post.get_attachment(AttachmentType.artifact_paths)
+            for path in attachment.content
+        )
+
     def add_post(self, post: Post) -> None:
         """Append a post."""
         self.post_list.append(post)
