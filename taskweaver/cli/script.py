@@ -82,6 +82,8 @@ def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
     return {
         "session_id": chat.session.session_id,
         **round_.to_dict(),
+        "user_query": round_.question,
+        "notes": round_.notes,
         "is_answered": is_answered(round_),
         "answer": round_.answer.text if round_.state == "finished" else "",
         "unsupported_numbers": list(round_.answer.unsupported_numbers),
