@@ -22,7 +22,7 @@ search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; 
 
 test: $(VENV)/.ready-dev  ## Run all tests with coverage.
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest --numprocesses=auto --dist=loadfile --durations=25
+	$(BIN)/coverage run -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=25
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=90
 
