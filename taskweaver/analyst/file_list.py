@@ -103,7 +103,7 @@ def _table_lines(file: ListedFile, table: TableOverview) -> Iterator[str]:
     cells = [[shorten_cell(cell) for cell in row] for row in table.sample]
     text = ", ".join(json.dumps(row, ensure_ascii=False) for row in cells)
     if text and len(text) <= _TABLE_CHARS:
-        yield f"  first rows {text}"
+        yield f"  rows {text}"
 
 
 def _bounded_columns(columns: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ HOSTILE = [
 def test_names_rows_columns_and_kinds_are_shown() -> None:
     table = TableOverview("", 2, columns={"n": "integer"}, sample=[["1"], ["2"]])
     text = file_list([ListedFile("a.csv", 10, (table,))])
-    assert '- "a.csv", 2 rows, columns {"n": "integer"}\n  first rows ["1"], ["2"]' in text
+    assert '- "a.csv", 2 rows, columns {"n": "integer"}\n  rows ["1"], ["2"]' in text
 
 
 @pytest.mark.parametrize("name", HOSTILE)
