@@ -15,6 +15,7 @@ from taskweaver.analyst.reading import (
     Comparison,
     Contrast,
     During,
+    Files,
     Inspection,
     Key,
     Measure,
@@ -143,7 +144,10 @@ def test_notes_follow_the_result() -> None:
         Summary(SOURCE, (MEAN,)), unused=("victims", "a`b"), notes=("`class` is the column.",)
     )
     text = answer(
-        understood, "sales.csv: separator ';'\nrows used: 12345\n", "98765.4321", ["mean.png"]
+        understood,
+        "sales.csv: 5 rows x 2 columns, semicolon\nDates: day first\nrows used: 12345\n",
+        "98765.4321",
+        ["mean.png"],
     )
     assert text.split("\n\n") == [
         "Mean of `amount` (12,345 rows)",
@@ -151,7 +155,7 @@ def test_notes_follow_the_result() -> None:
         "Saved: `mean.png`",
         'I did not use: victims, "a\'b".',
         "`class` is the column.",
-        "sales.csv: separator ';'",
+        "Dates: day first",
     ]
 
 
@@ -190,15 +194,21 @@ def test_numbers_keep_their_digits(text: str, shown: str | None) -> None:
     ],
 )
 def test_other_tables_stay_as_they_are(text: str) -> None:
-    assert table_text(text) == text
+    assert table_text(text) == "\n".join(line.rstrip() for line in text.splitlines())
 
 
 def test_names_in_answers_are_inert() -> None:
     frame = SALES.rename(columns={"region": "<b>`x`"}).assign(**{"<b>`x`": "![](http://x/a.png)"})
     reading = Summary(SOURCE, (ROWS,), (Key("<b>`x`"),), names_winner=True)
     text = run(reading, {"sales.csv": frame}).answer
-    assert "![](" not in text
+    assert text.endswith("`![](http://x/a.png)`, with 8")  # a span of code
     assert text.startswith("`<b>'x'` with the largest number of rows")
+
+
+def test_a_list_of_files_is_counted() -> None:
+    assert answer(Understood(Files()), "", "['a.csv', 'b.csv']").endswith(
+        "**2 files**: `a.csv`, `b.csv`"
+    )
 
 
 def test_a_time_span_in_words_has_its_rows() -> None:
