@@ -133,7 +133,7 @@ class Parts:
             UnfitError: If its column is of another kind.
             UnclearError: If several columns are left.
         """
-        options = [
+        options: list[Expression] = [
             option
             for option in operand.options
             if not kinds or not isinstance(option, Column) or self.kind(option.name) in kinds
