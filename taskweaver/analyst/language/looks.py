@@ -104,7 +104,7 @@ def pictured(parts: Parts, source: Source) -> Reading | None:
         chart = _guess(parts, is_over=over, is_against=against)
     if chart in ("bar", "pie"):
         return _of_groups(parts, chart, where, source, is_over=over)
-    return _of_rows(parts, chart, where, source, is_over=over, is_against=against)
+    return _of_rows(parts, chart, where, source, is_against=against)
 
 
 def _guess(parts: Parts, *, is_over: bool, is_against: bool) -> Chart:

@@ -151,7 +151,7 @@ class Parts:
             named = [
                 option for option in options if isinstance(option, Column) and option.name in others
             ]
-            options = named or options
+            options = [*named] or options
         if len(options) > 1:
             names = [option.name for option in options if isinstance(option, Column)]
             raise UnclearError(operand.phrase, names)

@@ -92,7 +92,9 @@ def _contents(words: Words, conditions: Conditions, at: int) -> Iterator[Found]:
     yield from _looks(words, at)
     yield from _nouns(words, at)
     yield from _marks(words, at)
-    if words.tokens[at].kind == "file":
+    part = words.scope.source.tables[0].part
+    is_part = part and words.tokens[at].text.casefold() == part.casefold()
+    if words.tokens[at].kind == "file" or is_part:
         yield at + 1, Mark("filler", "file"), _FILLER
     yield at + 1, Mark("unused", words.tokens[at].text), _UNUSED
 
@@ -246,7 +248,7 @@ def _nouns(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.of_kind(at, "row", "person", "thing"):
         if sense.kind != "row" and any(found.end == end for found in words.columns(at)):
             continue
-        if words.is_value(at):
+        if words.is_value(at) or singular(low) in words.scope.other_nouns - words.scope.nouns:
             continue
         yield end, Noun(sense.kind, low), 0.5  # type: ignore[arg-type]
     if singular(low) in words.scope.nouns or low in words.scope.nouns:
