@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import Stored
+from taskweaver.tables.plan import TableRead
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
 Stream = Literal["stdout", "stderr"]
@@ -84,6 +85,7 @@ class ExecutionResult:
         is_truncated: Whether any output was left out.
         duration_s: Wall time in seconds.
         calls: Calls of plugins, as the kernel reports them.
+        tables: Calls of `read_table`, as the kernel reports them.
     """
 
     execution_id: str
@@ -101,6 +103,7 @@ class ExecutionResult:
     is_truncated: bool = False
     duration_s: float = 0.0
     calls: list[PluginCall] = field(default_factory=list)
+    tables: list[TableRead] = field(default_factory=list)
 
     @property
     def reason(self) -> str:
@@ -233,6 +236,22 @@ class Client(Protocol):
 
         Returns:
             Why a plugin was left out, by its name.
+        """
+        ...
+
+    def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return a first impression of data files, which the kernel reads.
+
+        Code can forge it, as everything that its kernel sends.
+
+        Args:
+            files: Name, size and the beginning of each; see the operation of the kernel.
+
+        Returns:
+            Tables of each file, or the problem, by its name.
+
+        Raises:
+            KernelError: If the kernel cannot be started or was stopped.
         """
         ...
 

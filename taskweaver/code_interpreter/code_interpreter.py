@@ -21,7 +21,7 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.session_tools import SessionTools, intro_of
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
+from taskweaver.memory.cells import TABLES_KEY, Ran, RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
@@ -181,7 +181,7 @@ class CodeInterpreter(Role, Interpreter):
             rounds = memory.conversation.rounds
             functions = [*self.plugins, *self.tools]
             shown = self.selection.pool(functions, rounds, task.message)
-            match self.generator.read(memory, view, shown, proxy):
+            match self.generator.read(memory, view, shown, proxy, self.files.text()):
                 case Unreadable(problem, raw):
                     self.logger.warning(f"the code model's reply cannot be used: {problem}")
                     if may_retry:
@@ -315,6 +315,7 @@ class CodeInterpreter(Role, Interpreter):
 
     def _run(self, proxy: PostEventProxy, task: Post, code: str, *, may_retry: bool) -> Post:
         proxy.update_status("running code")
+        self.files.bring(code)
         with self.executor.operation():
             self.generator.llm_api.check()  # the round may have been interrupted before
             self.executor.wait_until_ready()
@@ -332,7 +333,9 @@ class CodeInterpreter(Role, Interpreter):
 
     def _attach(self, proxy: PostEventProxy, result: ExecutionResult) -> None:
         status = "SUCCESS" if result.is_success else "FAILURE"
-        proxy.update_attachment(status, AttachmentType.execution_status)
+        tables = {TABLES_KEY: [read.to_dict() for read in result.tables]}
+        extra = tables if result.tables else None
+        proxy.update_attachment(status, AttachmentType.execution_status, extra)
         proxy.update_attachment(sections(result, level=3), AttachmentType.execution_result)
         if result.error:
             proxy.update_attachment(result.error, AttachmentType.code_error)

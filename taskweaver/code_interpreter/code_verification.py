@@ -20,6 +20,7 @@ from typing import Any
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.code_interpreter.equivalents import ForbiddenDoors
 from taskweaver.code_interpreter.magics import allowed_magics
+from taskweaver.tables.names import KERNEL_FUNCTIONS
 from taskweaver.utils.parsing import parse, parse_expression
 
 # Ways from a value to the interpreter's insides. Ordinary code has no use for them.
@@ -244,6 +245,8 @@ class _Check:
             yield _inside(name)
         elif name not in self._places:
             yield from self._function_problems(name)
+            if name in KERNEL_FUNCTIONS:
+                yield from self._doors.problems(name)
 
     def _attribute_problems(self, node: ast.Attribute, attr: str) -> Iterator[str]:
         if _is_inside(attr):

@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from taskweaver.tables.names import KERNEL_FUNCTIONS
+
 _FILE_MODULES = frozenset("builtins io os pathlib shutil codecs tempfile".split())
 _NETWORK_MODULES = frozenset("socket ssl http urllib requests httpx aiohttp ftplib".split())
 ADDRESS = re.compile(r"(?:https?|ftps?|s3|gs|az|abfss?|hdfs)://", re.IGNORECASE)
@@ -60,6 +62,14 @@ _OPEN = _Act(
         " tokenize.open fileinput.input fileinput.FileInput linecache.getline"
         " linecache.getlines".split()
     ),
+)
+_READ = _Act(
+    "reads a file",
+    frozenset(
+        ".read_csv pandas.read_csv .read_excel pandas.read_excel .read_table"
+        " pandas.read_table".split()
+    ),
+    frozenset(KERNEL_FUNCTIONS),
 )
 _DELETE = _Act(
     "takes files away or writes over them",
@@ -118,7 +128,7 @@ class ForbiddenDoors:
 
         self._forbids_writing = "open" in blocked and has_none(_FILE_MODULES - {"builtins"})
         self.forbids_network = has_none(_NETWORK_MODULES)
-        acts = [act for act in (_EVALUATE, _UNPICKLE, _OPEN, _DELETE) if act.signs & blocked]
+        acts = [act for act in (_EVALUATE, _UNPICKLE, _OPEN, _READ, _DELETE) if act.signs & blocked]
         acts += [_WRITE] if self._forbids_writing else []
         allowed = set(allowed_functions or ())
         self._doors = {

@@ -58,6 +58,16 @@ class Round:
         return RoundAnswer.from_finding(post.message, checks[-1].extra if checks else None)
 
     @property
+    def artifacts(self) -> tuple[str, ...]:
+        """Files that code of the round wrote, relative to the session's `execution_cwd`."""
+        return tuple(
+            str(path)
+            for post in self.post_list
+            for attachment in post.get_attachment(AttachmentType.artifact_paths)
+            for path in attachment.content
+        )
+
+    @property
     def question(self) -> str:
         """The words of the user: `user_query` without the session's notes before them."""
         return split_notes(self.user_query)[1]

@@ -82,7 +82,7 @@ class Planner(Role):
         tries = tries_so_far(rounds, self.alias)
         self._load_examples(memory)
         with self.event_emitter.post(self.alias) as proxy:
-            messages = self.prompt.compose(rounds, summary, self.examples)
+            messages = self.prompt.compose(rounds, summary, self.examples, self.files.text())
             messages = self.experiences.added_to(messages, memory)
             proxy.update_status("thinking")
             chunks = self.llm_api.chat_completion_stream(

@@ -17,6 +17,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
 from taskweaver.session.export_outputs import NotebookOutputs, printing
+from taskweaver.session.plain_tables import with_plain_tables
 from taskweaver.utils.files import write_text
 from taskweaver.utils.inert_markdown import (
     inert_line,
@@ -37,7 +38,8 @@ def export(
 ) -> None:
     """Write finished rounds in the format a file's name ends in; see `FORMATS`.
 
-    A notebook and a script run from top to bottom in the working directory of the conversation.
+    A notebook and a script run from top to bottom in the working directory of the conversation,
+    without TaskWeaver: `read_table` is replaced by plain pandas code.
     Secrets are masked, cells that hold a mask are named at the top and marked. Questions and
     answers are written from an allow-list, see `inert_markdown`: no reader of a file runs script
     or loads anything from elsewhere. A notebook has the stored outputs of its cells, a script
@@ -56,6 +58,7 @@ def export(
     writers: dict[str, Callable[[Sequence[Round], str], str]]
     writers = {".ipynb": partial(_notebook, folder=folder), ".py": _script, ".md": _report}
     finished = [_masked(round_) for round_ in rounds if round_.state == "finished"]
+    finished = with_plain_tables(finished)
     if target.suffix not in writers:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in FORMATS.items())
         raise SessionError(f"{target.name}: the name must end in one of {known}.")

@@ -13,6 +13,8 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
   reasons why it does not, or nothing.
 - ``state``: the fields of a `Birth`, names to ``skip`` with reasons, ``limit_bytes`` of a variable;
   the kernel forks a child that writes the variables. Report: ``refused``, or nothing.
+- ``overview``: ``files``, each with ``name``, ``bytes`` and the ``content`` of its beginning in
+  base64. Report: ``files``, the `overview` of each by name.
 - ``restore``: ``socket``, where the host serves a stored state; ``missing``, names with reasons.
   Report: ``problems``, name and reason each.
 
@@ -46,9 +48,11 @@ from taskweaver.ces.inkernel.context import PluginSession
 from taskweaver.ces.inkernel.display import FilePublisher, QuietDisplayHook, bound_texts
 from taskweaver.ces.inkernel.namespace import (
     MadeBy,
+    add_functions,
     add_usual_names,
     configure_libraries,
     kernel_names,
+    table_reads,
 )
 from taskweaver.ces.inkernel.output import BUDGET, LimitedStream
 from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload
@@ -94,11 +98,13 @@ class CellKernel(IPythonKernel):
             "snapshot": self._snapshot,
             "state": self._write_state,
             "restore": self._restore,
+            "overview": _overview,
         }
         # A cell that calls them would end the kernel after a successful reply.
         for name in ("exit", "quit"):
             shell.user_ns.pop(name, None)
         add_usual_names(shell.user_ns)
+        add_functions(shell.user_ns, shell.user_ns_hidden)
         add_script_magics(shell)
         bound_texts(shell)
         shell.events.register("post_run_cell", self._keep_value)
@@ -156,6 +162,7 @@ class CellKernel(IPythonKernel):
         ARTIFACTS.begin(exec_id)
         self._plugin_session.lines = []
         self._plugin_session.calls.begin()
+        table_reads(begin=True)
         self._value = None
 
     def settle(self, folder: str) -> None:
@@ -171,7 +178,7 @@ class CellKernel(IPythonKernel):
         try:
             session = self._plugin_session
             report = make_report(self.shell, self._value, self._plugins.names, session.lines)
-            return report | {"calls": session.calls.rows}
+            return report | {"calls": session.calls.rows, "tables": table_reads()}
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
             return {"output": f"<no report of this cell: {type(error).__name__}: {error}>"}
         finally:
@@ -251,6 +258,13 @@ class CellKernel(IPythonKernel):
         for old, new in zip(parent._streams, self._streams, strict=True):
             if isinstance(old, LimitedStream):
                 old.heir = new
+
+
+def _overview(payload: Payload) -> Payload:
+    # Not needed to start a kernel.
+    from taskweaver.ces.inkernel.overview import overviews
+
+    return overviews(payload)
 
 
 def _is_running(child: int) -> bool:

@@ -1,4 +1,7 @@
-"""Names every cell finds: ``pd``, ``np`` and ``plt``, imported when they are first used."""
+"""Names every cell finds: ``pd``, ``np`` and ``plt``, and functions that read tables.
+
+Modules are imported when one of the names is first used.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import sys
 import types
 from collections.abc import Mapping
 from typing import Any
+
+from taskweaver.tables.names import KERNEL_FUNCTIONS
 
 USUAL_NAMES = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot"}
 PANDAS_OPTIONS = {
@@ -43,6 +48,31 @@ def add_usual_names(namespace: dict[str, Any]) -> None:
     """Put the usual names into a namespace."""
     for alias, name in USUAL_NAMES.items():
         namespace.setdefault(alias, LazyModule(name, namespace, alias))
+
+
+def add_functions(namespace: dict[str, Any], hidden: dict[str, Any]) -> None:
+    """Put the functions of kernels into a namespace.
+
+    Args:
+        namespace: The namespace.
+        hidden: The names in it that are the kernel's own, with their objects.
+    """
+    namespace |= KERNEL_FUNCTIONS
+    hidden |= KERNEL_FUNCTIONS
+
+
+def table_reads(*, begin: bool = False) -> list[Any]:
+    """Return the reads of tables of the current cell, as plain data.
+
+    Args:
+        begin: Whether a cell begins, which has none.
+    """
+    session = sys.modules.get("taskweaver.tables.session")
+    if session is None:
+        return []
+    if begin:
+        session.READS.begin()
+    return list(session.READS.done)
 
 
 _OF_KERNEL = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})

@@ -1,0 +1,70 @@
+"""Read tables of SQLite files, which are opened for reading alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from taskweaver.tables.csv_files import Raw
+from taskweaver.tables.errors import MissingTableError, TableError
+from taskweaver.tables.plan import Plan
+from taskweaver.tables.steps import read_source
+
+_TABLES = (
+    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+    " AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+)
+
+
+def table_names(path: Path) -> list[str]:
+    """Return the names of a database's tables and views.
+
+    Raises:
+        TableError: If it cannot be read.
+    """
+    try:
+        address = f"{path.resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            return [str(row[0]) for row in connection.execute(_TABLES)]
+    except sqlite3.Error as error:
+        raise TableError(f"{path.name} is no SQLite database: {error}.") from error
+
+
+def read_database(path: Path, name: str, table: str | int | None) -> Raw:
+    """Read a table of a SQLite file.
+
+    Args:
+        path: The file.
+        name: The file as it was named.
+        table: Name or number (from 0) of the table; None for the first.
+
+    Raises:
+        TableError: If there is no such table, or it cannot be read.
+    """
+    names = table_names(path)
+    if not names:
+        raise TableError(f"{path.name} holds no tables.")
+    if isinstance(table, int) and 0 <= table < len(names):
+        chosen = names[table]
+    elif table is None:
+        chosen = names[0]
+    else:
+        alike = [item for item in names if item == table] or [
+            item for item in names if item.casefold() == str(table).strip().casefold()
+        ]
+        if not alike:
+            shown = ", ".join(map(repr, names[:10]))
+            raise MissingTableError(f"{path.name} has no table {table!r}; there are {shown}.")
+        chosen = alike[0]
+    plan = Plan("sql", name, {"table": chosen})
+    try:
+        frame = read_source(Plan("sql", str(path), plan.options))
+    except Exception as error:
+        raise TableError(f"The table {chosen!r} of {path.name} cannot be read: {error}.") from error
+    raw = Raw(plan, frame, [f"table {chosen!r}"])
+    others = [repr(item) for item in names if item != chosen]
+    if others and table is None:
+        shown = ", ".join(others[:6]) + (" ..." if len(others) > 6 else "")
+        raw.notes.append(f"Other tables: {shown}.")
+    return raw

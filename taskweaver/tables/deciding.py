@@ -1,0 +1,295 @@
+"""Decisions on the columns of a frame: which texts are numbers, times or flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from taskweaver.tables.dates import TimeForm, looks_like_time, time_form
+from taskweaver.tables.numerals import MARKERS, NumberForm, fits, number_form, numeral
+from taskweaver.tables.plan import Step, ToFlag, ToNumber, ToTime
+from taskweaver.tables.steps import converted
+
+SHARE = 0.95
+"""Share of a column's values that have to convert."""
+_SAMPLE = 2_000
+_MOST_CHARS = 60
+NAMES_OF_NUMERALS = re.compile(
+    r"zip|zip ?codes?|post(al)? ?codes?|plz|phones?|(tele)?phone ?(number|no)?|mobile|fax|tel"
+    r"|ssn|isbn(13|10)?|ean|gtin|iban|account ?(number|no)",
+    re.IGNORECASE,
+)
+"""Names of columns whose numerals are names, not amounts."""
+
+
+@dataclass(slots=True)
+class Decisions:
+    """Decisions on the columns of a table.
+
+    Attributes:
+        steps: Conversions.
+        dates: Phrases on times, one for each column.
+        numbers: Phrases on numbers.
+        texts: Phrases on numerals that stay text.
+        unclear: Phrases on decisions without evidence.
+        lost: Phrases on values that became missing.
+    """
+
+    steps: list[Step] = field(default_factory=list)
+    dates: list[str] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    unclear: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+
+
+def names_numerals(column: str) -> bool:
+    """Return whether a column's name says that its numerals are names, such as zip codes."""
+    return NAMES_OF_NUMERALS.fullmatch(re.sub(r"[\W_]+", " ", column).strip()) is not None
+
+
+def is_name_like(texts: Iterable[str]) -> bool:
+    """Return whether numerals are names: one begins with 0 or has 19 digits; or all are phones."""
+    found = [text.strip() for text in texts if text.strip()]
+    if any(
+        text.isdecimal() and (len(text) > 18 or (text[0] == "0" and len(text) > 1))
+        for text in found
+    ):
+        return all(re.fullmatch(r"[\d+][\d ()/.-]*", text) for text in found)
+    return bool(found) and all(re.fullmatch(r"\+\d[\d ()/-]{5,}", text) for text in found)
+
+
+def decide(frame: Any, *, likely_decimal: str = "") -> Decisions:
+    """Decide on all columns of texts of a frame, and convert those columns in it.
+
+    Args:
+        frame: The frame, which is changed.
+        likely_decimal: The decimal separator of the file, if it is known.
+    """
+    decided = Decisions()
+    columns = [column for column in frame.columns if is_of_texts(frame[column])]
+    samples = {column: counted(sampled(frame[column])) for column in columns}
+    if not likely_decimal:
+        likely_decimal = shared_decimal(samples.values())
+    times = {c: _time_sample(samples[c]) for c in columns}
+    orders = {form.order for form in times.values() if form is not None}
+    is_day_first = "day" in orders and "month" not in orders
+    is_day_first = is_day_first or (likely_decimal == "," and "month" not in orders)
+    for column in columns:
+        if _is_flag(frame[column]):
+            step = ToFlag(column)
+            frame[column] = converted(frame[column], step)
+            decided.steps.append(step)
+        elif times[column] is not None:
+            _decide_time(frame, column, decided, is_day_first=is_day_first)
+        elif _may_be_numbers(samples[column]) and not names_numerals(column):
+            _decide_number(frame, column, decided, likely_decimal)
+        elif is_name_like(text for text, _ in samples[column]) or (
+            names_numerals(column) and all(numeral(text) for text, _ in samples[column])
+        ):
+            decided.texts.append(f"`{column}`")
+    return decided
+
+
+def is_of_texts(series: Any) -> bool:
+    """Return whether a column may hold texts."""
+    import pandas as pd
+
+    return bool(pd.api.types.is_object_dtype(series) or pd.api.types.is_string_dtype(series))
+
+
+def sampled(series: Any) -> Any:
+    """Return some values of a column, from all parts of it, without missing ones."""
+    if len(series) > _SAMPLE:
+        step = len(series) // _SAMPLE
+        series = series.iloc[::step]
+    return series.dropna()
+
+
+def counted(series: Any) -> list[tuple[str, int]]:
+    """Return the distinct values of a column as texts, and how often each occurs."""
+    try:
+        counts = series.value_counts(sort=False)
+    except TypeError:  # lists and dictionaries
+        counts = series.astype(str).value_counts(sort=False)
+    return [(str(value), int(count)) for value, count in counts.items()]
+
+
+def shared_decimal(samples: Iterable[Sequence[tuple[str, int]]]) -> str:
+    """Return the decimal separator that columns of a file show; empty if none or both do."""
+    found = set()
+    for sample in samples:
+        if not any("," in text for text, _ in sample):
+            if any("." in text and numeral(text) for text, _ in sample[:50]):
+                found.add(".")
+        elif _may_be_numbers(sample):
+            form = number_form(sample)
+            if not form.is_guess and any(
+                (shape := numeral(text)) is not None and (shape.decimal or shape.thousands)
+                for text, _ in sample
+            ):
+                found.add(form.decimal)
+    return found.pop() if len(found) == 1 else ""
+
+
+def _time_sample(sample: Sequence[tuple[str, int]]) -> TimeForm | None:
+    """Return the form of times of a sample; None if it is not one of times."""
+    present = [(text, count) for text, count in sample if text.strip().casefold() not in MARKERS]
+    looked = present[:50]
+    if not looked or sum(looks_like_time(text) for text, _ in looked) < 0.8 * len(looked):
+        return None
+    form = time_form(present)
+    return form if form.share >= 0.9 or form.mixed else None
+
+
+def _may_be_numbers(sample: Sequence[tuple[str, int]]) -> bool:
+    if not sample or is_name_like(text for text, _ in sample):
+        return False
+    first = [text for text, _ in sample if text.strip().casefold() not in MARKERS]
+    if (
+        not first
+        or sum(numeral(text) is not None for text in first[:30]) < 15 * len(first[:30]) // 30
+    ):
+        return False
+    return number_form(sample).share >= 0.8
+
+
+def _is_flag(series: Any) -> bool:
+    present = series.dropna()
+    if not len(present) or not isinstance(present.iloc[0], bool):
+        return False
+    return all(isinstance(value, bool) for value in present)
+
+
+def _decide_time(frame: Any, column: str, decided: Decisions, *, is_day_first: bool) -> None:
+    """Decide on a column whose sample holds times, by all of its values."""
+    texts = counted(frame[column].dropna())
+    form = time_form(texts, is_day_first_likely=is_day_first)
+    if form.mixed is not None:
+        first, second = form.mixed
+        decided.unclear.append(
+            f"`{column}` stays text: {_shown(first)} and {_shown(second)} have different orders"
+            " of day and month"
+        )
+        return
+    if form.share < SHARE:
+        marked = sum(count for text, count in texts if text.strip().casefold() in MARKERS)
+        total = sum(count for _, count in texts)
+        if form.share * total < SHARE * (total - marked):
+            return
+    step = ToTime(column, form.format, is_partial=True, is_utc=form.is_utc)
+    times = converted(frame[column], step)
+    missing = times.isna() & frame[column].notna()
+    if not missing.any():
+        step = ToTime(column, form.format, is_utc=form.is_utc)
+    elif missing.sum() > (1 - SHARE) * len(times) + sum(
+        count for text, count in texts if text.strip().casefold() in MARKERS
+    ):
+        return
+    _note_lost(column, counted(frame[column][missing]), "no dates", decided)
+    frame[column] = times
+    decided.steps.append(step)
+    if form.order == "unclear":
+        order = "day" if "%d" in form.format[:2] else "month"
+        decided.unclear.append(
+            f"`{column}`: no value shows if day or month is first; {_shown(form.example)} was read"
+            f" with the {order} first"
+        )
+    elif form.order:
+        decided.dates.append(f"`{column}` {form.order} first ({_shown(form.example)})")
+    elif form.is_utc:
+        decided.dates.append(f"`{column}` in UTC")
+    elif not form.format.startswith(("%Y", "ISO8601")) or form.format == "%Y-%m":
+        decided.dates.append(f"`{column}` as dates ({_shown(texts[0][0])})")
+
+
+def _decide_number(frame: Any, column: str, decided: Decisions, likely: str) -> None:
+    """Decide on a column whose sample holds numbers, by all of its values."""
+    texts = counted(frame[column].dropna())
+    form = number_form(texts, likely)
+    if is_name_like(text for text, _ in texts):
+        decided.texts.append(f"`{column}`")
+        return
+    if form.share < SHARE:
+        odd = ", ".join(_shown(text) for text, _ in form.others[:3])
+        decided.unclear.append(f"`{column}` stays text: too many values are no numbers ({odd})")
+        return
+    if reason := _conflict(form, texts):
+        decided.unclear.append(f"`{column}` stays text: {reason}")
+        return
+    is_partial = bool(form.markers or form.others or frame[column].isna().any())
+    step = ToNumber(column, form.remove, form.decimal, form.has_accounting, is_partial)
+    numbers = converted(frame[column], step)
+    frame[column] = numbers
+    decided.steps.append(step)
+    if form.is_guess:
+        example = next(text for text, _ in texts if (found := numeral(text)) and found.is_unclear)
+        decided.unclear.append(
+            f"`{column}`: {_shown(example)} was read as {converted_text(example, step)}"
+        )
+    elif phrase := _number_phrase(form):
+        decided.numbers.append(f"`{column}` {phrase}")
+    _note_lost(column, form.others, "no numbers", decided)
+    marked = [(text, count) for text, count in form.markers if text.strip()]
+    if marked:
+        shown = ", ".join(f"{_shown(text)} ({count:,})" for text, count in marked[:3])
+        decided.numbers.append(f"`{column}` missing where {shown}")
+
+
+def converted_text(text: str, step: ToNumber) -> str:
+    """Return the number that a step makes of a text, as text."""
+    import pandas as pd
+
+    return f"{converted(pd.Series([text]), step)[0]:g}"
+
+
+def _conflict(form: NumberForm, texts: Sequence[tuple[str, int]]) -> str:
+    """Return why numbers of a column must not be mixed; empty if nothing is in the way."""
+    currencies = [unit for unit in form.units if unit != "%"]
+    if len(currencies) > 1:
+        return f"its amounts are in {' and '.join(currencies)}"
+    if "%" in form.units:
+        plain = [
+            text
+            for text, _ in texts
+            if (found := numeral(text)) and found.unit != "%" and fits(found, form.decimal)
+        ]
+        if any(text.strip().strip("0.,-") for text in plain):
+            return f"some values are per cent, others are not ({_shown(plain[0])})"
+    return ""
+
+
+def _number_phrase(form: NumberForm) -> str:
+    parts = []
+    if form.decimal == ",":
+        parts.append("decimal comma")
+    if form.units:
+        units = " ".join(form.units)
+        parts.append("in per cent" if units == "%" else f"without {units}")
+    if form.thousands and not form.units:
+        parts.append("thousands separators")
+    if form.has_accounting:
+        parts.append("negatives in parentheses")
+    return ", ".join(parts)
+
+
+def _note_lost(column: str, lost: Sequence[tuple[str, int]], kind: str, decided: Decisions) -> None:
+    """Note values that became missing, by name and count."""
+    named = [item for item in lost if item[0].strip().casefold() not in MARKERS]
+    if named:
+        count = sum(number for _, number in named)
+        shown = ", ".join(_with_count(named[:4]))
+        more = f" and {len(named) - 4} others" if len(named) > 4 else ""
+        decided.lost.append(f"`{column}`: {count:,} values are {kind} ({shown}{more})")
+
+
+def _with_count(values: Sequence[tuple[str, int]]) -> Iterator[str]:
+    for text, count in values:
+        yield _shown(text) + (f" x {count:,}" if count > 1 else "")
+
+
+def _shown(text: str) -> str:
+    """Return a value of the file in a line, in quotes."""
+    return repr(text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}...")

@@ -1,0 +1,28 @@
+"""Errors of reading tables."""
+
+from __future__ import annotations
+
+from taskweaver.errors import TaskWeaverError
+
+
+class TableError(TaskWeaverError, ValueError):
+    """A file cannot be read as a table.
+
+    Attributes:
+        reason: The reason, in one sentence.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython shows; the calls inside of TaskWeaver help no reader."""
+        return [f"{type(self).__name__}: {self.reason}"]
+
+
+class MissingTableError(TableError, FileNotFoundError):
+    """There is no file of this name, or no part of it has the name."""

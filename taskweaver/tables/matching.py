@@ -1,0 +1,167 @@
+"""Values of text columns that the words of a request may mean."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+LONGEST_RUN = 8
+_MOST_WORDS = 2_000
+_LONGEST_VALUE = 100
+_PER_WORDS = 6
+_SYMBOLS = frozenset("+#%&$@*<>=!|~^?")
+_WORDS = re.compile(r"[^\W_]+")
+_ADJECTIVE_ENDS = (
+    ("ese", ("", "a", "o")),
+    ("uese", ("al",)),
+    ("vian", ("",)),
+    ("ian", ("", "a", "ia", "y", "e", "o")),
+    ("ean", ("", "e", "ea")),
+    ("an", ("", "a", "e", "o", "y")),
+    ("n", ("", "ny")),
+    ("ish", ("", "en", "and", "ey", "land", "eland")),
+    ("nish", ("nland",)),
+    ("ttish", ("tland",)),
+    ("ic", ("",)),
+    ("i", ("", "stan", "a")),
+    ("", ("y", "land")),
+)
+"""Ends of adjectives and, for each, ends of the names they are made of."""
+_IRREGULAR = {
+    "british": "britain",
+    "danish": "denmark",
+    "dutch": "netherlands",
+    "french": "france",
+    "greek": "greece",
+    "norwegian": "norway",
+    "spanish": "spain",
+    "swiss": "switzerland",
+    "welsh": "wales",
+}
+_PLURALS = {"men": "man", "women": "woman", "children": "child", "people": "person"}
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Value that words may mean.
+
+    Attributes:
+        column: Its column.
+        value: The value.
+        is_exact: Whether the words are the value, apart from case and punctuation.
+    """
+
+    column: str
+    value: str
+    is_exact: bool
+
+
+def folded(text: str) -> str:
+    """Return a text's words in lower case, with single blanks between them."""
+    return " ".join(_WORDS.findall(text.casefold()))
+
+
+class Finder:
+    """Looks up the words of a request among values.
+
+    Attributes:
+        found: The matches by words; words with punctuation occur as in the request, too.
+    """
+
+    def __init__(self, request: str) -> None:
+        words = _WORDS.findall(request.casefold())[:_MOST_WORDS]
+        self._raw = request.casefold()
+        self._runs = {
+            " ".join(words[start : start + length])
+            for start in range(len(words))
+            for length in range(1, LONGEST_RUN + 1)
+            if start + length <= len(words)
+        }
+        self._forms: dict[str, set[str]] = defaultdict(set)
+        for run in self._runs:
+            for form in forms(run):
+                self._forms[form].add(run)
+        self._found: dict[str, list[Match]] = defaultdict(list)
+
+    def look(self, column: str, values: Iterable[str]) -> None:
+        """Look up the values of a column."""
+        for value in values:
+            if value and len(value) <= _LONGEST_VALUE:
+                self._look_at(column, value)
+
+    def _look_at(self, column: str, value: str) -> None:
+        name = folded(value)
+        raw = value.casefold().strip()
+        is_plain = name == raw
+        if not is_plain and self._occurs(raw):
+            self._found[raw].append(Match(column, value, is_exact=True))
+        if not name or (not is_plain and not _SYMBOLS.isdisjoint(raw)):
+            return
+        if name in self._runs:
+            self._found[name].append(Match(column, value, is_exact=True))
+        for key in value_forms(name):
+            for run in self._forms.get(key, ()):
+                if run != name:
+                    self._found[run].append(Match(column, value, is_exact=False))
+
+    def _occurs(self, raw: str) -> bool:
+        """Return whether a value with punctuation occurs in the request, not inside of a word."""
+        place = self._raw.find(raw)
+        while place >= 0:
+            before = self._raw[place - 1 : place]
+            after = self._raw[place + len(raw) : place + len(raw) + 1]
+            if not (before.isalnum() and raw[0].isalnum()) and not (
+                after.isalnum() and raw[-1].isalnum()
+            ):
+                return True
+            place = self._raw.find(raw, place + 1)
+        return False
+
+    @property
+    def found(self) -> Mapping[str, tuple[Match, ...]]:
+        """The matches by words, exact ones first; the same words have up to six."""
+        return {
+            words: tuple(dict.fromkeys(sorted(found, key=lambda match: not match.is_exact)))[
+                :_PER_WORDS
+            ]
+            for words, found in sorted(self._found.items())
+        }
+
+
+def forms(words: str) -> Iterator[str]:
+    """Give texts that words are a form of: the singular, and names that an adjective is made of."""
+    head, _, last = words.rpartition(" ")
+    for form in _single_forms(last):
+        yield f"{head} {form}" if head else form
+
+
+def _single_forms(word: str) -> Iterator[str]:
+    yield from _singulars(word)
+    if len(word) < 4:
+        return
+    if word in _IRREGULAR:
+        yield _IRREGULAR[word]
+    for end, names in _ADJECTIVE_ENDS:
+        if word.endswith(end) and len(word) - len(end) >= 3:
+            stem = word.removesuffix(end)
+            yield from (f"{stem}{name}" for name in names if stem + name != word)
+
+
+def _singulars(word: str) -> Iterator[str]:
+    if word in _PLURALS:
+        yield _PLURALS[word]
+    if len(word) < 4 or not word.endswith("s") or word.endswith("ss"):
+        return
+    yield word[:-1]
+    if word.endswith("ies"):
+        yield f"{word[:-3]}y"
+    if word.endswith("es"):
+        yield word[:-2]
+
+
+def value_forms(name: str) -> Iterator[str]:
+    """Give the texts under which a value is found by a form: itself, and its singular."""
+    yield name
+    yield from _singulars(name)

@@ -1,0 +1,198 @@
+"""Read a file as a table: find its kind, read it, decide on its columns, print the decisions."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from taskweaver.tables.csv_files import Raw, read_separated
+from taskweaver.tables.databases import read_database, table_names
+from taskweaver.tables.deciding import Decisions, decide
+from taskweaver.tables.errors import MissingTableError, TableError
+from taskweaver.tables.json_files import read_json
+from taskweaver.tables.plan import Plan
+from taskweaver.tables.steps import Frame, read_source
+from taskweaver.tables.workbooks import read_workbook, sheets_with_tables
+from taskweaver.utils.text import counted
+
+_MOST_CHARS = 400
+_DATABASE_SUFFIXES = {".db", ".sqlite", ".sqlite3"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Table that was read.
+
+    Attributes:
+        frame: Its rows.
+        plan: The plan that gives them.
+        report: Lines on the decisions.
+    """
+
+    frame: Frame
+    plan: Plan
+    report: tuple[str, ...]
+
+
+def load(name: str | os.PathLike[str], sheet: str | int | None = None) -> Table:
+    """Read a table; a file that changes meanwhile is read once more.
+
+    Args:
+        name: The file.
+        sheet: Sheet of a workbook or table of a database, by name or number.
+
+    Raises:
+        TableError: If the file cannot be read as a table.
+    """
+    path = existing(name)
+    before = _stamp(path)
+    table = _load(path, os.fspath(name), sheet)
+    if _stamp(path) == before:
+        return table
+    before = _stamp(path)
+    table = _load(existing(name), os.fspath(name), sheet)
+    if _stamp(path) == before:
+        return table
+    line = f"{path.name} is being changed: this is its content at one moment, or parts of two."
+    return replace(table, report=(*table.report, line))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        facts = path.stat()
+    except OSError:
+        return 0, 0
+    return facts.st_size, facts.st_mtime_ns
+
+
+def existing(name: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that exists.
+
+    Raises:
+        TableError: If there is none; files with a similar name are named.
+    """
+    path = Path(name)
+    try:
+        if path.is_file():
+            return path
+        is_folder = path.is_dir()
+    except (OSError, ValueError):
+        is_folder = False
+    if is_folder:
+        raise TableError(f"{path} is a folder, not a file.")
+    near = _near(path)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+    raise MissingTableError(f"There is no file {os.fspath(name)!r}{hint}")
+
+
+def _near(path: Path) -> list[str]:
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()][:5_000]
+    except (OSError, ValueError):
+        return []
+    folded = {name.casefold(): name for name in names}
+    close = difflib.get_close_matches(path.name.casefold(), folded, n=3, cutoff=0.6)
+    same_stem = [name for name in names if Path(name).stem.casefold() == path.name.casefold()]
+    return list(dict.fromkeys([*same_stem, *(folded[name] for name in close)]))[:3]
+
+
+def parts_of(path: Path) -> list[str]:
+    """Return the sheets or tables of a file; one empty name for a file with one table.
+
+    Raises:
+        TableError: If the file cannot be read.
+    """
+    kind = kind_of(path)
+    if kind == "excel":
+        return sheets_with_tables(path)
+    return table_names(path) if kind == "sqlite" else [""]
+
+
+def kind_of(path: Path) -> str:
+    """Return the kind of a file: by its first bytes, else by its suffix."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    suffix = path.suffix.lower()
+    if head.startswith(b"SQLite format 3\0"):
+        return "sqlite"
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"PK\x03\x04") and suffix != ".zip":
+        return "excel"
+    if head.startswith(b"\xd0\xcf\x11\xe0"):
+        return "excel"
+    if not head:
+        raise TableError(f"{path.name} is empty.")
+    if suffix in _DATABASE_SUFFIXES:
+        raise TableError(f"{path.name} is no SQLite database.")
+    if suffix in {".xlsx", ".xls", ".xlsm", ".parquet"}:
+        return "excel" if suffix != ".parquet" else "parquet"
+    kinds = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+    return kinds.get(suffix, "text")
+
+
+def _load(path: Path, name: str, sheet: str | int | None) -> Table:
+    try:
+        raw = _raw(path, name, sheet)
+    except OSError as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{path.name} cannot be opened: {error.strerror or error}.") from error
+    decided = decide(raw.frame, likely_decimal=raw.decimal)
+    plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
+    return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
+
+
+def _raw(path: Path, name: str, sheet: str | int | None) -> Raw:
+    kind = kind_of(path)
+    if kind == "excel":
+        return read_workbook(path, name, sheet)
+    if kind == "sqlite":
+        return read_database(path, name, sheet)
+    if sheet not in {None, "", 0}:
+        raise MissingTableError(f"{path.name} has no sheets; there is one table in it.")
+    if kind == "parquet":
+        return _read_parquet(path, name)
+    if kind in {"json", "jsonl"}:
+        return read_json(path, name, has_lines=kind == "jsonl")
+    return read_separated(path, name)
+
+
+def _read_parquet(path: Path, name: str) -> Raw:
+    plan = Plan("parquet", name)
+    try:
+        return Raw(plan, read_source(plan), ["Parquet"])
+    except ImportError as error:
+        raise TableError(f"Reading {path.name} needs a package: pip install pyarrow.") from error
+    except Exception as error:
+        raise TableError(f"{path.name} is no Parquet file, or is damaged: {error}.") from error
+
+
+def _lines(name: str, raw: Raw, decided: Decisions) -> list[str]:
+    """Return the report: the form of the file, and the decisions that are not the default."""
+    rows, columns = raw.frame.shape
+    form = ", ".join([f"{counted(rows, 'row')} x {counted(columns, 'column')}", *raw.form])
+    kept = [*(f"`{column}`" for column in raw.texts), *decided.texts]
+    phrases = [
+        ("Dates", decided.dates),
+        ("Numbers", decided.numbers),
+        ("Kept as text", list(dict.fromkeys(kept))),
+    ]
+    columns_line = ". ".join(f"{title}: {_listed(found)}" for title, found in phrases if found)
+    lines = [f"{name}: {form}", " ".join(raw.notes), columns_line]
+    lines.append(f"Not certain: {_listed(decided.unclear, ';')}" if decided.unclear else "")
+    lines.append(f"Left out: {_listed(decided.lost, ';')}" if decided.lost else "")
+    return [line for line in lines if line]
+
+
+def _listed(phrases: Sequence[str], mark: str = ",") -> str:
+    """Return phrases in a line of bounded length."""
+    text = ""
+    for number, phrase in enumerate(phrases):
+        if text and len(text) + len(phrase) > _MOST_CHARS:
+            return f"{text}{mark} and {len(phrases) - number} more"
+        text = f"{text}{mark} {phrase}" if text else phrase
+    return text

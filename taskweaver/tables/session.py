@@ -1,0 +1,101 @@
+"""Tables of a kernel: frames of the last profile, and the plans of a cell's reads."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from taskweaver.tables.plan import MOST_READS, TableRead
+from taskweaver.tables.reading import Table, existing, load, parts_of
+
+MOST_KEPT_BYTES = 512 << 20
+"""Bytes of frames that a profile keeps for the read after it."""
+_MOST_CELLS = 3
+
+
+@dataclass(slots=True)
+class Reads:
+    """Reads of tables in a kernel.
+
+    Attributes:
+        done: Reads of the current cell, as plain data.
+    """
+
+    done: list[dict[str, Any]] = field(default_factory=list)
+    _kept: OrderedDict[tuple[str, str | int | None], tuple[tuple[int, int], Table]] = field(
+        default_factory=OrderedDict
+    )
+    _age: int = 0
+
+    def begin(self) -> None:
+        """Begin a cell; tables that were kept three cells ago are forgotten."""
+        self.done = []
+        self._age += 1
+        if self._age > _MOST_CELLS:
+            self.forget()
+
+    def take(self, path: str | os.PathLike[str], sheet: str | int | None) -> Table:
+        """Return a table: the one that was just profiled, which is handed over, or a new one."""
+        found = self._kept.pop(_key(path, sheet), None)
+        if found is not None and found[0] == stamp(path):
+            plan = replace(found[1].plan, path=os.fspath(path))
+            return replace(found[1], plan=plan)
+        return load(path, sheet)
+
+    def keep(self, path: str | os.PathLike[str], sheet: str | int | None, table: Table) -> None:
+        """Keep a table for the next read of it, while there is room."""
+        size_bytes = int(table.frame.memory_usage(deep=False).sum())
+        if size_bytes <= MOST_KEPT_BYTES:
+            self._kept[_key(path, sheet)] = (stamp(path), table)
+            self._age = 0
+
+    def forget(self) -> None:
+        """Forget all kept tables."""
+        self._kept.clear()
+
+    def note(self, path: str | os.PathLike[str], sheet: str | int | None, table: Table) -> None:
+        """Note a read of the current cell, unless it is there already."""
+        read = TableRead(os.fspath(path), sheet, table.plan).to_dict()
+        if len(self.done) < MOST_READS and read not in self.done:
+            self.done.append(read)
+
+
+READS = Reads()
+
+
+def _key(path: str | os.PathLike[str], sheet: str | int | None) -> tuple[str, str | int | None]:
+    return str(Path(path).resolve()), sheet or None
+
+
+def stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Return size and time of a file, which change with its content."""
+    facts = Path(path).stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+def read(path: str | os.PathLike[str], sheet: str | int | None) -> Any:
+    """Return the frame of a table, and print the decisions."""
+    existing(path)
+    table = READS.take(path, sheet)
+    READS.note(path, sheet, table)
+    print("\n".join(table.report))  # noqa: T201 - it runs in the kernel, for the reader of the cell
+    return table.frame
+
+
+def profiles(path: str | os.PathLike[str], find: str) -> Any:
+    """Return the profiles of a file's tables; their frames are kept for the next read."""
+    from taskweaver.tables.profiling import FileProfile, profiled
+
+    found = []
+    kept = []
+    for part in parts_of(existing(path)):
+        table = READS.take(path, part)
+        found.append(profiled(table.frame, os.fspath(path), part, find))
+        kept.append((part, table))
+    READS.forget()
+    for part, table in kept:
+        READS.keep(path, part, table)
+    return FileProfile(tuple(found), find)
