@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from taskweaver.analyst.inert import column_name, listed, shown_text, value_text
 from taskweaver.analyst.printed import Printed, number, read_printed, table_text, unquoted
 from taskweaver.analyst.reading import (
+    And,
     Contrast,
     Files,
     Inspection,
@@ -61,8 +62,8 @@ def _no_rows(reading: Reading, printed: Printed) -> str:
         return ""
     if isinstance(reading, Summary) and isinstance(reading.then, Contrast) and not reading.keys:
         side = reading.then.first if printed.rows[0] == 0 else reading.then.second
-        among = f", all{where_words(reading.where)}" if reading.where is not None else ""
-        return f"There are no rows{where_words(side)}{among}."
+        where = side if reading.where is None else And((side, reading.where))
+        return f"There are no rows{where_words(where)}."
     if _counts_rows(reading):
         return ""
     if isinstance(reading, Inspection) and reading.view == "outliers":
@@ -142,7 +143,7 @@ def _value(reading: Reading, printed: Printed, value: str) -> str:
     shown = f"**{value}{' %' if is_percent else ''}**"
     sides = [number(text) for text in printed.values]
     if len(sides) == 2 and all(sides):
-        shown += f" ({sides[0]} against {sides[1]})"
+        shown += f" ({sides[0]} {'against' if is_percent else 'minus'} {sides[1]})"
     return shown
 
 

@@ -85,9 +85,9 @@ MEAN, ROWS = Measure("mean", AMOUNT), Measure("count")
         (
             Summary(SOURCE, (MEAN,), then=Contrast(NORTH, SOUTH)),
             [
-                "Difference of the mean of `amount`: `region` is North minus `region` is South"
+                "Difference of the mean of `amount` between `region` is North and `region` is South"
                 " (3 and 2 rows, 1 without `amount`)",
-                "**3.333333** (23.33333 against 20)",
+                "**3.333333** (23.33333 minus 20)",
             ],
         ),
         (
