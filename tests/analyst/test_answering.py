@@ -132,6 +132,20 @@ def test_a_table_is_shown_once_without_the_numbers_of_rows() -> None:
     ]
 
 
+def test_a_table_that_lost_its_first_blanks_is_aligned_again() -> None:
+    assert table_text("a  b\nregion\nEast   10  2\nNorth   1  2").splitlines() == [
+        "        a  b",
+        "region",
+        "East   10  2",
+        "North   1  2",
+    ]
+    assert table_text("a    b\n0  10  2.5\n1   1  2.0").splitlines() == [
+        " a    b",
+        "10  2.5",
+        " 1  2.0",
+    ]
+
+
 def test_a_long_list_of_rows_says_how_many_there_are() -> None:
     many = SALES.loc[SALES.index.repeat(10)].reset_index(drop=True)
     found = run(Rows(SOURCE, ("count",)), {"sales.csv": many}).answer
@@ -187,6 +201,7 @@ def test_numbers_keep_their_digits(text: str, shown: str | None) -> None:
     "text",
     [
         "        a\nregion   \nEast    1",
+        "x" * 40 + " \\\n0 1",
         "1 2\n3 4",
         "a \\\n0 1\n\n b\n0 2",
         "",
