@@ -39,6 +39,7 @@ def summary_chart(reading: Summary, label: str, frame: Frame) -> list[str]:
     """
     names, at = key_names(reading.keys), order_key(reading.keys, frame)
     across = names[at] if names else ""
+    upward = label if len(reading.measures) == 1 or reading.then is not None else ""
     data = f"{RESULT}[[{label!r}]]" if isinstance(reading.then, Contrast) else RESULT
     if len(names) > 1:
         others = [other for other in range(len(names)) if other != at]
@@ -49,7 +50,7 @@ def summary_chart(reading: Summary, label: str, frame: Frame) -> list[str]:
             return []
         case "bar":
             lines, data = _few_bars(reading, label, data, frame)
-            plot = _bars(reading, data, (across, label), frame)
+            plot = _bars(reading, data, (across, upward), frame)
         case "pie":
             plot = _pie(RESULT, label)
         case "histogram":
@@ -62,7 +63,7 @@ def summary_chart(reading: Summary, label: str, frame: Frame) -> list[str]:
             plot = _plot(f"{RESULT}.reset_index()", "scatter", axes)
         case _:
             data = f"{data}.sort_index()" if reading.rank is not None else data
-            options = [f"xlabel={across!r}", f"ylabel={label!r}", *_legend(reading)]
+            options = [f"xlabel={across!r}", f"ylabel={upward!r}", *_legend(reading)]
             few = _groups(reading.keys[at : at + 1], frame) <= MOST_BARS
             plot = _plot(data, "line", [*options, *(["marker='o'"] if few else [])])
     return [*lines, *_drawn(reading, plot, frame)]

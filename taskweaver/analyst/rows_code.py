@@ -15,7 +15,8 @@ def rows_code(reading: Rows, frame: Frame) -> list[str]:
     lines, frame, by = _ordered_by(reading, frame)
     order = _order(reading, frame, by)
     if reading.chart:
-        if order and order != frame.name and reading.rank is not None:
+        rank = reading.rank
+        if rank is not None and (rank.count is not None or rank.nth) and order != frame.name:
             lines.append(f"{RESULT} = {order}")
             frame = Frame(RESULT, frame.columns)
         return [*lines, *rows_chart(reading, frame)]

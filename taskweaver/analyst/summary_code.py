@@ -57,7 +57,8 @@ def _values(reading: Summary, frame: Frame) -> list[str]:
     entries = "\n".join(
         f"    {label!r}: {code}," for label, code in zip(labels, codes, strict=True)
     )
-    table = f"pd.Series({{\n{entries}\n}}).to_frame('value')"
+    mixed = "" if reading.chart else ", dtype=object"  # a count stays whole beside a mean
+    table = f"pd.Series({{\n{entries}\n}}{mixed}).to_frame('value')"
     return [f"{RESULT} = {table}", *summary_chart(reading, "value", frame), RESULT]
 
 

@@ -146,6 +146,11 @@ def test_a_table_that_lost_its_first_blanks_is_aligned_again() -> None:
     ]
 
 
+def test_a_count_beside_a_mean_stays_whole() -> None:
+    text = run(Summary(SOURCE, (ROWS, MEAN))).answer
+    assert [line.split()[-1] for line in text.splitlines()[3:6]] == ["value", "8", "27.857143"]
+
+
 def test_a_long_list_of_rows_says_how_many_there_are() -> None:
     many = SALES.loc[SALES.index.repeat(10)].reset_index(drop=True)
     found = run(Rows(SOURCE, ("count",)), {"sales.csv": many}).answer

@@ -15,7 +15,7 @@ from taskweaver.analyst.reading import Reading
 from taskweaver.analyst.words import in_words
 
 _ALLOWED_NAMES = {"pd", "plt", "len", "print", "min", "read_table", "result", "group", "values",
-                  "float", "str", "closing", "sqlite3", "connection"}  # fmt: skip
+                  "float", "str", "object", "closing", "sqlite3", "connection"}  # fmt: skip
 _MODULES = {"pandas", "matplotlib.pyplot", "sqlite3"}
 _FORBIDDEN = {"eval", "query", "system", "pipe", "to_pickle", "read_pickle", "to_csv"}
 
