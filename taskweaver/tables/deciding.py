@@ -14,7 +14,7 @@ from taskweaver.tables.steps import converted
 
 SHARE = 0.95
 """Share of a column's values that have to convert."""
-_SAMPLE = 2_000
+_SAMPLE = 1_000
 _MOST_CHARS = 60
 NAMES_OF_NUMERALS = re.compile(
     r"zip|zip ?codes?|post(al)? ?codes?|plz|phones?|(tele)?phone ?(number|no)?|mobile|fax|tel"

@@ -18,7 +18,7 @@ from taskweaver.tables.errors import TableError
 from taskweaver.tables.numerals import numeral
 
 HEAD_BYTES = 1 << 18
-_MOST_ROWS = 1_000
+_MOST_ROWS = 300
 _SEPARATORS = (",", ";", "\t", "|")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MARKUP = re.compile(r"\s*<(?:!doctype|html|\?xml|head|body)\b", re.IGNORECASE)
