@@ -1,3 +1,7 @@
 """TaskWeaver: ask a question about your data; a plan, code and a live kernel answer it."""
 
+from taskweaver.utils.lazy import on_demand
+
+__all__ = ["TaskWeaverApp", "__version__"]  # noqa: F822 - the first comes on demand
 __version__ = "0.1.0"
+__getattr__ = on_demand(__name__, {"TaskWeaverApp": "app.app"})

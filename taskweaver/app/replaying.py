@@ -20,6 +20,7 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.cells import Ran, RecordedCell
 from taskweaver.memory.conversation import Conversation
+from taskweaver.memory.executed import executed_cells
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
@@ -49,7 +50,8 @@ class Replaying:
     ) -> Iterator[Step]:
         """Run an experience again; see `TaskWeaverApp.replay`."""
         rounds = Conversation.from_yaml(file).rounds
-        files = self._files("\n".join(round_.user_query for round_ in rounds), data)
+        code = [cell.code for cell in executed_cells(rounds)]
+        files = self._files("\n".join([*(round_.user_query for round_ in rounds), *code]), data)
         with self.fresh_kernel(files) as execute:
 
             def run(cell: RecordedCell) -> Ran:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,11 @@ class KernelClient:
     ) -> dict[str, str]:
         """Load plugins in one request, and remove others, now and after each restart."""
         return self._kernel.load_plugins(plugins, removed)
+
+    def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return a first impression of data files; see `Client`."""
+        found = self._kernel.overview(files).get("files")
+        return found if isinstance(found, dict) else {}
 
     def test_plugin(self, name: str) -> list[PluginTestResult]:
         """Run the tests that came with a loaded plugin."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -236,6 +236,22 @@ class Client(Protocol):
 
         Returns:
             Why a plugin was left out, by its name.
+        """
+        ...
+
+    def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return a first impression of data files, which the kernel reads.
+
+        Code can forge it, as everything that its kernel sends.
+
+        Args:
+            files: Name, size and the beginning of each; see the operation of the kernel.
+
+        Returns:
+            Tables of each file, or the problem, by its name.
+
+        Raises:
+            KernelError: If the kernel cannot be started or was stopped.
         """
         ...
 

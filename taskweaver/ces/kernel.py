@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -47,7 +47,7 @@ from taskweaver.ces.template import Arrival, Template
 from taskweaver.ces.waiting import RequestWait
 from taskweaver.utils.platform import HAS_LIVE_FORKS, system_name
 
-_SHUT_DOWN_S = 2.0
+_SHUT_DOWN_S, _OVERVIEW_S = 2.0, 60.0
 _MOST_TESTS = 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
@@ -164,13 +164,17 @@ class Kernel:
             self._ready()
             return self._plugins.update(plugins, removed)
 
+    def overview(self, files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return a first impression of data files; see `Client`."""
+        with self.operation():
+            return self._request({"op": "overview", "files": list(files)}, _OVERVIEW_S) or {}
+
     def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
         """Send an operation that may end the kernel; None if it did."""
         # Values in a configuration that are not plain data, such as a date in YAML, go as text.
         payload = json.dumps(operation, default=str)
         _, exchange = self._run(self._ready(), "", payload, None, limit_s)
-        has_ended = exchange.ending != "reply"
-        if has_ended:
+        if has_ended := exchange.ending != "reply":
             self._discard()
         self._interrupts.check()
         return None if has_ended else fields(exchange.reply)
@@ -179,8 +183,8 @@ class Kernel:
         """Run the tests that came with a plugin."""
         with self.operation():
             limit_s = self._limits.cell_timeout_s
-            operation = {"op": "test", "name": name, "limit_s": limit_s}
-            report = self._ask(self._ready(), operation, _MOST_TESTS * limit_s)
+            test = {"op": "test", "name": name, "limit_s": limit_s}
+            report = self._ask(self._ready(), test, _MOST_TESTS * limit_s)
             return [PluginTestResult(a, b) for a, b in rows(report.get("results"), 2)]
 
     def update_session_vars(self, values: Mapping[str, str]) -> None:
@@ -331,8 +335,8 @@ class Kernel:
         if not (running.has_state and running.process.is_alive and self._interrupts.is_requested):
             self._discard()
         self._interrupts.check()
-        what = f"The kernel did not do `{operation['op']}` ({status})."
-        raise KernelStartFailed(what, f"Its log is {self.place.log_path}.")
+        problem = f"The kernel did not do `{operation['op']}` ({status})."
+        raise KernelStartFailed(problem, f"Its log is {self.place.log_path}.")
 
     def _run(
         self,

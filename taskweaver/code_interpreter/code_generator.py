@@ -134,15 +134,27 @@ class CodeGenerator:
         return View(*memory.get_role_rounds_with_compaction(self.alias))
 
     def read(
-        self, memory: Memory, view: View, plugins: Sequence[PluginEntry], proxy: PostEventProxy
+        self,
+        memory: Memory,
+        view: View,
+        plugins: Sequence[PluginEntry],
+        proxy: PostEventProxy,
+        files: str = "",
     ) -> Reading:
         """Ask the model for the next cell, streaming its reply into the post.
+
+        Args:
+            memory: The conversation.
+            view: The rounds that the prompt shows.
+            plugins: Functions that it lists.
+            proxy: The post.
+            files: Section that lists the user's files; empty for none.
 
         Raises:
             ModelError: If the model cannot be reached.
         """
         self.load_examples(memory)
-        newest = self._newest(memory, view.rounds)
+        newest = self._newest(memory, view.rounds, files)
         messages = self.prompt.compose(view.rounds, view.summary, self.examples, plugins, newest)
         messages = self.experiences.added_to(messages, memory)
         chunks = self.llm_api.chat_completion_stream(
@@ -154,12 +166,12 @@ class CodeGenerator:
         reply = self.translator.raw_text_to_post(chunks, proxy)
         return _reading(proxy.post, reply.problem, reply.raw, self.language)
 
-    def _newest(self, memory: Memory, rounds: Sequence[Round]) -> NewestTurn:
+    def _newest(self, memory: Memory, rounds: Sequence[Round], files: str) -> NewestTurn:
         task = task_of(rounds, self.alias)
         plans = tuple(entry.content for entry in memory.get_shared_memory_entries("plan"))
         is_users_own = task is None or task.send_from == "User"
         request = "" if is_users_own or not rounds else rounds[-1].user_query
-        return NewestTurn(request, plans)
+        return NewestTurn(request, plans, files)
 
     def close(self) -> None:
         """Stop the compactor."""

@@ -53,10 +53,12 @@ class NewestTurn:
     Attributes:
         request: What the user asked; empty when the task is the user's own words.
         plans: Plans other roles share.
+        files: Section that lists the user's files; empty for none.
     """
 
     request: str
     plans: tuple[str, ...]
+    files: str = ""
 
 
 class CodePrompt:
@@ -110,7 +112,7 @@ class CodePrompt:
         plugins: Sequence[PluginEntry],
         newest: NewestTurn,
     ) -> list[ChatMessage]:
-        """Return the whole prompt: instructions, examples, plugins, rounds."""
+        """Return the whole prompt: instructions, examples, files, plugins, rounds."""
         live = self._past.messages(
             rounds, lambda last, previous: self._round_messages(last, previous, newest)
         )
@@ -119,7 +121,9 @@ class CodePrompt:
                 "system", fill(self._texts["instruction"], ROLE_NAME=self._role_name)
             ),
             *example_messages(examples, self._round_messages),
-            *with_start(self._with_plugins(live, plugins), compaction=compaction),
+            *with_start(
+                self._with_plugins(live, plugins), compaction=compaction, files=newest.files
+            ),
         ]
 
     def text(self, name: str, **values: str) -> str:

@@ -16,7 +16,6 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.errors import FileNotAdded
-from taskweaver.session.restoring import without_notes
 from taskweaver.session.session import Session
 from taskweaver.session.workdir import files_in
 from taskweaver.utils.files import leaves
@@ -75,7 +74,7 @@ class Chat:
         if len(rounds) > _MOST_SHOWN:
             self.surface.show(Note(f"... the last {_MOST_SHOWN} of them:"))
         for round_ in rounds[-_MOST_SHOWN:]:
-            self.surface.show(Note(f"> {safe(without_notes(round_.user_query))}"))
+            self.surface.show(Note(f"> {safe(round_.question)}"))
             if round_.state == "finished" and round_.post_list:
                 self.surface.show(Answer(safe(round_.post_list[-1].message)))
                 unsupported = round_.answer.unsupported_numbers
@@ -163,5 +162,11 @@ def is_answered(round_: Round | None) -> bool:
     """Return whether a round gave the user an answer, not an apology."""
     if round_ is None or round_.state != "finished":
         return False
-    stops = round_.post_list[-1].get_attachment(AttachmentType.stop)
-    return all(str(stop.content).strip() != "TaskFailure" for stop in stops)
+    return stop_reason(round_) != "TaskFailure"
+
+
+def stop_reason(round_: Round) -> str:
+    """Return why the last post of a round ends it, as the leader gave it; empty if it did not."""
+    posts = round_.post_list[-1:]
+    stops = [stop for post in posts for stop in post.get_attachment(AttachmentType.stop)]
+    return str(stops[-1].content).strip() if stops else ""

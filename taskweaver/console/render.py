@@ -30,7 +30,7 @@ from taskweaver.console.blocks import (
     Value,
 )
 from taskweaver.console.surface import PREVIEW_CHARS, Surface
-from taskweaver.console.text import display_path, overwritten, safe, section
+from taskweaver.console.text import openable_path, overwritten, safe, section
 from taskweaver.llm.types import Usage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.events import (
@@ -106,6 +106,7 @@ class RoundView:
         self._plan = ""
         self._pending_error = ""
         self._has_failed = False
+        self._has_given_up = False
 
     def spent(self) -> Usage:
         """Return what the models consumed since this view was made."""
@@ -135,7 +136,11 @@ class RoundView:
             self._release_error()
             spent, seconds = self.spent(), monotonic() - self._since
             done = Done(
-                not self._has_failed, seconds, spent.total_tokens, spent.is_estimated, spent.cost
+                not (self._has_failed or self._has_given_up),
+                seconds,
+                spent.total_tokens,
+                spent.is_estimated,
+                spent.cost,
             )
             self._surface.preview(None)
             self._surface.show(done)
@@ -188,6 +193,7 @@ class RoundView:
             what = "mends the code" if draft.is_report else f"answers again: {reason}"
             self._surface.show(Note(f"{draft.sender} {what}"))
         elif draft.message.strip() and not draft.is_report:
+            self._has_given_up = draft.gave_up and draft.receiver == USER
             self._surface.show(self._message_block(draft.message))
 
     def _release_error(self) -> None:
@@ -246,7 +252,7 @@ class RoundView:
                 self._surface.show(Traceback("\n".join([*cut, *lines[-TRACEBACK_LINES:]])))
             case AttachmentType.artifact_paths:
                 paths = [self._files_in / line for line in text.splitlines() if line.strip()]
-                self._surface.show(Files(tuple(display_path(path) for path in paths)))
+                self._surface.show(Files(tuple(openable_path(path) for path in paths)))
 
     def _print(self, stream: str, text: str) -> None:
         whole, _, rest = (self._run.pending.get(stream, "") + text).rpartition("\n")

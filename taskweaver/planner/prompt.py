@@ -87,12 +87,17 @@ class PlannerPrompt:
         rounds: Sequence[Round],
         compaction: CompactedMessage | None = None,
         examples: Sequence[Conversation] = (),
+        files: str = "",
     ) -> list[ChatMessage]:
-        """Return the whole prompt: instructions, examples, rounds."""
+        """Return the whole prompt: instructions, examples, files, rounds."""
         return [
             format_chat_message("system", self._instructions()),
             *example_messages(examples, self._round_messages),
-            *with_start(self._past.messages(rounds, self._round_messages), compaction=compaction),
+            *with_start(
+                self._past.messages(rounds, self._round_messages),
+                compaction=compaction,
+                files=files,
+            ),
         ]
 
     def shared_plan(self, post: Post) -> str:

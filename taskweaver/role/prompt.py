@@ -116,11 +116,19 @@ def with_start(
     *,
     is_first: bool = True,
     compaction: CompactedMessage | None = None,
+    files: str = "",
 ) -> list[ChatMessage]:
-    """Return `messages`, the first opened by the start line and the summary of earlier rounds."""
+    """Return `messages`, the first opened by the start line, files and summary of earlier rounds.
+
+    Args:
+        messages: The messages.
+        is_first: Whether they begin a conversation; others are returned as they are.
+        compaction: Summary of the rounds before them.
+        files: Section that lists the user's files; empty for none.
+    """
     if not messages or not is_first:
         return messages
-    head = CONVERSATION_START
+    head = f"{CONVERSATION_START}\n\n{files}" if files else CONVERSATION_START
     if compaction is not None:
         head += f"\n\n## Summary of earlier rounds\n{quoted_section(compaction.summary)}"
     first = messages[0]

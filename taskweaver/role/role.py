@@ -18,6 +18,7 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.answering import AnswerReview
 from taskweaver.role.entry import RoleEntry
 from taskweaver.role.examples import ExampleFolder
+from taskweaver.role.files import NoFiles, RoleFiles
 from taskweaver.role.registry import RoleRegistry
 
 __all__ = ["Role", "RoleConfig", "RoleEntry", "RoleRegistry"]
@@ -52,11 +53,13 @@ class Role:
         answers_from_outcomes: Whether its answers to the user are words of a model about outcomes
             of the session, so that their numbers are checked.
         answer_review: Checks its answers to the user; None for no check.
+        files: The user's files.
     """
 
     only_acknowledges = False
     answers_from_outcomes = False
     answer_review: AnswerReview | None = None
+    files: RoleFiles = NoFiles()
 
     @inject
     def __init__(

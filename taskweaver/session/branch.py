@@ -18,6 +18,7 @@ from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
+from taskweaver.session.file_list import BranchFiles
 from taskweaver.session.restoring import Restoring
 from taskweaver.session.turn import USER, Turn
 from taskweaver.session.workdir import WorkingFiles
@@ -89,6 +90,11 @@ class SessionBranch:
         self.roles = parts.roles
         self.execution_cwd = parts.execution_cwd
         self.files = WorkingFiles(parts.execution_cwd)
+        if any(isinstance(role, _RunsCode) for role in parts.roles.values()):
+            data = config.data_dir, config.data_root
+            files = BranchFiles(parts.execution_cwd, data, parts.client, self.files)
+            for role in parts.roles.values():
+                role.files = files
         self._lost_cells: set[str] = set()
         self._is_noticed = self._is_noted = False
         parts.client.restore_from(origin)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +14,8 @@ from taskweaver.treesearch.facts import RunFacts
 from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Cost, Node, NodeKind
+
+_NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,8 @@ class Spread:
         """Return it as people read it."""
         if self.mean is None:
             return "none"
-        std = "" if self.std is None else f" ± {self.std:.2g}"
-        return f"{self.mean:.5g}{std} {objective.unit}".strip() + f" (n = {len(self.values)})"
+        text = f"{self.mean:.5g}" if self.std is None else _with_deviation(self.mean, self.std)
+        return f"{text} {objective.unit}".strip() + f" (n = {len(self.values)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -52,6 +56,15 @@ class Spread:
             "values": list(self.values),
             "failed": self.failed,
         }
+
+
+def _with_deviation(mean: float, std: float) -> str:
+    """Return a mean and its deviation, both to the deviation's second digit."""
+    if not std or not math.isfinite(std) or not 1e-6 < std < 1e6:
+        return f"{mean:.5g} ± {std:.2g}"
+    digits = 1 - math.floor(math.log10(std))
+    places = max(digits, 0)
+    return f"{round(mean, digits):.{places}f} ± {round(std, digits):.{places}f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +192,15 @@ def failures(journal: Journal) -> list[Failure]:
         for kind, nodes in by_kind.items()
     ]
     return sorted(found, key=lambda failure: (-len(failure.nodes), failure.kind))
+
+
+def missing_modules(journal: Journal) -> list[str]:
+    """Return the modules that attempts could not import, those of most attempts first."""
+    found: Counter[str] = Counter()
+    for node in journal.buggy:
+        message = node.error.message if node.error else ""
+        found.update(set(_NO_MODULE.findall(f"{message}\n{node.output}")))
+    return [name for name, _ in found.most_common()]
 
 
 def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float | None]]:

@@ -243,11 +243,16 @@ def _walk(folder: Folder, prefix: str, depth: int) -> Iterator[tuple[str, os.sta
 def copy_in(source: Path, folder: Folder, name: PurePath | str) -> None:
     """Copy an ordinary file of the user's into a folder; a file of that name is replaced.
 
+    The copy has the time of the file: a receipt tells by it whether code has changed it since.
+
     Raises:
         OSError: If it cannot be read or written, or is no ordinary file.
     """
     with open_ordinary(source) as file, folder.replacing(name) as target:
         copy_content(file, target)
+        target.flush()
+        facts = os.fstat(file.fileno())
+        os.utime(target.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
 def copy_content(source: BinaryIO, target: BinaryIO) -> None:

@@ -13,6 +13,8 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
   reasons why it does not, or nothing.
 - ``state``: the fields of a `Birth`, names to ``skip`` with reasons, ``limit_bytes`` of a variable;
   the kernel forks a child that writes the variables. Report: ``refused``, or nothing.
+- ``overview``: ``files``, each with ``name``, ``bytes`` and the ``content`` of its beginning in
+  base64. Report: ``files``, the `overview` of each by name.
 - ``restore``: ``socket``, where the host serves a stored state; ``missing``, names with reasons.
   Report: ``problems``, name and reason each.
 
@@ -96,6 +98,7 @@ class CellKernel(IPythonKernel):
             "snapshot": self._snapshot,
             "state": self._write_state,
             "restore": self._restore,
+            "overview": _overview,
         }
         # A cell that calls them would end the kernel after a successful reply.
         for name in ("exit", "quit"):
@@ -255,6 +258,13 @@ class CellKernel(IPythonKernel):
         for old, new in zip(parent._streams, self._streams, strict=True):
             if isinstance(old, LimitedStream):
                 old.heir = new
+
+
+def _overview(payload: Payload) -> Payload:
+    # Not needed to start a kernel.
+    from taskweaver.ces.inkernel.overview import overviews
+
+    return overviews(payload)
 
 
 def _is_running(child: int) -> bool:

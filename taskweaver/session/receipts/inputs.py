@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from taskweaver.memory.executed import executed_cells
+from taskweaver.memory.request_notes import file_notes
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts.receipt import Input, ReceiptError
-from taskweaver.session.workdir import AddedFile, file_notes, mentioned_files
+from taskweaver.session.workdir import AddedFile, mentioned_files
 from taskweaver.utils.files import leaves
 from taskweaver.utils.safe_fs import Folder, open_ordinary
 
@@ -30,7 +31,7 @@ def inputs_of(rounds: Sequence[Round], cwd: Path, data_dir: Path) -> tuple[Input
     """Return the files that the cells of a conversation were given, as they are now.
 
     These are the files that came with a request, and files of the working directory that code
-    names and that were there before the request.
+    names and that were there before the request or are in the data folder.
 
     Args:
         rounds: The conversation.
@@ -42,12 +43,12 @@ def inputs_of(rounds: Sequence[Round], cwd: Path, data_dir: Path) -> tuple[Input
     """
     try:
         with Folder.at(cwd) as folder:
-            return _inputs(folder, _added(rounds, cwd, folder), data_dir)
+            return _inputs(folder, _added(rounds, cwd, folder, data_dir), data_dir)
     except OSError as error:
         raise ReceiptError(f"The working directory cannot be read: {error}") from error
 
 
-def _added(rounds: Sequence[Round], cwd: Path, folder: Folder) -> dict[str, float]:
+def _added(rounds: Sequence[Round], cwd: Path, folder: Folder, data_dir: Path) -> dict[str, float]:
     """Return the names of the files that cells were given, each with its round's beginning."""
     added: dict[str, float] = {}
     for round_ in rounds:
@@ -57,7 +58,8 @@ def _added(rounds: Sequence[Round], cwd: Path, folder: Folder) -> dict[str, floa
         code = "\n".join(cell.code for cell in executed_cells([round_]))
         for name in mentioned_files(code, cwd):
             facts = folder.stat(name)
-            if name not in added and facts is not None and facts.st_mtime < began:
+            was_there = facts is not None and facts.st_mtime < began
+            if name not in added and facts and (was_there or (data_dir / name).is_file()):
                 added[name] = began
     return added
 

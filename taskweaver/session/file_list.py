@@ -1,0 +1,152 @@
+"""The list of a branch's files: those of the working folder and of the data folder.
+
+The kernel reads the files, in the sandbox; this process hands it the bytes of their beginning and
+keeps the outcome until a file's size or time changes. A turn without such a change costs a look at
+the two folders.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from taskweaver.analyst.file_list import ListedFile, TableOverview, file_list
+from taskweaver.analyst.mentions import EXTENSIONS
+from taskweaver.ces.claims import items, text
+from taskweaver.ces.claims import rows as rows_of
+from taskweaver.ces.common import Client
+from taskweaver.ces.errors import KernelError
+from taskweaver.session.workdir import WorkingFiles, files_in, mentioned_files
+from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.safe_fs import Folder, is_plain_name, open_ordinary
+
+_TEXT_BYTES, _BINARY_BYTES, _REQUEST_BYTES = 256 << 10, 4 << 20, 16 << 20
+_TEXTS = frozenset({"csv", "tsv", "txt", "json", "jsonl", "ndjson"})
+_MOST_FILES, _PROBLEM_CHARS = 200, 200
+_Stamp = tuple[int, int]
+
+
+class BranchFiles:
+    """Files of a branch, as its roles see them."""
+
+    def __init__(
+        self, cwd: Path, data: tuple[Path, Path | None], client: Client, working: WorkingFiles
+    ) -> None:
+        """Take the folders.
+
+        Args:
+            cwd: The working folder.
+            data: The data folder, and the folder that links in it may not leave.
+            client: The kernel that reads the files.
+            working: Brings files of the data folder.
+        """
+        self._cwd = cwd
+        self._data, self._root = data
+        self._client = client
+        self._working = working
+        self._known: dict[str, tuple[_Stamp, ListedFile]] = {}
+
+    def text(self) -> str:
+        """Return the section of a prompt that lists the files; empty for none."""
+        stamps = self._stamps()
+        new = [name for name, stamp in stamps.items() if self._stamp_known(name) != stamp]
+        self._look(new, stamps)
+        self._known = {name: self._known[name] for name in stamps}
+        return quoted_section(file_list([file for _, file in self._known.values()]), level=3)
+
+    def bring(self, text: str) -> None:
+        """Copy the files of the data folder that a text names; see `RoleFiles`."""
+        named = mentioned_files(text, self._data, self._root)
+        if named:
+            self._working.bring([], named)
+
+    def _stamp_known(self, name: str) -> _Stamp | None:
+        return self._known[name][0] if name in self._known else None
+
+    def _stamps(self) -> dict[str, _Stamp]:
+        """Return time and size of the files by name; the copy here hides one of the data folder."""
+        found = {name: stamp for name, stamp in self._all() if is_plain_name(name)}
+        tables = sorted(name for name in found if _is_table(name) and name[0] != ".")
+        others = sorted(name for name in found if not _is_table(name) and name[0] != ".")
+        return {name: found[name] for name in [*tables, *others][:_MOST_FILES]}
+
+    def _all(self) -> Iterator[tuple[str, _Stamp]]:
+        for path in files_in(self._data, self._root):
+            with suppress(OSError):  # it was moved away meanwhile
+                yield path.name, _stamp(path.stat())
+        with suppress(OSError), Folder.at(self._cwd) as folder:
+            for name in folder.names():
+                facts = folder.stat(name)
+                if facts is not None and stat.S_ISREG(facts.st_mode):
+                    yield name, _stamp(facts)
+
+    def _look(self, names: Sequence[str], stamps: Mapping[str, _Stamp]) -> None:
+        """Have the kernel look at files, and keep the outcome."""
+        request, left = [], _REQUEST_BYTES
+        for name in names:
+            content = self._beginning(name, stamps[name], left) if _is_table(name) else b""
+            self._known[name] = stamps[name], ListedFile(name, stamps[name][1])
+            if content:
+                left -= len(content)
+                encoded = base64.b64encode(content).decode("ascii")
+                request.append({"name": name, "bytes": stamps[name][1], "content": encoded})
+        if not request:
+            return
+        try:
+            found = self._client.overview(request)
+        except KernelError:
+            found = {}  # the names alone are listed; the next cell reports the error
+        for item in request:
+            name = str(item["name"])
+            self._known[name] = stamps[name], _listed(name, stamps[name][1], found.get(name))
+
+    def _beginning(self, name: str, stamp: _Stamp, left: int) -> bytes:
+        """Return the bytes of a file that the kernel reads; none where it would need more."""
+        size = stamp[1]
+        most = min(left, _TEXT_BYTES if _suffix(name) in _TEXTS else _BINARY_BYTES)
+        if size > most and (_suffix(name) not in _TEXTS or most < _TEXT_BYTES):
+            return b""
+        try:
+            with Folder.at(self._cwd) as folder:
+                here = folder.stat(name) is not None
+                opened = folder.open_file(name) if here else open_ordinary(self._data / name)
+            with opened as file:
+                return file.read(most)
+        except OSError:
+            return b""  # it is gone or cannot be read: its name alone is listed
+
+
+def _listed(name: str, size: int, claim: Any) -> ListedFile:
+    """Return a file as the kernel claims it to be; nothing that the claim lacks."""
+    if not isinstance(claim, dict):
+        return ListedFile(name, size)
+    tables = tuple(_table(item) for item in items(claim.get("tables")) if isinstance(item, dict))
+    return ListedFile(name, size, tables, text(claim.get("problem"), _PROBLEM_CHARS))
+
+
+def _table(claim: Mapping[str, Any]) -> TableOverview:
+    rows = claim.get("rows")
+    return TableOverview(
+        text(claim.get("name")),
+        rows if isinstance(rows, int) and not isinstance(rows, bool) else None,
+        claim.get("is_estimate") is True,
+        {row[0]: row[1] for row in rows_of(claim.get("columns"), 2)},
+        tuple([text(cell) for cell in items(row)] for row in items(claim.get("sample"))),
+    )
+
+
+def _stamp(facts: os.stat_result) -> _Stamp:
+    return facts.st_mtime_ns, facts.st_size
+
+
+def _suffix(name: str) -> str:
+    return PurePosixPath(name).suffix.lower().lstrip(".")
+
+
+def _is_table(name: str) -> bool:
+    return _suffix(name) in EXTENSIONS
