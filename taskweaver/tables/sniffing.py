@@ -18,10 +18,12 @@ from taskweaver.tables.errors import TableError
 from taskweaver.tables.numerals import numeral
 
 HEAD_BYTES = 1 << 18
-_MOST_ROWS = 1_000
+_MOST_ROWS = 300
 _SEPARATORS = (",", ";", "\t", "|")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MARKUP = re.compile(r"\s*<(?:!doctype|html|\?xml|head|body)\b", re.IGNORECASE)
 _PROSE_WORDS = 6
+_NO_SCORE = (0.0, False, 0, 0)
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "|", r"\s+": "blanks"}
 
 
@@ -125,9 +127,11 @@ def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextFor
     lines = _lines(head, encoding)
     if not any(line.strip() for line in lines):
         raise TableError(f"{name} is empty.")
+    if _MARKUP.match(lines[0]):
+        raise TableError(f"{name} holds markup, as of a web page, and no table in text form.")
     separator, has_blanks = _separator(lines, suffix)
     rows, starts = _rows(lines, separator, has_blanks=has_blanks)
-    if not rows or _is_prose(rows):
+    if not rows or _is_prose(rows, suffix):
         raise TableError(f"{name} holds text, but no table was found in it.")
     first = header_row(rows)
     body = [tuple(row) for row in rows[first + 1 :]]
@@ -159,7 +163,7 @@ def _lines(head: bytes, encoding: str) -> list[str]:
 
 def _separator(lines: Sequence[str], suffix: str) -> tuple[str, bool]:
     """Return the separator of the most consistent rows, and whether blanks follow it."""
-    best, best_score = ",", (0.0, 0)
+    best, best_score = ",", _NO_SCORE
     for separator in _SEPARATORS:
         rows, _ = _rows(lines, separator, has_blanks=True)
         widths = [len(row) for row in rows]
@@ -168,16 +172,28 @@ def _separator(lines: Sequence[str], suffix: str) -> tuple[str, bool]:
             continue
         width = statistics.mode(body)
         share = sum(item == width for item in body) / len(body)
-        score = (round(share, 1), width) if width > 1 and share >= 0.7 else (0.0, 0)
+        if width == 1 or share < 0.7:
+            continue
+        score = (round(share, 1), widths[0] == width, widths.count(width), width)
         if score > best_score:
             best, best_score = separator, score
-    if best_score == (0.0, 0) and suffix == ".txt":
+    if best_score == _NO_SCORE and suffix == ".txt":
         widths = [len(line.split()) for line in lines if line.strip()]
         if min(widths) > 1 and len(set(widths)) == 1:
             return r"\s+", False
+    if best == "," and _is_one_column(lines):
+        return ";", False
     after = sum(line.count(f"{best} ") for line in lines)
     has_blanks = best != "\t" and after > 0.5 * sum(line.count(best) for line in lines) > 0
     return best, has_blanks
+
+
+def _is_one_column(lines: Sequence[str]) -> bool:
+    """Return whether a header without a comma is above numbers with decimal commas."""
+    filled = [line for line in lines if line.strip()]
+    forms = [numeral(line) for line in filled[1:]]
+    has_commas = any(form is not None and form.decimal == "," for form in forms)
+    return has_commas and "," not in filled[0] and None not in forms
 
 
 def _rows(
@@ -202,9 +218,9 @@ def _rows(
     return rows, starts
 
 
-def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
-    widths = [len(row) for row in rows]
-    if statistics.mode(widths) > 1:
+def _is_prose(rows: Sequence[Sequence[str]], suffix: str) -> bool:
+    """Return whether rows are sentences: many words, and no value at all."""
+    if suffix in {".csv", ".tsv"} or any(_is_value(cell) for row in rows for cell in row):
         return False
     return statistics.mean(len(" ".join(row).split()) for row in rows) >= _PROSE_WORDS
 
