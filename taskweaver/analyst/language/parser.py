@@ -118,7 +118,7 @@ class Words:
             kinds = {token.kind for token in tokens}
             if kinds & {"symbol", "file", "date"} or (len(tokens) > 1 and "quoted" in kinds):
                 continue
-            if tokens[0].kind == "number":
+            if tokens[0].kind == "number" or self._is_ragged(at, end):
                 continue
             ref = self.scope.column(tuple(token.lower for token in tokens), self.phrase(at, end))
             if ref is not None and end == at + 1:
@@ -130,6 +130,11 @@ class Words:
             )
             cost = _COLUMN_COST[ref.distance] + (0.4 if is_function else 0.0)
             yield ColumnAt(end, ref, cost)
+
+    def _is_ragged(self, at: int, end: int) -> bool:
+        """Return whether a phrase begins or ends with a word such as ``of``."""
+        is_ragged = self.lower(at) in _COMMON or self.lower(end - 1) in _COMMON
+        return end > at + 1 and is_ragged and self.phrase(at, end) not in self.scope.columns
 
     def _without_times(self, ref: ColumnRef) -> ColumnRef | None:
         """Return columns that a noun may mean: ``orders`` is no part of ``order_date``."""
