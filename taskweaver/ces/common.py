@@ -14,6 +14,7 @@ from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import Stored
+from taskweaver.tables.plan import TableRead
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
 Stream = Literal["stdout", "stderr"]
@@ -84,6 +85,7 @@ class ExecutionResult:
         is_truncated: Whether any output was left out.
         duration_s: Wall time in seconds.
         calls: Calls of plugins, as the kernel reports them.
+        tables: Calls of `read_table`, as the kernel reports them.
     """
 
     execution_id: str
@@ -101,6 +103,7 @@ class ExecutionResult:
     is_truncated: bool = False
     duration_s: float = 0.0
     calls: list[PluginCall] = field(default_factory=list)
+    tables: list[TableRead] = field(default_factory=list)
 
     @property
     def reason(self) -> str:

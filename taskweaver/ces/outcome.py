@@ -98,6 +98,7 @@ def result_of(
         is_state_lost=ended is not None,
         is_truncated=report.is_truncated or exchange.is_cut,
         calls=report.calls,
+        tables=report.tables,
     )
 
 

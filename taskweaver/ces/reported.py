@@ -13,6 +13,7 @@ from typing import Any
 
 from taskweaver.ces.claims import items, rows, text
 from taskweaver.ces.common import PluginCall
+from taskweaver.tables.plan import TableRead, reads_of
 
 MAX_REPORT_CHARS = 16 << 20
 _MAX_DEPTH = 64
@@ -31,6 +32,7 @@ class Report:
         artifacts: What it lists as artifacts.
         is_truncated: Whether the kernel left output out.
         calls: Calls of plugins.
+        tables: Calls of `read_table`.
     """
 
     output: Any = ""
@@ -39,6 +41,7 @@ class Report:
     artifacts: list[Mapping[str, Any]] = field(default_factory=list)
     is_truncated: bool = False
     calls: list[PluginCall] = field(default_factory=list)
+    tables: list[TableRead] = field(default_factory=list)
 
 
 def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,6 +71,7 @@ def read_report(reply: Mapping[str, Any]) -> Report:
         [item for item in items(found.get("artifacts")) if isinstance(item, dict)],
         isinstance(dropped, int) and dropped > 0,
         [call for row in items(found.get("calls")) if (call := _call(row))],
+        reads_of(found.get("tables")),
     )
 
 

@@ -21,7 +21,7 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.session_tools import SessionTools, intro_of
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import Ran, RecordedCell, successful_cells
+from taskweaver.memory.cells import TABLES_KEY, Ran, RecordedCell, successful_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
@@ -332,7 +332,9 @@ class CodeInterpreter(Role, Interpreter):
 
     def _attach(self, proxy: PostEventProxy, result: ExecutionResult) -> None:
         status = "SUCCESS" if result.is_success else "FAILURE"
-        proxy.update_attachment(status, AttachmentType.execution_status)
+        tables = {TABLES_KEY: [read.to_dict() for read in result.tables]}
+        extra = tables if result.tables else None
+        proxy.update_attachment(status, AttachmentType.execution_status, extra)
         proxy.update_attachment(sections(result, level=3), AttachmentType.execution_result)
         if result.error:
             proxy.update_attachment(result.error, AttachmentType.code_error)

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.tables.plan import TableRead, reads_of
+
+TABLES_KEY = "tables"
+"""Key of the reads of tables of a cell, in the extra data of its execution status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,13 @@ def successful_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
 def ran_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
     """Return the cells that ran, in order, with success or without."""
     return [cell for _, cell in _cells(rounds)]
+
+
+def table_reads(post: Post) -> list[TableRead]:
+    """Return the calls of `read_table` of the cell that a post ran."""
+    status = post.get_attachment(AttachmentType.execution_status)
+    extra = status[-1].extra if status else None
+    return reads_of(extra.get(TABLES_KEY)) if isinstance(extra, dict) else []
 
 
 def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:

@@ -14,6 +14,7 @@ from taskweaver.memory.cells import successful_cells
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
+from taskweaver.session.plain_tables import with_plain_tables
 from taskweaver.session.restoring import without_notes
 from taskweaver.utils.files import write_text
 from taskweaver.utils.inert_markdown import (
@@ -33,7 +34,8 @@ _PICTURES = {".png", ".svg", ".jpg", ".jpeg", ".gif"}
 def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
     """Write finished rounds in the format a file's name ends in; see `FORMATS`.
 
-    A notebook and a script run from top to bottom in the working directory of the conversation.
+    A notebook and a script run from top to bottom in the working directory of the conversation,
+    without TaskWeaver: `read_table` is replaced by plain pandas code.
     Secrets are masked, cells that hold a mask are named at the top and marked. Questions and
     answers are written from an allow-list, see `inert_markdown`: no reader of a file runs script
     or loads anything from elsewhere. Outputs of cells are left out; running a cell makes them.
@@ -48,6 +50,7 @@ def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
     """
     writers = {".ipynb": _notebook, ".py": _script, ".md": _report}
     finished = [_masked(round_) for round_ in rounds if round_.state == "finished"]
+    finished = with_plain_tables(finished)
     if target.suffix not in writers:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in FORMATS.items())
         raise SessionError(f"{target.name}: the name must end in one of {known}.")

@@ -59,6 +59,8 @@ def _reader(plan: Plan) -> str:
     path = repr(plan.path)
     match plan.reader:
         case "csv":
+            if "date_format" in options:
+                options["parse_dates"] = list(options["date_format"])
             return _call("pd.read_csv", path, options) + (_NUMBERED if "header" in options else "")
         case "excel":
             return _call("pd.read_excel", path, {**options, "dtype": "object"})

@@ -38,6 +38,8 @@ _ENCODING_NAMES = {
     "latin-1": "Latin-1",
 }
 _SKIPPED = re.compile(r"Skipping line (\d+)")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_ISO_FORMAT = "%Y-%m-%d"
 _EXACT = 2**53
 
 
@@ -89,6 +91,8 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     decimal = _sample_decimal(form)
     if decimal == ",":
         options["decimal"] = ","
+    if dates := _iso_columns(form):
+        options["date_format"] = dates
     plan = Plan("csv", name, options, _steps(form))
     texts = dict[str, str].fromkeys(_text_columns(form), "str")
     plan = _with_types(plan, texts)
@@ -170,6 +174,21 @@ def _text_columns(form: TextForm) -> list[str]:
     ]
 
 
+def _iso_columns(form: TextForm) -> dict[str, str]:
+    """Return columns of plain ISO dates, by the sample, which the C parser converts.
+
+    It leaves a column as texts if one of its values is no date.
+    """
+    if not form.names or form.has_row_names:
+        return {}
+    columns = {name: [text for text in texts if text] for name, texts in _columns(form).items()}
+    return {
+        name: _ISO_FORMAT
+        for name, texts in columns.items()
+        if texts and all(_ISO_DATE.fullmatch(text) for text in texts)
+    }
+
+
 def _sample_decimal(form: TextForm) -> str:
     samples = [[(text, 1) for text in texts if text] for texts in _columns(form).values()]
     return shared_decimal(samples)
@@ -242,11 +261,11 @@ def _late_texts(path: Path, frame: Frame, form: TextForm) -> set[str]:
         str(column)
         for column in numbers
         if frame[column].dtype == float
-        and float(frame[column].abs().max()) > _EXACT
+        and max(float(frame[column].max()), -float(frame[column].min())) > _EXACT
         and bool((frame[column].dropna() % 1 == 0).all())
     }
     integers = [column for column in numbers if column not in large]
-    if not integers or not may_hold_names(path, form.separator, form.encoding):
+    if not integers or not may_hold_names(path, form):
         return large if large and _are_long_digits(path, large, form) else set()
     texts = read_source(
         Plan("csv", str(path), _options(form)),
@@ -278,7 +297,9 @@ def _with_codes(raw: Raw) -> Raw:
         sample = [text for text, _ in counted(sampled(series))]
         if len(sample) < 3 or not all(re.fullmatch("[A-Z]{2}", text) for text in sample):
             continue
-        texts = read_source(raw.plan, usecols=[column], keep_default_na=False)[column]
+        options = {k: v for k, v in raw.plan.options.items() if k not in {"dtype", "date_format"}}
+        plan = replace(raw.plan, options=options)
+        texts = read_source(plan, usecols=[column], keep_default_na=False)[column]
         if set(texts[series.isna()].unique()) == {"NA"}:
             step = Fill(str(column), "NA")
             raw.frame[column] = series.fillna("NA")

@@ -121,7 +121,10 @@ def shared_decimal(samples: Iterable[Sequence[tuple[str, int]]]) -> str:
     """Return the decimal separator that columns of a file show; empty if none or both do."""
     found = set()
     for sample in samples:
-        if _may_be_numbers(sample):
+        if not any("," in text for text, _ in sample):
+            if any("." in text and numeral(text) for text, _ in sample[:50]):
+                found.add(".")
+        elif _may_be_numbers(sample):
             form = number_form(sample)
             if not form.is_guess and any(
                 (shape := numeral(text)) is not None and (shape.decimal or shape.thousands)

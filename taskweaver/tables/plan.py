@@ -25,12 +25,17 @@ OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "index_col": bool,
     "skipinitialspace": bool,
     "dtype": dict,
+    "date_format": dict,
     "sheet_name": str,
     "table": str,
     "shape": str,
     "key": str,
 }
-"""Options of all readers, with their types. Without a ``header``, names are ``column_1`` ..."""
+"""Options of all readers, with their types. Without a ``header``, names are ``column_1`` ...
+
+The columns of ``date_format`` are parsed as dates by the reader."""
+MOST_READS = 100
+"""Calls of `read_table` that are kept of a cell."""
 _MOST_STEPS = 5_000
 _MOST_CHARS = 20_000
 
@@ -153,6 +158,36 @@ def plan_of(data: object) -> Plan | None:
             if is_plan and len(kept) == len(steps) <= _MOST_STEPS:
                 return Plan(reader, path, options, kept)  # type: ignore[arg-type]  # checked above
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """A call of `read_table`.
+
+    Attributes:
+        path: The path it was given.
+        sheet: The sheet it was given.
+        plan: The plan that gives the same frame.
+    """
+
+    path: str
+    sheet: str | int | None
+    plan: Plan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the call as plain data."""
+        return {"path": self.path, "sheet": self.sheet, "plan": self.plan.to_dict()}
+
+
+def reads_of(data: object) -> list[TableRead]:
+    """Return the calls in plain data of any origin; those that are none are left out."""
+    found = []
+    for item in data[:MOST_READS] if isinstance(data, list) else ():
+        match item:
+            case {"path": str(path), "sheet": str() | int() | None as sheet, "plan": plan}:
+                if len(path) <= _MOST_CHARS and (known := plan_of(plan)) is not None:
+                    found.append(TableRead(path, sheet, known))
+    return found
 
 
 def _is_option(name: object, value: object) -> bool:

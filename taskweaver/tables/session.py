@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from taskweaver.tables.plan import MOST_READS, TableRead
 from taskweaver.tables.reading import Table, existing, load, parts_of
 
 MOST_KEPT_BYTES = 512 << 20
 """Bytes of frames that a profile keeps for the read after it."""
-MOST_READS = 200
 _MOST_CELLS = 3
 
 
@@ -21,10 +21,10 @@ class Reads:
     """Reads of tables in a kernel.
 
     Attributes:
-        plans: Plans of the current cell's reads, as plain data: path, sheet and plan.
+        done: Reads of the current cell, as plain data.
     """
 
-    plans: list[tuple[str, str | int | None, dict[str, Any]]] = field(default_factory=list)
+    done: list[dict[str, Any]] = field(default_factory=list)
     _kept: OrderedDict[tuple[str, str | int | None], tuple[tuple[int, int], Table]] = field(
         default_factory=OrderedDict
     )
@@ -32,7 +32,7 @@ class Reads:
 
     def begin(self) -> None:
         """Begin a cell; tables that were kept three cells ago are forgotten."""
-        self.plans = []
+        self.done = []
         self._age += 1
         if self._age > _MOST_CELLS:
             self.forget()
@@ -57,9 +57,10 @@ class Reads:
         self._kept.clear()
 
     def note(self, path: str | os.PathLike[str], sheet: str | int | None, table: Table) -> None:
-        """Note the plan of a read of the current cell."""
-        if len(self.plans) < MOST_READS:
-            self.plans.append((os.fspath(path), sheet, table.plan.to_dict()))
+        """Note a read of the current cell, unless it is there already."""
+        read = TableRead(os.fspath(path), sheet, table.plan).to_dict()
+        if len(self.done) < MOST_READS and read not in self.done:
+            self.done.append(read)
 
 
 READS = Reads()

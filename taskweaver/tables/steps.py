@@ -38,6 +38,8 @@ def read_source(plan: Plan, **more: Any) -> Frame:
     }
     if plan.reader == "excel":
         options["dtype"] = object
+    if "date_format" in options:
+        options["parse_dates"] = list(options["date_format"])
     return readers[plan.reader](plan.path, **options)
 
 

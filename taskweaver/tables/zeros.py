@@ -8,25 +8,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from taskweaver.tables.sniffing import TextForm
+
 _CHUNK = 1 << 18
 _LONGEST = 20
 _ZERO, _PLUS, _QUOTE = ord("0"), ord("+"), ord('"')
+_LINE_FEED = ord("\n")
 
 
-def may_hold_names(path: Path, separator: str, encoding: str) -> bool:
+def may_hold_names(path: Path, form: TextForm) -> bool:
     """Return whether a field of the file is a numeral that begins with 0 or +.
 
     Args:
         path: The file.
-        separator: The separator of its columns.
-        encoding: Its encoding; files in UTF-16 may always hold some.
+        form: Its form; files in UTF-16 may always hold some.
     """
-    if encoding.startswith("utf-16") or len(separator) > 1:
+    if form.encoding.startswith("utf-16") or len(form.separator) > 1:
         return True
     import numpy as np
 
     with _opened(path) as file:
-        return any(_found(np.frombuffer(chunk, np.uint8), separator) for chunk in _chunks(file))
+        return any(
+            _found(np.frombuffer(chunk, np.uint8), form.separator) for chunk in _chunks(file)
+        )
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -50,17 +54,20 @@ def _found(data: Any, separator: str) -> bool:
     """Return whether a field in some bytes is a numeral that begins with 0 or +."""
     import numpy as np
 
-    begins = (data[:-2] == ord(separator)) | (data[:-2] == ord("\n")) | (data[:-2] == _QUOTE)
-    begins &= (data[1:-1] == _ZERO) | (data[1:-1] == _PLUS)
-    places = np.flatnonzero(begins) + 2
-    for _ in range(_LONGEST):
+    # Zeros are rarer than separators: all else is done for their places alone.
+    places = np.flatnonzero((data == _ZERO) | (data == _PLUS))
+    places = places[(places > 0) & (places < len(data) - 2)]
+    before = data[places - 1]
+    is_begin = (before == ord(separator)) | (before == _LINE_FEED) | (before == _QUOTE)
+    places = places[is_begin] + 1
+    for length in range(_LONGEST):
         if not len(places):
             return False
         places = places[places < len(data)]
         values = data[places]
         is_digit = (values >= _ZERO) & (values <= _ZERO + 9)
         is_end = (values == ord(separator)) | (values == 10) | (values == 13) | (values == _QUOTE)
-        if _ > 0 and is_end.any():
+        if length > 0 and is_end.any():
             return True
         places = places[is_digit] + 1
     return False

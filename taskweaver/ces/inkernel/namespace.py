@@ -62,7 +62,7 @@ def add_functions(namespace: dict[str, Any], hidden: dict[str, Any]) -> None:
 
 
 def table_reads(*, begin: bool = False) -> list[Any]:
-    """Return the reads of tables of the current cell: path, sheet and plan of each.
+    """Return the reads of tables of the current cell, as plain data.
 
     Args:
         begin: Whether a cell begins, which has none.
@@ -72,7 +72,7 @@ def table_reads(*, begin: bool = False) -> list[Any]:
         return []
     if begin:
         session.READS.begin()
-    return list(session.READS.plans)
+    return list(session.READS.done)
 
 
 _OF_KERNEL = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
