@@ -64,6 +64,8 @@ def _no_rows(reading: Reading, printed: Printed) -> str:
         return f"There are no rows{where_words(side)}{among}."
     if _counts_rows(reading):
         return ""
+    if isinstance(reading, Inspection) and reading.view == "outliers":
+        return f"There are no {in_words(reading)}."
     if reading.where is None:
         return "There are no rows: the table is empty."
     return f"There are no rows{where_words(reading.where)}."
@@ -95,8 +97,8 @@ def _rows_note(reading: Reading, printed: Printed) -> str:
 
 
 def _body(reading: Reading, printed: Printed, result: str) -> list[str]:
-    text = result.strip()
-    if not text:
+    text = result.strip("\n")
+    if not text.strip():
         return []
     value = number(text)
     if value is not None:
@@ -109,7 +111,7 @@ def _body(reading: Reading, printed: Printed, result: str) -> list[str]:
             rows, columns = map(int, sizes)
             return [f"**{counted(rows, 'row')}, {counted(columns, 'column')}**"]
     if "\n" not in text:
-        return [f"**{inert_line(shorten(text, _LINE_CHARS))}**"]
+        return [f"**{inert_line(shorten(text.strip(), _LINE_CHARS))}**"]
     return [_winner(reading, text) or fenced(table_text(text))]
 
 

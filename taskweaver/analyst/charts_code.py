@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Mapping
 from datetime import datetime
 from zlib import crc32
 
@@ -21,6 +20,7 @@ MOST_BARS = 30
 _MOST_UPRIGHT, _MOST_UPRIGHT_CHARS = 8, 12
 _MOST_NAME_CHARS = 60
 _TITLE_CHARS = 70
+_SIZE = "figsize=(8, 4.5)"
 _DAYS: dict[Unit, float] = {
     "year": 365.25, "quarter": 91.3, "month": 30.4, "week": 7, "day": 1, "hour": 1 / 24,
 }  # fmt: skip
@@ -37,42 +37,51 @@ def summary_chart(reading: Summary, label: str, frame: Frame) -> list[str]:
         label: Heading of the values.
         frame: Frame that the groups are of.
     """
-    names = key_names(reading.keys)
-    axes = {"xlabel": names[order_key(reading.keys)] if names else "", "ylabel": label}
+    names, at = key_names(reading.keys), order_key(reading.keys, frame)
+    across = names[at] if names else ""
     data = f"{RESULT}[[{label!r}]]" if isinstance(reading.then, Contrast) else RESULT
     if len(names) > 1:
-        others = [at for at in range(len(names)) if at != order_key(reading.keys)]
+        others = [other for other in range(len(names)) if other != at]
         data = f"{RESULT}[{label!r}].unstack(level={others if len(others) > 1 else others[0]})"
-    is_alone = len(names) < 2 and len(reading.measures) == 1
-    title = _title(reading)
     lines: list[str] = []
     match reading.chart:
         case None:
             return []
         case "bar":
             lines, data = _few_bars(reading, label, data, frame)
-            data, plot = _bars(reading, data, axes, frame, is_alone=is_alone)
+            plot = _bars(reading, data, (across, label), frame)
         case "pie":
-            data = f"{RESULT}[{label!r}]"
-            plot = "pie(autopct='%1.0f%%', ylabel='', figsize=(6, 6), "
+            plot = _pie(RESULT, label)
         case "histogram":
-            data, plot = f"{RESULT}[{label!r}]", _call("hist", {"bins": 30, "xlabel": label})
+            options = ["bins=30", f"xlabel={label!r}", "legend=False"]
+            plot = _plot(f"{RESULT}[[{label!r}]]", "hist", options)
         case "box":
-            data, plot = f"{RESULT}[[{label!r}]]", _call("box", {})
+            plot = _plot(f"{RESULT}[[{label!r}]]", "box", [])
         case "scatter":
-            data, plot = f"{RESULT}.reset_index()", f"scatter(x={axes['xlabel']!r}, y={label!r}, "
+            axes = [f"x={across or 'index'!r}", f"y={label!r}"]
+            plot = _plot(f"{RESULT}.reset_index()", "scatter", axes)
         case _:
             data = f"{data}.sort_index()" if reading.rank is not None else data
-            few = _groups(reading.keys, frame) <= MOST_BARS
-            marker = {"marker": "o"} if few else {}
-            plot = _call("line", {**axes, **marker}, is_alone=is_alone)
-    return [*lines, *_drawn(reading, f"{data}.plot.{plot}{title})", frame)]
+            options = [f"xlabel={across!r}", f"ylabel={label!r}", *_legend(reading)]
+            few = _groups(reading.keys[at : at + 1], frame) <= MOST_BARS
+            plot = _plot(data, "line", [*options, *(["marker='o'"] if few else [])])
+    return [*lines, *_drawn(reading, plot, frame)]
 
 
-def _call(kind: str, options: Mapping[str, str | int], *, is_alone: bool = True) -> str:
-    given = [f"{name}={value!r}" for name, value in options.items()]
-    given += ["legend=False"] if is_alone and kind == "line" else []
-    return f"{kind}({', '.join([*given, 'figsize=(8, 4.5)'])}, "
+def _plot(data: str, kind: str, options: list[str]) -> tuple[str, str]:
+    """Return the code up to the title of a picture, and its end."""
+    given = options if any("figsize" in option for option in options) else [*options, _SIZE]
+    return f"{data}.plot.{kind}(\n    {', '.join(given)},\n", ")"
+
+
+def _pie(data: str, label: str) -> tuple[str, str]:
+    options = [f"y={label!r}", "autopct='%1.0f%%'", "ylabel=''", "legend=False", "figsize=(6, 6)"]
+    return _plot(data, "pie", options)
+
+
+def _legend(reading: Summary) -> list[str]:
+    is_alone = len(reading.keys) < 2 and len(reading.measures) == 1
+    return ["legend=False"] if is_alone else []
 
 
 def _few_bars(reading: Summary, label: str, data: str, frame: Frame) -> tuple[list[str], str]:
@@ -80,7 +89,7 @@ def _few_bars(reading: Summary, label: str, data: str, frame: Frame) -> tuple[li
     shown = reading.rank.count if reading.rank is not None else None
     if min(shown or MOST_BARS + 1, _groups(reading.keys[:1], frame)) <= MOST_BARS:
         return [], data
-    key = reading.keys[order_key(reading.keys)]
+    key = reading.keys[order_key(reading.keys, frame)]
     if key.unit or key.part or len(reading.keys) > 1:
         place, data = "last", f"{data}.tail({MOST_BARS})"
     else:
@@ -88,23 +97,21 @@ def _few_bars(reading: Summary, label: str, data: str, frame: Frame) -> tuple[li
     return [f"print('bars: {place} {MOST_BARS} of', len({RESULT}))"], data
 
 
-def _bars(
-    reading: Summary, data: str, axes: dict[str, str], frame: Frame, *, is_alone: bool
-) -> tuple[str, str]:
-    """Return the data and the call of a bar chart: lying bars where labels are long."""
-    legend = ", legend=False" if is_alone else ""
+def _bars(reading: Summary, data: str, axes: tuple[str, str], frame: Frame) -> tuple[str, str]:
+    """Return the code of a bar chart: lying bars where labels are long."""
     groups = min(_groups(reading.keys[:1], frame), MOST_BARS)
     if reading.rank is not None and reading.rank.count:
         groups = min(groups, reading.rank.count)
-    key = reading.keys[order_key(reading.keys)] if reading.keys else None
+    key = reading.keys[order_key(reading.keys, frame)] if reading.keys else None
+    across, label = axes
     is_upright = key is not None and (key.unit is not None or key.part is not None)
     if is_upright or (groups <= _MOST_UPRIGHT and _label_chars(key, frame) <= _MOST_UPRIGHT_CHARS):
         turned = 90 if groups > _MOST_UPRIGHT else 0
-        call = f"xlabel={axes['xlabel']!r}, ylabel={axes['ylabel']!r}, rot={turned}{legend}"
-        return data, f"bar({call}, figsize=(8, 4.5), "
-    height = round(1.5 + 0.3 * groups, 1)
-    call = f"xlabel={axes['xlabel']!r}, ylabel={axes['ylabel']!r}{legend}"
-    return f"{data}.iloc[::-1]", f"barh({call}, figsize=(8, {height}), "
+        options = [f"xlabel={across!r}", f"ylabel={label!r}", f"rot={turned}", *_legend(reading)]
+        return _plot(data, "bar", options)
+    size = f"figsize=(8, {round(1.5 + 0.3 * groups, 1)})"
+    options = [f"xlabel={label!r}", f"ylabel={across!r}", *_legend(reading), size]
+    return _plot(f"{data}.iloc[::-1]", "barh", options)
 
 
 def _groups(keys: tuple[Key, ...], frame: Frame) -> int:
@@ -147,48 +154,50 @@ def rows_chart(reading: Rows, frame: Frame) -> list[str]:
     columns = list(reading.columns) or [
         name for name, profile in frame.columns.items() if profile.kind in {"number", "integer"}
     ]
-    data, title = frame.name, _title(reading)
+    data = frame.name
     match reading.chart:
         case "scatter" if len(columns) > 1:
-            drawn = _scatter(columns[1], columns[0], data, reading.split) + f"{title})"
+            plot = _scatter(columns[1], columns[0], data, reading.split)
         case "histogram":
-            drawn = _distribution(columns, reading.split, data, "hist") + f"{title})"
+            plot = _distribution(columns, reading.split, data, "hist")
         case "box":
-            drawn = _distribution(columns, reading.split, data, "box") + f"{title})"
+            plot = _distribution(columns, reading.split, data, "box")
         case "line" | "scatter":
-            drawn = _over(reading, columns, frame)
+            plot = _over(reading, columns, frame)
         case "pie":
             x, values = _across(reading, columns, frame)
-            data = f"{data}.set_index({x!r})" if x else data
-            drawn = f"{data}[{values[0]!r}].plot.pie(autopct='%1.0f%%', ylabel='', {title})"
+            plot = _pie(f"{data}.set_index({x!r})" if x else data, values[0])
         case _:
             x, values = _across(reading, columns, frame)
-            across = f"x={x!r}, " if x else ""
-            drawn = f"{data}.head({MOST_BARS}).iloc[::-1].plot.barh({across}y={values!r}, {title})"
-    return _drawn(reading, drawn, frame)
+            options = [f"x={x!r}"] if x else []
+            plot = _plot(
+                f"{data}.head({MOST_BARS}).iloc[::-1]", "barh", [*options, f"y={values!r}"]
+            )
+    return _drawn(reading, plot, frame)
 
 
-def _scatter(x: str, y: str, data: str, split: str) -> str:
-    if split:
-        colours = f"c={split!r}, colormap='viridis', "
-        data = f"{data}.astype({{{split!r}: 'category'}})"
-        return f"{data}.plot.scatter(x={x!r}, y={y!r}, {colours}alpha=0.7, "
-    return f"{data}.plot.scatter(x={x!r}, y={y!r}, alpha=0.5, "
+def _scatter(x: str, y: str, data: str, split: str) -> tuple[str, str]:
+    axes = [f"x={x!r}", f"y={y!r}"]
+    if not split:
+        return _plot(data, "scatter", [*axes, "alpha=0.5"])
+    data = f"{data}.astype({{{split!r}: 'category'}})"
+    return _plot(data, "scatter", [*axes, f"c={split!r}", "colormap='viridis'", "alpha=0.7"])
 
 
-def _distribution(columns: list[str], split: str, data: str, kind: str) -> str:
-    if kind == "box":
-        options = f"{f'xlabel={split!r}, ' if split else ''}ylabel={columns[0]!r}, "
-        options = options if len(columns) == 1 else ""
-    else:
-        clear = "alpha=0.6, " if split or len(columns) > 1 else ""
-        options = f"bins=30, {clear}" + (f"xlabel={columns[0]!r}, " if len(columns) == 1 else "")
-    if split:
-        values = columns[0] if len(columns) == 1 else columns
-        data = f"{data}.dropna(subset=[{split!r}]).pivot(columns={split!r}, values={values!r})"
-    else:
-        data = f"{data}[{columns[0]!r}]" if len(columns) == 1 else f"{data}[{columns!r}]"
-    return f"{data}.plot.{kind}({options}figsize=(8, 4.5), "
+def _distribution(columns: list[str], split: str, data: str, kind: str) -> tuple[str, str]:
+    options = ["bins=30"] if kind == "hist" else []
+    options += ["alpha=0.6"] if kind == "hist" and (split or len(columns) > 1) else []
+    if len(columns) == 1:
+        if kind == "hist":
+            options.append(f"xlabel={columns[0]!r}")
+        else:
+            options += [f"xlabel={split!r}", f"ylabel={columns[0]!r}"]
+    if not split:
+        options += ["legend=False"] if kind == "hist" and len(columns) == 1 else []
+        return _plot(f"{data}[{columns!r}]", kind, options)
+    values = columns[0] if len(columns) == 1 else columns
+    data = f"{data}.dropna(subset=[{split!r}]).pivot(columns={split!r}, values={values!r})"
+    return _plot(data, kind, options)
 
 
 def _across(reading: Rows, columns: list[str], frame: Frame) -> tuple[str, list[str]]:
@@ -202,45 +211,45 @@ def _across(reading: Rows, columns: list[str], frame: Frame) -> tuple[str, list[
     return (across, values) if values else ("", columns)
 
 
-def _over(reading: Rows, columns: list[str], frame: Frame) -> str:
-    title = _title(reading)
+def _over(reading: Rows, columns: list[str], frame: Frame) -> tuple[str, str]:
     x, values = _across(reading, columns, frame)
     data = f"{frame.name}.sort_values({x!r})" if x else frame.name
-    y = values[0] if len(values) == 1 else values
     if reading.chart == "scatter":
-        return f"{data}.reset_index().plot.scatter(x={x or 'index'!r}, y={values[0]!r}, {title})"
-    labels = f"ylabel={values[0]!r}, " if len(values) == 1 else ""
-    labels = f"xlabel={x!r}, {labels}" if x else labels
-    if reading.split and len(values) > 1:
-        data = f"{data}.pivot(index={x!r}, columns={reading.split!r}, values={y!r})"
-        return f"{data}.plot.line({labels}figsize=(8, 4.5), {title})"
-    if reading.split:
+        axes = [f"x={x or 'index'!r}", f"y={values[0]!r}"]
+        return _plot(f"{data}.reset_index()", "scatter", axes)
+    labels = [f"xlabel={x!r}"] if x else []
+    labels += [f"ylabel={values[0]!r}"] if len(values) == 1 else []
+    if reading.split and len(values) == 1:
         data = f"{data}.set_index({x!r})" if x else data
-        data = f"{data}.groupby({reading.split!r})[{y!r}]"
-        return f"{data}.plot.line({labels}legend=True, figsize=(8, 4.5), {title}).iloc[0]"
-    across = f"x={x!r}, " if x else ""
-    legend = "legend=False, " if len(values) == 1 else ""
-    return f"{data}.plot.line({across}y={y!r}, {labels}{legend}figsize=(8, 4.5), {title})"
+        data = f"{data}.groupby({reading.split!r})[{values[0]!r}]"
+        start, end = _plot(data, "line", [*labels, "legend=True"])
+        return start, f"{end}.iloc[0]"
+    if reading.split:
+        data = f"{data}.pivot(index={x!r}, columns={reading.split!r}, values={values!r})"
+        return _plot(data, "line", labels)
+    given = [f"x={x!r}"] if x else []
+    legend = ["legend=False"] if len(values) == 1 else []
+    return _plot(data, "line", [*given, f"y={values!r}", *labels, *legend])
 
 
-def _drawn(reading: Summary | Rows, plot: str, frame: Frame) -> list[str]:
+def _drawn(reading: Summary | Rows, plot: tuple[str, str], frame: Frame) -> list[str]:
     """Return the code that draws and saves the picture."""
-    code = (
-        f"{plot}.figure.savefig({picture_name(in_words(reading))!r}, dpi=120, bbox_inches='tight')"
-    )
+    words = in_words(reading)
+    title = "\n".join(textwrap.wrap(_capital(words.replace("`", "")), _TITLE_CHARS))
+    save = f".figure.savefig({picture_name(words)!r}, dpi=120, bbox_inches='tight')"
+    code = f"{plot[0]}    title={title!r},\n{plot[1]}{save}"
+    if ".groupby(" in plot[0]:  # it draws on the figure that is open
+        code = f"plt.figure()\n{code}"
     before = [f"if len({RESULT}):"] if reading.where is not None else []
     if _may_hold_dollars(reading, code, frame):
         # A pair of dollars would be set as a formula.
         before.append("with plt.rc_context({'text.parse_math': False}):")
-    indented = [f"{'    ' * depth}{line}" for depth, line in enumerate([*before, code])]
+    indented = [textwrap.indent(line, "    " * depth) for depth, line in enumerate([*before, code])]
     return ["\n".join(indented)]
 
 
-def _title(reading: Summary | Rows) -> str:
-    words = in_words(reading).replace("`", "")
-    lines = textwrap.wrap(words[:1].upper() + words[1:], _TITLE_CHARS)
-    title = "\n".join(lines)
-    return f"title={title!r}"
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _may_hold_dollars(reading: Summary | Rows, code: str, frame: Frame) -> bool:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from taskweaver.analyst.conditions_code import chosen_code, negated_columns
 from taskweaver.analyst.frames import RESULT, Frame, variable_names
+from taskweaver.analyst.layout import laid_out
 from taskweaver.analyst.measures_code import measured_columns
 from taskweaver.analyst.profile import ColumnProfile, TableId, TableProfile
 from taskweaver.analyst.reading import (
@@ -83,7 +84,7 @@ def _of_table(
         lines += rows_code(reading, frame)
     else:
         lines += inspection_code(reading, frame)
-    code = "\n".join(lines)
+    code = "\n".join(map(laid_out, lines))
     imports = [line for name, line in _IMPORTS.items() if re.search(rf"(?<![\w.]){name}\.", code)]
     return "\n".join([*imports, *([""] if imports else []), code])
 
@@ -134,7 +135,7 @@ def _join(
 
 
 def _rows_used(reading: Summary | Rows | Inspection, frame: Frame) -> list[str]:
-    if isinstance(reading, Inspection) and reading.where is None:
+    if isinstance(reading, Inspection) and (reading.where is None or reading.view == "outliers"):
         return []
     if isinstance(reading, Summary) and isinstance(reading.then, Contrast) and not reading.keys:
         lines = []  # it prints both numbers

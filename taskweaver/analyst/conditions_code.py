@@ -8,6 +8,7 @@ does not hold for a missing value. Answers name the missing values of columns th
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import datetime
 
 from taskweaver.analyst.condition_words import inverted
@@ -220,3 +221,29 @@ def negated_columns(condition: Condition | None, *, is_negated: bool = False) ->
             return {condition.column}
         case _:
             return set()
+
+
+def condition_columns(condition: Condition) -> set[str]:
+    """Return the columns that a condition names."""
+    match condition:
+        case And(parts) | Or(parts):
+            return set().union(*map(condition_columns, parts))
+        case Not(part):
+            return condition_columns(part)
+        case Comparison(left, _, right):
+            others = columns_of(right) if isinstance(right, Column | Operation) else ()
+            return {*columns_of(left), *others}
+        case _:
+            return {condition.column} - {""}
+
+
+def columns_of(expression: Expression | None) -> Iterator[str]:
+    """Yield the columns of an expression, each as often as it occurs."""
+    match expression:
+        case Column(name):
+            yield name
+        case Operation(_, left, right):
+            yield from columns_of(left)
+            yield from columns_of(right)
+        case _:
+            pass

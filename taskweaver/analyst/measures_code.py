@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from taskweaver.analyst.conditions_code import PARTS, expression_code, series_code
+from taskweaver.analyst.conditions_code import PARTS, columns_of, expression_code, series_code
 from taskweaver.analyst.expression_words import measure_words
 from taskweaver.analyst.frames import Frame
 from taskweaver.analyst.reading import (
@@ -13,13 +11,13 @@ from taskweaver.analyst.reading import (
     Function,
     Key,
     Measure,
-    Operation,
     Unit,
 )
 
 PERIODS: dict[Unit, str] = {
     "year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h",
 }  # fmt: skip
+_KIND_RANKS = {"time": 0, "integer": 1, "number": 1}
 _METHODS: dict[Function, str] = {
     "count": "count()",
     "nunique": "nunique()",
@@ -31,18 +29,6 @@ _METHODS: dict[Function, str] = {
     "std": "std()",
     "var": "var()",
 }
-
-
-def columns_of(expression: Expression | None) -> Iterator[str]:
-    """Yield the columns of an expression, each as often as it occurs."""
-    match expression:
-        case Column(name):
-            yield name
-        case Operation(_, left, right):
-            yield from columns_of(left)
-            yield from columns_of(right)
-        case _:
-            pass
 
 
 def measured_columns(measure: Measure) -> tuple[str, ...]:
@@ -148,7 +134,10 @@ def keys_code(keys: tuple[Key, ...], frame: Frame, *, is_series: bool = False) -
 def _key(key: Key, name: str, frame: Frame, is_series: bool) -> str:  # noqa: FBT001 - private
     series = frame.column(key.column)
     if key.unit:
-        code = f"{series}.dt.to_period({PERIODS[key.unit]!r})"
+        profile = frame.columns.get(key.column)
+        is_zoned = profile is not None and profile.low.endswith(("+00:00", "Z"))
+        naive = ".dt.tz_localize(None)" if is_zoned else ""
+        code = f"{series}{naive}.dt.to_period({PERIODS[key.unit]!r})"
     elif key.part:
         code = f"{series}.dt.{'day_name()' if key.part == 'weekday' else PARTS[key.part]}"
     else:
@@ -169,6 +158,10 @@ def key_names(keys: tuple[Key, ...]) -> list[str]:
     return names
 
 
-def order_key(keys: tuple[Key, ...]) -> int:
-    """Return the position of the key that is in order of time: the first with a unit or part."""
-    return next((at for at, key in enumerate(keys) if key.unit or key.part), 0)
+def order_key(keys: tuple[Key, ...], frame: Frame) -> int:
+    """Return the position of the key in order of time: a period, a time column or a number."""
+    ranks = [
+        0 if key.unit or key.part else _KIND_RANKS.get(frame.kind(key.column) or "text", 2)
+        for key in keys
+    ]
+    return ranks.index(min(ranks)) if ranks else 0

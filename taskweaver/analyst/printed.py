@@ -19,6 +19,7 @@ _TIME = re.compile(
     r"(?:Timestamp\(['\"])?(\d{4}-\d{2}-\d{2})(?: (\d{2}:\d{2}:\d{2}\S*?))?(?:['\"].*\))?"
 )
 _ABSENT = {"nan", "NaN", "NaT", "None", "<NA>", "inf", "-inf"}
+_CLOCK = re.compile(r"(?<=\d) \d\d:\d\d:\d\d")
 _ROW_NUMBER = re.compile(r"(?:\d+|\.\.)(?= +\S)")
 _UNGROUPED = 10_000
 _DIGITS = 7
@@ -109,8 +110,10 @@ def _shown(text: str) -> str:
 
 
 def table_text(text: str) -> str:
-    """Return a printed table without the numbers of its rows, where it has no other index."""
-    lines = text.splitlines()
+    """Return a printed table without row numbers and without times that are all midnight."""
+    if set(_CLOCK.findall(text)) == {" 00:00:00"}:
+        text = text.replace(" 00:00:00", " " * len(" 00:00:00"))
+    lines = [line.rstrip() for line in text.splitlines()]
     end = next((at for at, line in enumerate(lines) if not line.strip()), len(lines))
     head, *rows = lines[:end] or [""]
     numbers = [match for row in rows if (match := _ROW_NUMBER.match(row))]

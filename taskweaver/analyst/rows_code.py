@@ -110,6 +110,6 @@ def _outliers(columns: list[str], frame: Frame) -> list[str]:
     return [
         "# further than 1.5 interquartile ranges from the quartiles",
         f"{RESULT} = {frame.name}[{chosen}]",
-        f"print('outliers:', len({RESULT}))",
+        f"print('rows used:', len({RESULT}))",
         RESULT,
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskweaver.analyst.charts_code import summary_chart
 from taskweaver.analyst.condition_words import WEEKDAYS, condition_words
-from taskweaver.analyst.conditions_code import condition_code, series_code
+from taskweaver.analyst.conditions_code import condition_code, condition_columns, series_code
 from taskweaver.analyst.frames import RESULT, Frame
 from taskweaver.analyst.measures_code import (
     groups_code,
@@ -80,12 +80,19 @@ def _contrast(
 def _share(measure: Measure, part: Condition | None, frame: Frame) -> str:
     where = condition_code(part, frame) if part is not None else ""
     if measure.of is None:
-        return f"100 * ({where or f'{frame.name}.index.notna()'}).mean()"
+        return f"100 * {_mask(where, part, frame)}.mean()" if part is not None else "100.0"
     series = series_code(measure.of, frame)
     chosen = f"{series}[{where}]" if where else series
     if measure.function == "correlation":
         return value_code(measure, frame)
     return f"100 * {of_series(measure, chosen)} / {of_series(measure, series)}"
+
+
+def _mask(where: str, part: Condition, frame: Frame) -> str:
+    """Return a condition as a series without missing values, which a mean would leave out."""
+    flags = [name for name in condition_columns(part) if frame.kind(name) == "flag"]
+    is_incomplete = any(frame.columns[name].missing for name in flags)
+    return f"({where}).fillna(False)" if is_incomplete else f"({where})"
 
 
 def _grouped(reading: Summary, frame: Frame) -> list[str]:
@@ -181,9 +188,9 @@ def _after(reading: Summary, label: str, lines: list[str], frame: Frame) -> list
         case Share(None):
             lines.append(f"{RESULT} = 100 * {RESULT} / {RESULT}.sum()")
         case Change(is_relative):
-            lines.append(f"{RESULT} = {_change(reading.keys, is_relative=is_relative)}")
+            lines.append(f"{RESULT} = {_change(reading.keys, frame, is_relative=is_relative)}")
         case Cumulative():
-            lines.append(f"{RESULT} = {RESULT}{_of_others(reading.keys)}.cumsum()")
+            lines.append(f"{RESULT} = {RESULT}{_of_others(reading.keys, frame)}.cumsum()")
         case _:
             pass
     order = _ranked(reading, label)
@@ -192,16 +199,16 @@ def _after(reading: Summary, label: str, lines: list[str], frame: Frame) -> list
     return [*lines, *summary_chart(reading, label, frame), shown]
 
 
-def _change(keys: tuple[Key, ...], *, is_relative: bool) -> str:
-    of_others = _of_others(keys)
+def _change(keys: tuple[Key, ...], frame: Frame, *, is_relative: bool) -> str:
+    of_others = _of_others(keys, frame)
     if is_relative:
         return f"(100 * ({RESULT} / {RESULT}{of_others}.shift() - 1)).dropna()"
     return f"{RESULT}{of_others}.diff().dropna()"
 
 
-def _of_others(keys: tuple[Key, ...]) -> str:
+def _of_others(keys: tuple[Key, ...], frame: Frame) -> str:
     """Return the code of a grouping by all keys but the one in order of time."""
-    others = [at for at in range(len(keys)) if at != order_key(keys)]
+    others = [at for at in range(len(keys)) if at != order_key(keys, frame)]
     return f".groupby(level={others if len(others) > 1 else others[0]})" if others else ""
 
 
