@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from taskweaver.analyst.mentions import find_files
-from taskweaver.analyst.reading import NeedsLook, NotUnderstood, Outcome, Reading, Unclear
+from taskweaver.analyst.language.answers import chosen_option
+from taskweaver.analyst.language.follow_up import is_follow_up
+from taskweaver.analyst.language.read import MAX_WORDS, Result, best, choices_of, read
+from taskweaver.analyst.language.scope import Scope
+from taskweaver.analyst.language.sources import Wanted, joins, scopes
+from taskweaver.analyst.language.special import special
+from taskweaver.analyst.mentions import Mention, find_files
+from taskweaver.analyst.profile import TableId
+from taskweaver.analyst.reading import (
+    Inspection,
+    NeedsLook,
+    NotUnderstood,
+    Outcome,
+    Reading,
+    Rows,
+    Source,
+    Summary,
+    Unclear,
+    Understood,
+)
 from taskweaver.analyst.world import World
 
 
@@ -17,11 +37,13 @@ class Dialogue:
         previous: Reading of the last request that was understood; None at the start.
         pending: Question that the user has been asked; None for none.
         asked: The request that the question is about.
+        choices: Options chosen for the words of that request.
     """
 
     previous: Reading | None = None
     pending: Unclear | None = None
     asked: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
 
     def say(self, text: str, world: World) -> tuple[Dialogue, Outcome]:
         """Read the next message of the user.
@@ -34,8 +56,146 @@ class Dialogue:
             The state after it, and the outcome. After `NeedsLook` the state is unchanged: say
             the same text again with the profiles of the files.
         """
-        known = {table.file for table in world.tables}
-        named = [mention.file for mention in find_files(text, world.files) if mention.file]
-        if unknown := tuple(name for name in named if name not in known):
-            return self, NeedsLook(unknown)
-        return self, NotUnderstood(words=tuple(text.split()))
+        if self.pending is not None:
+            option = chosen_option(text, self.pending)
+            if option is not None:
+                choices = (*self.choices, (self.pending.phrase, option))
+                return self._answered(world, choices)
+        outcome = self._read(text, world, ())
+        if isinstance(outcome, NeedsLook):
+            return self, outcome
+        if isinstance(outcome, Unclear) and outcome == self.pending:
+            outcome = NotUnderstood((outcome.phrase or text,), "That is still not clear.")
+        return self._after(text, outcome, ()), outcome
+
+    def _answered(
+        self, world: World, choices: tuple[tuple[str, str], ...]
+    ) -> tuple[Dialogue, Outcome]:
+        outcome = self._read(self.asked, world, choices)
+        if isinstance(outcome, NeedsLook):
+            return self, outcome
+        if isinstance(outcome, Unclear) and outcome == self.pending:
+            outcome = NotUnderstood((outcome.phrase or self.asked,), "That is still not clear.")
+        return self._after(self.asked, outcome, choices), outcome
+
+    def _after(self, text: str, outcome: Outcome, choices: tuple[tuple[str, str], ...]) -> Dialogue:
+        if isinstance(outcome, Understood):
+            return Dialogue(outcome.reading)
+        if isinstance(outcome, Unclear):
+            return Dialogue(self.previous, outcome, text, choices)
+        return Dialogue(self.previous)
+
+    def _read(self, text: str, world: World, choices: tuple[tuple[str, str], ...]) -> Outcome:
+        text = _last_version(text)
+        mentions = find_files(text, world.files)
+        certain = [mention for mention in mentions if mention.is_certain]
+        unknown = [text[mention.start : mention.end] for mention in certain if not mention.file]
+        named = tuple(mention.file for mention in certain if mention.file)
+        found = special(text, named or tuple(file.name for file in world.files))
+        if found is not None:
+            return Understood(found)
+        if unknown:
+            return NotUnderstood(tuple(unknown), f"There is no file {unknown[0]}.")
+        if len(re.findall(r"\w+", text)) > MAX_WORDS:
+            return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
+        if not re.search(r"\w", text):
+            return NotUnderstood((text,))
+        wanted = _wanted(mentions, world, dict(choices).get("", ""))
+        if missing := _to_look_at(wanted, world, self.previous):
+            return NeedsLook(missing)
+        return self._against(text, mentions, wanted, world, choices)
+
+    def _against(
+        self,
+        text: str,
+        mentions: Sequence[Mention],
+        wanted: Wanted,
+        world: World,
+        choices: tuple[tuple[str, str], ...],
+    ) -> Outcome:
+        """Read a request against single tables, then against joins of two."""
+        words = choices_of(choices)
+        singles = scopes(world.tables, wanted, words)
+        if not singles:
+            return NotUnderstood((text,), "There is no table to read it against.")
+        kept = _source_of(self.previous)
+        revised = self._revised(text, mentions, wanted, world, words)
+        if revised is not None and is_follow_up(revised.words):
+            if isinstance(revised.outcome, Understood | Unclear):
+                return _searched(text, revised, world)
+        preferred = [scope for scope in singles if scope.source == kept and not wanted.files]
+        preferred += [scope for scope in singles if scope.source.tables[0].file in wanted.likely]
+        results = (
+            [read(text, scope, mentions) for scope in singles] if len(wanted.files) < 2 else []
+        )
+        if not any(isinstance(result.outcome, Understood) for result in results):
+            results += [read(text, scope, mentions) for scope in joins(world.tables, wanted, words)]
+        if not results:
+            return NotUnderstood((text,), "The files share no column that they could be joined on.")
+        found = best(results, preferred)
+        is_understood = isinstance(found, Result) and isinstance(found.outcome, Understood)
+        if not is_understood and revised is not None and isinstance(revised.outcome, Understood):
+            if not isinstance(found, Unclear):
+                return _searched(text, revised, world)
+        return _searched(text, found, world) if isinstance(found, Result) else found
+
+    def _revised(
+        self,
+        text: str,
+        mentions: Sequence[Mention],
+        wanted: Wanted,
+        world: World,
+        choices: dict[str, str] | object,
+    ) -> Result | None:
+        kept = _source_of(self.previous)
+        if kept is None or not all(id in world.tables for id in kept.tables):
+            return None
+        if wanted.files and not {id.file for id in kept.tables} & set(wanted.files):
+            return None
+        tables = tuple(world.tables[id] for id in kept.tables)
+        from taskweaver.analyst.language.sources import nouns_of
+
+        scope = Scope(kept, tables, nouns_of(kept.tables[0]), choices=choices)  # type: ignore[arg-type]
+        return read(text, scope, mentions, self.previous)
+
+
+def _source_of(reading: Reading | None) -> Source | None:
+    return reading.source if isinstance(reading, Summary | Rows | Inspection) else None
+
+
+def _wanted(mentions: Sequence[Mention], world: World, choice: str) -> Wanted:
+    files = tuple(dict.fromkeys(m.file for m in mentions if m.is_certain and m.file))
+    parts = tuple(TableId(m.file, m.part) for m in mentions if m.file and m.part)
+    likely = tuple(m.file for m in mentions if m.file and not m.is_certain)
+    if choice:
+        chosen = [file.name for file in world.files if file.name == choice]
+        of_part = [id for id in world.tables if id.part == choice]
+        files = tuple(chosen) or tuple(id.file for id in of_part) or files
+        parts = tuple(of_part) or parts
+    return Wanted(files, parts, likely)
+
+
+def _to_look_at(wanted: Wanted, world: World, previous: Reading | None) -> tuple[str, ...]:
+    """Return the files that have to be looked at before the request can be read."""
+    known = {id.file for id in world.tables}
+    files = wanted.files or tuple(file.name for file in world.files)
+    return tuple(name for name in files if name not in known)
+
+
+def _searched(text: str, result: Result, world: World) -> Outcome:
+    """Return the outcome, or the need to look words up in columns of many values first."""
+    outcome = result.outcome
+    unsearched = [
+        id.file
+        for id in result.scope.source.tables
+        if text not in world.tables[id].searched
+        and any(c.kind == "text" and c.values is None for c in world.tables[id].columns)
+    ]
+    return NeedsLook(tuple(dict.fromkeys(unsearched))) if unsearched else outcome
+
+
+def _last_version(text: str) -> str:
+    """Return the part of a request after its author took the rest back: ``no wait, ...``."""
+    return re.split(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", text, flags=re.I)[
+        -1
+    ]

@@ -1,0 +1,1 @@
+"""The request language: words to phrases, phrases to readings."""

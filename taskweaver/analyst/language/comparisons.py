@@ -1,0 +1,162 @@
+"""Conditions that compare numbers: of a column, of a dimension, or of two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
+from taskweaver.analyst.language.measures import dimension_columns
+from taskweaver.analyst.language.options import Cond, Option
+from taskweaver.analyst.language.parser import Words
+from taskweaver.analyst.reading import And, Column, Comparator, Comparison, Condition
+
+Found = tuple[int, Cond, float]
+_BE = ("is", "are", "was", "were", "be", "of", "has", "had", "have", "value", "values", "a", "the", "ist", "est",
+       "that", "by", "which", "being", "lies", "lie", "in", "equal")  # fmt: skip
+_LINK = ("a", "the", "of", "with", "in", "an", "in", "total", "their", "its")
+_FLIPPED: dict[Comparator, Comparator] = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
+
+
+def comparisons(words: Words, at: int) -> Iterator[Found]:
+    """Yield comparisons that begin at a token."""
+    if at >= words.size:
+        return
+    yield from _column_first(words, at)
+    yield from _number_first(words, at)
+    yield from _dimension_first(words, at)
+
+
+def _column_first(words: Words, at: int) -> Iterator[Found]:
+    for column in words.columns(at):
+        names = tuple(name for name in column.ref.names if words.is_numeric(name))
+        if not names:
+            continue
+        start = words.skip(column.end, *_BE)
+        for end, tests in _tests(words, start):
+            yield end, _cond(words, at, end, names, tests), column.cost
+        if start > column.end and words.lower(start - 1) not in ("a", "in", "by"):
+            for end, tests in _exactly(words, start):
+                yield end, _cond(words, at, end, names, tests), column.cost + 0.1
+        yield from _two_columns(words, at, column.end, names)
+
+
+def _two_columns(words: Words, at: int, stop: int, names: tuple[str, ...]) -> Iterator[Found]:
+    """Yield comparisons of two columns: ``close exceeded the open``."""
+    start = words.skip(stop, "is", "was", "were", "are", "been", "has", "had", "the")
+    for place, sense in words.of_kind(start, "cmp"):
+        for other in words.columns(words.skip(place, "the", "its", "their", "that", "of")):
+            right = [name for name in other.ref.names if words.is_numeric(name)]
+            if len(right) != 1 or len(names) != 1 or right[0] == names[0]:
+                continue
+            operator: Comparator = sense.detail  # type: ignore[assignment]
+            condition = Comparison(Column(names[0]), operator, Column(right[0]))
+            yield other.end, Cond((Option("", condition),), words.raw(at, other.end)), other.cost
+
+
+def _number_first(words: Words, at: int) -> Iterator[Found]:
+    """Yield ``more than 6 cylinders``, ``3 bedrooms`` and ``over 30 in temp_max``."""
+    for stop, tests in [*_tests(words, at), *_exactly(words, at)]:
+        start = words.skip(stop, *_LINK)
+        for column in words.columns(start):
+            names = tuple(name for name in column.ref.names if words.is_numeric(name))
+            is_exact = tests[0][0] == "==" and not words.is_kind(at, "cmp")
+            if is_exact and (start > stop or column.ref.distance > 2):
+                continue
+            if names:
+                cond = _cond(words, at, column.end, names, tests)
+                yield column.end, cond, column.cost + (0.35 if is_exact else 0.05)
+
+
+def _dimension_first(words: Words, at: int) -> Iterator[Found]:
+    """Yield ``colder than 5`` and ``earn more than 100000``."""
+    for end, sign, names in dimensions(words, at):
+        if words.lower(end) == "than":
+            start = words.skip(end + 1, "or", "equal", "to")
+            operator: Comparator = ">" if sign == "+" else "<"
+            for stop, value in _numbers(words, start):
+                if start == end + 1:
+                    yield stop, _cond(words, at, stop, names, [(operator, value)]), 0.1
+        for stop, tests in _tests(words, words.skip(end, "a")):
+            yield stop, _cond(words, at, stop, names, tests), 0.15
+
+
+def dimensions(words: Words, at: int) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    """Yield the dimensions stated by a word: end, sign and numeric columns."""
+    for name, sign in DIMENSION_WORDS.get(words.lower(at), ()):
+        columns = dimension_columns(words, name)
+        if columns:
+            yield at + 1, sign, columns
+
+
+Tests = list[tuple[Comparator, tuple[float, bool]]]
+
+
+def _tests(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
+    """Yield tests on a number that begin at a token: ``above 5``, ``between 1 and 2``."""
+    for stop, sense in words.of_kind(at, "cmp"):
+        for end, value in _numbers(words, words.skip(stop, "the", "of")):
+            operator: Comparator = sense.detail  # type: ignore[assignment]
+            yield end, [(operator, value)]
+    for stop, sense in words.of_kind(at, "time"):
+        relation: dict[str, Comparator] = {
+            "before": "<",
+            "after": ">",
+            "since": ">=",
+            "until": "<=",
+        }
+        if sense.detail in relation:
+            for end, value in _numbers(words, stop):
+                yield end, [(relation[sense.detail], value)]
+    openings = [found.end for found in words.of_kind(at, "between")]
+    openings += [found.end for found in words.of_kind(at, "time") if found.sense.detail == "from"]
+    for stop in openings:
+        for middle, low in _numbers(words, stop):
+            if words.lower(middle) in ("and", "to", "-", "–", "und", "et", "y"):
+                for end, high in _numbers(words, middle + 1):
+                    if low[0] <= high[0]:
+                        yield end, [(">=", low), ("<=", high)]
+    for end, value in _numbers(words, at):
+        for stop, sense in words.of_kind(end, "tail"):
+            operator = sense.detail  # type: ignore[assignment]
+            yield stop, [(operator, value)]
+
+
+def _exactly(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
+    for end, value in _numbers(words, words.skip(at, "exactly")):
+        if not words.is_kind(end, "tail") and not words.is_kind(end, "op"):
+            yield end, [("==", value)]
+
+
+def _numbers(words: Words, at: int) -> Iterator[tuple[int, tuple[float, bool]]]:
+    sign = 1.0
+    if words.lower(at) in ("-", "−", "minus"):
+        sign, at = -1.0, at + 1
+    value = words.number(at)
+    if value is not None:
+        is_percent = words.tokens[at].is_percent or words.lower(at + 1) == "percent"
+        end = at + 2 if is_percent and not words.tokens[at].is_percent else at + 1
+        yield end, (sign * value, is_percent)
+
+
+def _cond(words: Words, at: int, end: int, names: tuple[str, ...], tests: Tests) -> Cond:
+    options = tuple(Option(name, _condition(words, name, tests)) for name in names)
+    return Cond(options, words.raw(at, end))
+
+
+def _condition(words: Words, name: str, tests: Tests) -> Condition:
+    parts = tuple(
+        Comparison(Column(name), operator, _scaled(words, name, value)) for operator, value in tests
+    )
+    return parts[0] if len(parts) == 1 else And(parts)
+
+
+def _scaled(words: Words, name: str, value: tuple[float, bool]) -> int | float:
+    """Return a number in the unit of a column: 20 % is 0.2 where the column holds fractions."""
+    number, is_percent = value
+    if is_percent:
+        try:
+            high = float(words.profile(name).high)
+        except ValueError:
+            high = 100.0
+        number = round(number / 100, 12) if high <= 1.5 else number
+    return int(number) if float(number).is_integer() else number

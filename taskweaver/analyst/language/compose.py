@@ -1,0 +1,223 @@
+"""Composition of the phrases of a request into one reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick, Step
+from taskweaver.analyst.language.groups import NUMERIC, compared, is_one_row, measures
+from taskweaver.analyst.language.leftover import check_unused
+from taskweaver.analyst.language.looks import looked, pictured
+from taskweaver.analyst.language.measures import Operand
+from taskweaver.analyst.language.options import Cond
+from taskweaver.analyst.language.parser import Words
+from taskweaver.analyst.language.parts import Parts, UnfitError
+from taskweaver.analyst.language.ranks import ranked, sorted_groups
+from taskweaver.analyst.language.steps import stepped
+from taskweaver.analyst.reading import (
+    Column,
+    Measure,
+    Operation,
+    Rank,
+    Reading,
+    Rows,
+    Source,
+    Summary,
+    Understood,
+)
+
+
+def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
+    """Return the reading that phrases make.
+
+    Raises:
+        UnfitError: If they make none.
+        UnclearError: If they make several.
+    """
+    parts = Parts(words, atoms)
+    _refuse(parts)
+    skipped = check_unused(parts)
+    reading = (
+        pictured(parts, source)
+        or looked(parts, source)
+        or stepped(parts, source)
+        or ranked(parts, source)
+        or sorted_groups(parts, source)
+        or _summary(parts, source)
+        or _rows(parts, source)
+    )
+    if reading is None:
+        raise UnfitError([parts.phrase(atom) for atom in parts.left])
+    reading = _charted(parts, reading)
+    parts.finish()
+    unused = tuple(dict.fromkeys((*skipped, *parts.unused)))
+    return Understood(reading, unused, tuple(dict.fromkeys(parts.notes)))
+
+
+def _refuse(parts: Parts) -> None:
+    refused = [mark.detail for _, mark in parts.all(Mark) if mark.kind == "refused"]
+    if refused:
+        raise UnfitError(refused, "Only what can be counted or computed from the rows is answered.")
+    if parts.has(Mark, lambda mark: mark.kind == "files"):
+        raise UnfitError(("files",))
+
+
+def _charted(parts: Parts, reading: Reading) -> Reading:
+    return reading
+
+
+def _summary(parts: Parts, source: Source) -> Reading | None:
+    """Return measures of all rows or of groups."""
+    if parts.has(Step) or parts.has(Pick):
+        return None
+    dimension = parts.take(Dimension)
+    if dimension is not None:
+        return _of_dimension(parts, dimension, source)
+    if not parts.has(Fn):
+        return _product(parts, source)
+    mode = parts.take(Fn, lambda fn: fn.function == "mode")
+    if mode is not None:
+        return _mode(parts, mode, source)
+    conds = parts.conditions()
+    where = parts.condition(conds)
+    keys = parts.keys()
+    _group_of_each(parts)
+    found = measures(parts) if not _counts_rows(parts) else _row_count(parts)
+    keys = keys or _implied(parts, found)
+    keys = tuple(dict.fromkeys((*keys, *compared(parts, conds, found))))
+    over = parts.mark("over")
+    if over is not None:
+        raise UnfitError(("over time",), "Say the period: “per year”, “per month”.")
+    return Summary(source, found, keys, where)
+
+
+def _product(parts: Parts, source: Source) -> Reading | None:
+    """Return the total of a product per group: ``revenue (quantity times price) per year``."""
+    products = [
+        (atom, operand)
+        for atom, operand in parts.all(Operand)
+        if isinstance(operand.options[0], Operation) and operand.options[0].operator == "*"
+    ]
+    if len(products) != 1 or not parts.has(Keys):
+        return None
+    parts.use(products[0][0])
+    where = parts.condition(parts.conditions())
+    value = parts.column_of(products[0][1])
+    return Summary(source, (Measure("sum", value),), parts.keys(), where)
+
+
+def _group_of_each(parts: Parts) -> None:
+    from taskweaver.analyst.language.looks import Look
+
+    if parts.has(Fn, lambda fn: fn.function == "count"):
+        parts.take_all(Look, lambda look: look.view == "values")
+
+
+def _implied(parts: Parts, found: Sequence[Measure]) -> tuple[()]:
+    return ()
+
+
+def _counts_rows(parts: Parts) -> bool:
+    """Return whether ``how many`` goes with a noun for rows."""
+    fns = [(atom, fn) for atom, fn in parts.all(Fn)]
+    if len(fns) != 1 or fns[0][1].function not in ("count", "nunique"):
+        return False
+    after = [
+        atom for atom in parts.left
+        if atom.start >= fns[0][0].end and isinstance(atom.content, Noun | Operand)
+    ]  # fmt: skip
+    if after and isinstance(after[0].content, Noun) and fns[0][1].function == "count":
+        return True
+    return not after and fns[0][1].function == "count"
+
+
+def _row_count(parts: Parts) -> tuple[Measure, ...]:
+    parts.take(Fn)
+    return (Measure("count"),)
+
+
+def _mode(parts: Parts, fn: Fn, source: Source) -> Reading:
+    """Return the commonest or rarest value of a column."""
+    parts.mark("which", "who")
+    where = parts.condition(parts.conditions())
+    keys = parts.keys()
+    operand = parts.take(Operand)
+    if operand is None:
+        raise UnfitError(("most common",), "Name the column whose values are counted.")
+    value = parts.column_of(operand)
+    parts.take_all(Fn, lambda other: other.function == "count")
+    if not isinstance(value, Column):
+        raise UnfitError((operand.phrase,))
+    if keys:
+        if fn.is_least:
+            raise UnfitError(("least common",))
+        return Summary(source, (Measure("mode", value),), keys, where)
+    from taskweaver.analyst.reading import Key
+
+    rank = Rank(fn.is_least, 1)
+    return Summary(
+        source, (Measure("count"),), (Key(value.name),), where, None, rank, names_winner=True
+    )
+
+
+def _of_dimension(parts: Parts, dimension: Dimension, source: Source) -> Reading:
+    """Return the reading of ``how heavy is a Gentoo penguin on average``."""
+    if dimension.is_comparative:
+        raise UnfitError((parts.words.text.split()[0],), "Name the two sets of rows to compare.")
+    conds = parts.conditions()
+    fn = parts.take(Fn)
+    operand = parts.take(Operand)
+    keys = parts.keys()
+    options = tuple(Column(name) for name in dimension.columns)
+    if operand is not None and set(operand.names) & set(dimension.columns):
+        options = tuple(Column(name) for name in operand.names if name in dimension.columns)
+    elif operand is not None:
+        raise UnfitError((operand.phrase,))
+    value = parts.column_of(Operand(options, "it"), kinds=NUMERIC)
+    where = parts.condition(conds)
+    if fn is None:
+        if "get" in {parts.words.lower(place) for place in range(parts.words.size)}:
+            fn = Fn("min" if dimension.ascending else "max")
+        elif keys or where is None:
+            raise UnfitError(
+                (options[0].name,), f"Say mean, maximum or median of {options[0].name}."
+            )
+        else:
+            return Rows(source, (options[0].name,), where)
+    return Summary(source, (Measure(fn.function, value, quantile=fn.quantile),), keys, where)
+
+
+def _rows(parts: Parts, source: Source) -> Reading | None:
+    """Return values or rows that satisfy a condition: ``population of India in 2007``."""
+    if parts.has(Step) or parts.has(Pick) or parts.has(Fn):
+        return None
+    conds = parts.conditions()
+    if not conds:
+        return None
+    if any(cond.is_list for cond in conds) and parts.mark("each"):
+        raise UnfitError(("compare",), "Say of which measure: mean, total, median.")
+    names = []
+    computed = parts.take(Operand, lambda operand: operand.is_arithmetic)
+    if computed is not None:
+        return _computed(parts, computed, conds, source)
+    for operand in parts.take_all(Operand):
+        value = parts.column_of(operand)
+        if not isinstance(value, Column):
+            raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
+        names.append(value.name)
+    where = parts.condition(conds)
+    parts.mark("which", "who", "when")
+    is_shown = parts.has(Noun, lambda noun: noun.kind != "unit")
+    if not names and not is_shown:
+        raise UnfitError(
+            [cond.phrase for cond in conds], "Say which value of these rows is asked for."
+        )
+    return Rows(source, tuple(dict.fromkeys(names)), where)
+
+
+def _computed(parts: Parts, operand: Operand, conds: Sequence[Cond], source: Source) -> Reading:
+    """Return arithmetic of the columns of a single row."""
+    where = parts.condition(conds)
+    if not is_one_row(parts, where):
+        raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
+    return Summary(source, (Measure("mean", parts.column_of(operand)),), (), where)

@@ -1,0 +1,364 @@
+"""Conditions on rows: phrases of columns, comparators, values and times, joined and negated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from taskweaver.analyst.language.comparisons import comparisons
+from taskweaver.analyst.language.options import Cond, Option, conjunction
+from taskweaver.analyst.language.parser import Words
+from taskweaver.analyst.language.times import Recurring, as_condition, times
+from taskweaver.analyst.language.values import value_conditions
+from taskweaver.analyst.reading import And, Condition, Missing, Not, OneOf, Or
+
+Found = tuple[int, Cond, float]
+_AND = ("and", ",", "&", "but", "und", "et", "y", "и", "og")
+_OR = ("or", "oder", "ou", "o", "или", "eller")
+
+
+class Conditions:
+    """Conditions at the places of a request.
+
+    Attributes:
+        words: The request.
+    """
+
+    def __init__(self, words: Words) -> None:
+        """Look nothing up yet."""
+        self.words = words
+        self._plain: dict[int, list[Found]] = {}
+        self._full: dict[int, list[Found]] = {}
+
+    def at(self, at: int) -> list[Found]:
+        """Return the conditions that begin at a token, each with its end and cost."""
+        if at not in self._full:
+            single = [*self._simple(at), *self._negated(at)]
+            self._full[at] = _distinct([*single, *self._alternatives(single)])
+        return self._full[at]
+
+    def _simple(self, at: int) -> list[Found]:
+        if at not in self._plain:
+            found = [
+                *value_conditions(self.words, at),
+                *comparisons(self.words, at),
+                *self._times(at),
+                *self._missing(at),
+                *self._flags(at),
+            ]
+            self._plain[at] = _distinct(found)
+        return self._plain[at]
+
+    def _times(self, at: int) -> Iterator[Found]:
+        """Yield restrictions of time, after the name of their column or without it."""
+        if at >= self.words.size:
+            return
+        scope = self.words.scope
+        yield from self._times_of(at, at, scope.time_columns, 0.2)
+        for column in self.words.columns(at):
+            named = tuple(
+                name
+                for name in column.ref.names
+                if self.words.profile(name).kind == "time" or scope.holds_years(name)
+            )
+            if len(named) != len(column.ref.names):
+                continue
+            start = self.words.skip(column.end, "is", "was", "are", "were", "=", "==", ":", "falls")
+            yield from self._times_of(at, start, named, column.cost)
+
+    def _times_of(
+        self, at: int, start: int, columns: tuple[str, ...], cost: float
+    ) -> Iterator[Found]:
+        for end, when in times(self.words, start):
+            options = [
+                Option(name, condition)
+                for name in columns
+                if (
+                    condition := as_condition(
+                        when, name, is_time=self.words.profile(name).kind == "time"
+                    )
+                )
+            ]
+            if options:
+                phrase = self.words.raw(at, end)
+                is_list = isinstance(when, Recurring) and len(when.values) > 1
+                yield end, Cond(tuple(options), phrase, is_time=True, is_span=is_list), cost
+
+    def _missing(self, at: int) -> Iterator[Found]:
+        """Yield conditions on missing values."""
+        words = self.words
+        for column in words.columns(at):
+            start = words.skip(
+                column.end, "is", "are", "was", "were", "value", "values", "has", "been"
+            )
+            for end, sense in words.of_kind(start, "missing"):
+                if start == column.end and sense.detail == "present":
+                    continue
+                yield end, self._of_missing(column.ref.names, at, end, sense.detail), column.cost
+        for stop, sense in words.of_kind(at, "missing"):
+            start = words.skip(
+                stop, "values", "value", "of", "in", "for", "the", "a", "entries", "data"
+            )
+            for column in words.columns(start):
+                found = self._of_missing(column.ref.names, at, column.end, sense.detail)
+                yield column.end, found, column.cost + 0.1
+            if words.lower(stop) in ("values", "value", "data", "entries", "cells", "fields"):
+                yield stop + 1, self._of_missing(("",), at, stop + 1, sense.detail), 0.3
+
+    def _of_missing(self, names: tuple[str, ...], at: int, end: int, detail: str) -> Cond:
+        def condition(name: str) -> Condition:
+            return Missing(name) if detail == "missing" else Not(Missing(name))
+
+        options = tuple(Option(name, condition(name)) for name in names)
+        return Cond(options, self.words.raw(at, end))
+
+    def _flags(self, at: int) -> Iterator[Found]:
+        """Yield columns of two values that are named alone, as ``remote`` of yes and no."""
+        from taskweaver.analyst.reading import Column, Comparison
+
+        for column in self.words.columns(at):
+            if len(column.ref.names) != 1 or column.ref.distance > 2:
+                continue
+            name = column.ref.names[0]
+            value = self.words.scope.flag_value(name)
+            if value is None:
+                continue
+            option = Option(name, Comparison(Column(name), "==", _typed(value, self.words, name)))
+            yield column.end, Cond((option,), self.words.raw(at, column.end)), column.cost + 0.5
+
+    # -- negation and alternatives ----------------------------------------------------------------
+
+    def _negated(self, at: int) -> Iterator[Found]:
+        words = self.words
+        for stop, sense in words.of_kind(at, "neg"):
+            if sense.detail == "neither":
+                yield from self._neither(at, stop)
+                continue
+            for start, cost, unused in self._after_negation(stop):
+                for end, found, more in self._listed(start):
+                    if found.is_negative:
+                        continue
+                    yield end, _negation(found, words.raw(at, end), unused), cost + more
+            yield from self._none_of(at, stop)
+
+    def _after_negation(self, at: int) -> Iterator[tuple[int, float, tuple[str, ...]]]:
+        """Yield the places where the negated condition may begin, words skipped before it."""
+        words = self.words
+        place, unused, cost = at, (), 0.0
+        for _ in range(5):
+            yield place, cost, unused
+            if words.is_kind(place, "filler", "row", "person", "thing", "by") and words.lower(
+                place
+            ) not in (".", "?", ";", ":"):
+                place, cost = place + 1, cost + 0.02
+            elif place < words.size and not unused and _is_unknown(words, place):
+                unused, place, cost = (words.tokens[place].text,), place + 1, cost + 1.0
+            elif words.lower(place) in words.scope.nouns or _is_noun(words, place):
+                place, cost = place + 1, cost + 0.02
+            else:
+                return
+
+    def _neither(self, at: int, stop: int) -> Iterator[Found]:
+        words = self.words
+        start = words.skip(stop, "in", "on", "from", "at", "the", "is", "are")
+        for middle, first, cost in self._simple(start):
+            if not words.is_kind(middle, "nor", "or"):
+                continue
+            after = words.skip(middle + 1, "in", "on", "from", "at", "the")
+            for end, second, more in self._simple(after):
+                both = _join(first, second, words.raw(at, end), Or)
+                if both is not None:
+                    yield end, _negation(both, words.raw(at, end), ()), cost + more
+
+    def _none_of(self, at: int, stop: int) -> Iterator[Found]:
+        """Yield ``without any precipitation``: zero in a numeric column, missing in others."""
+        from taskweaver.analyst.reading import Column, Comparison
+
+        words = self.words
+        if words.lower(at) not in (
+            "without",
+            "no",
+            "with",
+            "having",
+            "ohne",
+            "sans",
+            "sin",
+            "lacking",
+        ):
+            return
+        start = words.skip(stop, "any", "a")
+        for column in words.columns(start):
+            if len(column.ref.names) != 1 or words.is_kind(column.end, "cmp"):
+                continue
+            name = column.ref.names[0]
+            if words.is_numeric(name) and _holds_zero(words, name):
+                zero = Comparison(Column(name), "==", 0)
+                condition = Cond((Option(name, zero),), words.raw(at, column.end), is_negative=True)
+                yield column.end, condition, column.cost + 0.2
+
+    def _listed(self, at: int) -> list[Found]:
+        """Return conditions that one negation covers: single ones, runs and lists."""
+        found = list(self._simple(at))
+        for middle, first, cost in list(found):
+            if first.is_time:
+                continue
+            for end, second, more in self._simple(middle):
+                if second.is_time:
+                    continue
+                both = _join(first, second, "", And)
+                if both is not None and not self.words.is_kind(middle, "filler", "and", "or"):
+                    found.append((end, both, cost + more))
+            if self.words.lower(middle) in (*_AND, *_OR):
+                after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
+                for end, second, more in self._simple(after):
+                    either = _join(first, second, "", Or)
+                    if either is not None and not second.is_time:
+                        found.append((end, either, cost + more - 0.3))
+        return found
+
+    def _alternatives(self, first: list[Found]) -> list[Found]:
+        """Return conditions joined by ``or``, and lists of years joined by ``and``."""
+        found: list[Found] = []
+        front = list(first)
+        for _ in range(3):
+            longer: list[Found] = []
+            for middle, left, cost in front:
+                longer += self._joined(middle, left, cost)
+            found += longer
+            front = longer
+        return found
+
+    def _joined(self, middle: int, left: Cond, cost: float) -> Iterator[Found]:
+        words = self.words
+        is_or = words.lower(middle) in _OR
+        if not is_or and words.lower(middle) not in _AND:
+            return
+        after = words.skip(middle + 1, *_AND, *_OR)
+        start = words.skip(
+            after,
+            "the",
+            "in",
+            "on",
+            "at",
+            "from",
+            "with",
+            "are",
+            "is",
+            "where",
+            "that",
+            "had",
+            "who",
+            "have",
+        )
+        is_or = is_or or any(words.lower(place) in _OR for place in range(middle, after))
+        for end, right, more in [*self._simple(start), *(self._negated(start) if is_or else ())]:
+            phrase = (
+                left.phrase + words.text[words.tokens[middle].start - 1 : words.tokens[end - 1].end]
+            )
+            if is_or:
+                both = _join(left, right, phrase, Or)
+            elif left.is_time and right.is_time and not left.is_span:
+                both = _join(left, right, phrase, Or)
+                both = replace(both, is_list=True) if both else None
+            else:
+                both = None
+            if both is not None:
+                yield end, replace(both, is_time=left.is_time and right.is_time), cost + more - 0.3
+
+
+def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | None:
+    """Join two conditions; ambiguous columns are settled by a shared one."""
+    pairs = [
+        (one, other)
+        for one in left.options
+        for other in right.options
+        if len(left.options) == len(right.options) == 1 or one.column == other.column
+    ]
+    if not pairs:
+        return None
+    options = tuple(
+        Option(
+            one.column if one.column == other.column else "",
+            _merged(one.condition, other.condition)
+            if kind is Or
+            else conjunction(one.condition, other.condition),
+        )
+        for one, other in pairs
+    )
+    return Cond(options, phrase or left.phrase + " " + right.phrase,
+                is_negative=left.is_negative or right.is_negative)  # fmt: skip
+
+
+def _merged(left: Condition, right: Condition) -> Condition:
+    """Return a disjunction; values of one column become a set."""
+    sets = [_as_set(condition) for condition in (left, right)]
+    if sets[0] and sets[1] and sets[0].column == sets[1].column:
+        return OneOf(sets[0].column, tuple(dict.fromkeys((*sets[0].values, *sets[1].values))))
+    parts: tuple[Condition, ...] = ()
+    for condition in (left, right):
+        parts += condition.parts if isinstance(condition, Or) else (condition,)
+    return Or(parts)
+
+
+def _as_set(condition: Condition) -> OneOf | None:
+    from taskweaver.analyst.reading import Column, Comparison
+
+    if isinstance(condition, OneOf):
+        return condition
+    if isinstance(condition, Comparison) and condition.operator == "==":
+        if isinstance(condition.left, Column) and isinstance(condition.right, str | int | bool):
+            return OneOf(condition.left.name, (condition.right,))
+    return None
+
+
+def _negation(found: Cond, phrase: str, unused: tuple[str, ...]) -> Cond:
+    options = tuple(Option(option.column, _not(option.condition)) for option in found.options)
+    return replace(found, options=options, phrase=phrase, is_negative=True, is_list=False,
+                   unused=(*found.unused, *unused))  # fmt: skip
+
+
+def _not(condition: Condition) -> Condition:
+    from taskweaver.analyst.reading import Comparison
+
+    if isinstance(condition, Not):
+        return condition.part
+    if isinstance(condition, Comparison) and condition.operator == "==":
+        return replace(condition, operator="!=")
+    return Not(condition)
+
+
+def _typed(value: str | bool, words: Words, name: str) -> str | int | bool:
+    if words.profile(name).kind == "integer":
+        return int(float(value))
+    if words.profile(name).kind == "flag" and isinstance(value, str):
+        return True
+    return value
+
+
+def _holds_zero(words: Words, name: str) -> bool:
+    try:
+        return float(words.profile(name).low) <= 0 <= float(words.profile(name).high)
+    except ValueError:
+        return False
+
+
+def _is_unknown(words: Words, at: int) -> bool:
+    token = words.tokens[at]
+    is_word = token.kind == "word" and token.text.islower()
+    return is_word and not words.senses(at) and not words.columns(at) and not words.values(at)
+
+
+def _is_noun(words: Words, at: int) -> bool:
+    from taskweaver.analyst.language.names import singular
+
+    return bool(words.lower(at)) and singular(words.lower(at)) in words.scope.nouns
+
+
+def _distinct(found: list[Found]) -> list[Found]:
+    """Return the cheapest of equal conditions."""
+    best: dict[tuple[int, tuple[Option, ...]], Found] = {}
+    for entry in found:
+        key = (entry[0], entry[1].options)
+        if key not in best or entry[2] < best[key][2]:
+            best[key] = entry
+    return sorted(best.values(), key=lambda entry: entry[2])[:8]

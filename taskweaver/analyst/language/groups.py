@@ -1,0 +1,273 @@
+"""Measures and groups of a reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from taskweaver.analyst.language.atoms import Atom, Fn, Pick
+from taskweaver.analyst.language.measures import Operand, columns_of
+from taskweaver.analyst.language.names import singular
+from taskweaver.analyst.language.options import Cond
+from taskweaver.analyst.language.parts import Parts, UnfitError
+from taskweaver.analyst.reading import (
+    Column,
+    Comparison,
+    Condition,
+    During,
+    Expression,
+    Function,
+    Key,
+    Measure,
+    OneOf,
+    Or,
+)
+
+NUMERIC = ("number", "integer")
+_ORDERED = (*NUMERIC, "time")
+_ANY: tuple[str, ...] = ()
+_KINDS: dict[Function, tuple[str, ...]] = {
+    "count": _ANY, "nunique": _ANY, "mode": _ANY, "missing": _ANY, "min": _ORDERED,
+    "max": _ORDERED, "range": _ORDERED,
+}  # fmt: skip
+
+
+def kinds_for(function: Function) -> tuple[str, ...]:
+    """Return the kinds of columns a function can be computed from; empty for any."""
+    return _KINDS.get(function, NUMERIC)
+
+
+def measures(parts: Parts) -> tuple[Measure, ...]:
+    """Use functions and the operands that go with them; return their measures.
+
+    Raises:
+        UnfitError: If a function has no operand, or one it cannot be computed from.
+    """
+    found: list[Measure] = []
+    for functions, operands in _grouped(parts):
+        if operands:
+            pairs = [(fn, operand) for fn in functions for operand in operands]
+            if any(fn.function == "correlation" for fn in functions):
+                found.append(_correlation(parts, operands))
+                continue
+            found += [_measure(parts, fn, operand) for fn, operand in pairs]
+        else:
+            found += [_without_operand(parts, fn) for fn in functions]
+    return tuple(dict.fromkeys(found))
+
+
+def _grouped(parts: Parts) -> list[tuple[list[Fn], list[Operand]]]:
+    """Return functions with the operands after them; operands before the first go with it."""
+    sequence = [
+        (atom, atom.content) for atom in parts.left if isinstance(atom.content, Fn | Operand)
+    ]
+    sequence = _without_counts(parts, sequence)
+    everything = parts.mark("everything")
+    groups: list[tuple[list[Fn], list[Operand]]] = []
+    early: list[tuple[Atom, Operand]] = []
+    for atom, content in sequence:
+        if isinstance(content, Fn):
+            if not groups or groups[-1][1]:
+                groups.append(([], []))
+            groups[-1][0].append(content)
+            parts.use(atom)
+        elif _is_label(content, [other for _, other in sequence]):
+            parts.use(atom)
+        elif groups:
+            if groups[-1][1] and _is_mention(content, groups[-1][1]):
+                continue
+            if _takes(groups[-1][0], content, parts, is_first=not groups[-1][1]):
+                groups[-1][1].append(content)
+                parts.use(atom)
+        else:
+            early.append((atom, content))
+    if groups and not groups[0][1] and early:
+        for atom, content in early:
+            if _takes(groups[0][0], content, parts, is_first=True):
+                groups[0][1].append(content)
+                parts.use(atom)
+    groups = _without_repeats(groups)
+    if everything and groups and not groups[-1][1]:
+        groups[-1][1].extend(_all_numbers(parts))
+    return groups
+
+
+def _is_label(operand: Operand, others: Sequence[Fn | Operand]) -> bool:
+    """Return whether an operand only names arithmetic: ``gdp (pop * gdpPercap)``."""
+    computed = {
+        name
+        for other in others
+        if isinstance(other, Operand) and other.is_arithmetic
+        for name in columns_of(other.options[0])
+    }
+    return operand.distance >= 2 and bool(computed & set(operand.names))
+
+
+def _without_repeats(
+    groups: list[tuple[list[Fn], list[Operand]]],
+) -> list[tuple[list[Fn], list[Operand]]]:
+    """Drop functions without an operand that explain one before: ``range (max minus min)``."""
+    known = {fn for functions, operands in groups if operands for fn in functions}
+    return [
+        (functions, operands)
+        for functions, operands in groups
+        if operands or not all(fn in known for fn in functions)
+    ]
+
+
+def _all_numbers(parts: Parts) -> list[Operand]:
+    return [
+        Operand((Column(name),), name)
+        for name in parts.words.scope.columns
+        if parts.words.is_numeric(name) and name not in parts.mentioned
+    ]
+
+
+def _is_mention(operand: Operand, before: Sequence[Operand]) -> bool:
+    """Return whether an operand repeats one before, as ``petal area, petal length times ...``."""
+    names = {name for other in before for name in other.names}
+    return bool(names & set(operand.names))
+
+
+def _without_counts(
+    parts: Parts, sequence: list[tuple[Atom, Fn | Operand]]
+) -> list[tuple[Atom, Fn | Operand]]:
+    """Drop ``number of`` between a function and its operand: ``mean number of patients``."""
+    kept: list[tuple[Atom, Fn | Operand]] = []
+    for at, (atom, content) in enumerate(sequence):
+        if isinstance(content, Fn) and content.function == "count" and kept:
+            before, after = kept[-1][1], sequence[at + 1 : at + 2]
+            is_inside = isinstance(before, Fn) and before.function not in ("count", "nunique")
+            if is_inside and after and isinstance(after[0][1], Operand):
+                parts.use(atom)
+                continue
+        kept.append((atom, content))
+    return kept
+
+
+def _takes(functions: Sequence[Fn], operand: Operand, parts: Parts, *, is_first: bool) -> bool:
+    if operand.is_arithmetic or is_first:
+        return True
+    kinds = [parts.kind(name) for name in operand.names]
+    if any(fn.function == "correlation" for fn in functions):
+        return any(kind in NUMERIC for kind in kinds)
+    return all(fn.function != "count" for fn in functions) and any(
+        kind in NUMERIC for kind in kinds
+    )
+
+
+def _correlation(parts: Parts, operands: Sequence[Operand]) -> Measure:
+    values = list(dict.fromkeys(parts.column_of(operand, kinds=NUMERIC) for operand in operands))
+    if len(values) != 2:
+        raise UnfitError(("correlation",), "A correlation is of two columns of numbers.")
+    return Measure("correlation", values[0], other=values[1])
+
+
+def _measure(parts: Parts, fn: Fn, operand: Operand) -> Measure:
+    if fn.function == "count":
+        return counted(parts, operand)
+    value = parts.column_of(operand, kinds=kinds_for(fn.function))
+    return Measure(fn.function, value, quantile=fn.quantile)
+
+
+def counted(parts: Parts, operand: Operand) -> Measure:
+    """Return the measure for ``how many`` with a column: distinct values, or a total."""
+    value = parts.column_of(operand)
+    if not isinstance(value, Column):
+        raise UnfitError((operand.phrase,))
+    profile = parts.words.profile(value.name)
+    if profile.kind in NUMERIC and not _is_id(value.name):
+        last = operand.phrase.casefold().split()[-1]
+        if profile.kind == "integer" and singular(last) != last and operand.distance < 2:
+            parts.notes.append(f"`{value.name}` holds numbers: I added them up.")
+            return Measure("sum", value)
+        raise UnfitError((operand.phrase,), f"`{value.name}` holds numbers; say total or distinct.")
+    return Measure("nunique", value)
+
+
+def _is_id(name: str) -> bool:
+    from taskweaver.analyst.language.names import name_words
+
+    return bool({"id", "key", "code", "number", "no", "nr"} & set(name_words(name)))
+
+
+def _without_operand(parts: Parts, fn: Fn) -> Measure:
+    if fn.function == "count":
+        return Measure("count")
+    if fn.function == "missing":
+        return Measure("missing")
+    raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
+
+
+def compared(parts: Parts, conds: Sequence[Cond], found: Sequence[Measure]) -> tuple[Key, ...]:
+    """Return the group key of values that are listed to be compared; none otherwise.
+
+    Means of ``male and female penguins`` are two; counts and totals of them are one.
+    """
+    is_each = parts.mark("each") is not None
+    listed = [cond for cond in conds if cond.is_list and not cond.is_negative]
+    if not listed:
+        if is_each:
+            raise UnfitError(("compare",), "Name the values to compare, joined by “and”.")
+        return ()
+    adds_up = all(measure.function in ("count", "sum", "nunique") for measure in found)
+    if adds_up and not is_each:
+        return ()
+    keys = []
+    for cond in listed:
+        condition = cond.options[0].condition
+        if isinstance(condition, OneOf):
+            keys.append(Key(condition.column))
+        elif isinstance(condition, Or):
+            keys += _time_keys(condition)
+    return tuple(dict.fromkeys(keys))
+
+
+def _time_keys(condition: Or) -> list[Key]:
+    found = []
+    for part in condition.parts:
+        if isinstance(part, During):
+            is_year = part.start.endswith("-01-01") and part.end.endswith("-01-01")
+            found.append(Key(part.column, unit="year" if is_year else "month"))
+    return found
+
+
+def is_single(parts: Parts, key: str, where: Condition | None) -> bool:
+    """Return whether each group of a key has about one row under a condition."""
+    return _expected_rows(parts, where) <= parts.words.profile(key).distinct * 1.1
+
+
+def is_one_row(parts: Parts, where: Condition | None) -> bool:
+    """Return whether a condition is expected to leave one row."""
+    return _expected_rows(parts, where) <= 1.1
+
+
+def _expected_rows(parts: Parts, where: Condition | None) -> float:
+    """Return the number of rows under a condition, if its columns are independent."""
+    scope = parts.words.scope
+    rows = float(scope.rows)
+    for part in _conjuncts(where):
+        if isinstance(part, Comparison) and part.operator == "==" and isinstance(part.left, Column):
+            rows /= max(scope.columns[part.left.name].distinct, 1)
+        elif isinstance(part, During) and part.start and part.end:
+            profile = scope.columns[part.column]
+            first, last = profile.low[:4], profile.high[:4]
+            if first.isdigit() and last.isdigit():
+                rows *= (int(part.end[:4]) - int(part.start[:4]) or 1) / (
+                    int(last) - int(first) + 1
+                )
+    return rows
+
+
+def _conjuncts(where: Condition | None) -> tuple[Condition, ...]:
+    from taskweaver.analyst.reading import And
+
+    if where is None:
+        return ()
+    return where.parts if isinstance(where, And) else (where,)
+
+
+def as_measure(pick: Pick, value: Expression) -> Measure:
+    """Return the measure of a superlative: largest, smallest, or n-th of them."""
+    if pick.nth:
+        return Measure("nth", value, n=-pick.nth if pick.ascending else pick.nth)
+    return Measure("min" if pick.ascending else "max", value)

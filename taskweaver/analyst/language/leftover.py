@@ -1,0 +1,59 @@
+"""Words that no phrase explains: those that forbid an answer, and those that are only named."""
+
+from __future__ import annotations
+
+from taskweaver.analyst.language.atoms import Atom, Fn, Mark
+from taskweaver.analyst.language.measures import Operand
+from taskweaver.analyst.language.options import Cond
+from taskweaver.analyst.language.parts import Parts, UnfitError
+
+
+def check_unused(parts: Parts) -> tuple[str, ...]:
+    """Use the words that may be left unused, and return them.
+
+    Raises:
+        UnfitError: If there are words that could change the answer.
+    """
+    marks = [(atom, mark) for atom, mark in parts.all(Mark) if mark.kind == "unused"]
+    blocking = [mark.detail for atom, mark in marks if not _is_harmless(parts, atom)]
+    if blocking:
+        raise UnfitError(blocking)
+    for atom, _ in marks:
+        parts.use(atom)
+    return tuple(mark.detail for _, mark in marks)
+
+
+def _is_harmless(parts: Parts, atom: Atom) -> bool:
+    """Return whether a word is a noun for counted rows, or the name of some arithmetic."""
+    words, at = parts.words, atom.start
+    token = words.tokens[at]
+    if token.kind != "word" or not token.text.islower() or len(token.text) < 3:
+        return False
+    if words.senses(at) or words.columns(at) or words.values(at):
+        return False
+    return _is_counted(parts, atom) or _is_label(parts, atom)
+
+
+def _is_counted(parts: Parts, atom: Atom) -> bool:
+    before = next((other for other in parts.atoms if other.end == atom.start), None)
+    is_after_count = (
+        before is not None and isinstance(before.content, Fn) and before.content.function == "count"
+    )
+    has_condition = any(isinstance(other.content, Cond) for other in parts.atoms)
+    after = next((other for other in parts.atoms if other.start == atom.end), None)
+    ends = after is None or (
+        isinstance(after.content, Mark) and after.content.kind in ("filler", "verb")
+    )
+    return is_after_count and has_condition and ends and parts.phrase(atom).endswith("s")
+
+
+def _is_label(parts: Parts, atom: Atom) -> bool:
+    """Return whether a word names the arithmetic that follows it in brackets or after a comma."""
+    following = [other for other in parts.atoms if other.start >= atom.end]
+    for other in following:
+        if isinstance(other.content, Operand) and other.content.is_arithmetic:
+            return True
+        is_light = isinstance(other.content, Mark) and other.content.kind in ("filler", "unused")
+        if not is_light and not isinstance(other.content, Operand | Fn):
+            return False
+    return False

@@ -1,0 +1,124 @@
+"""Spellings of names: words of a column's name, plurals, typing errors, forms of a value."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+UNITS = frozenset(
+    "mm cm m km kg g mg lbs lb oz mi ft usd eur gbp sec s ms pct percent m2 km2 sqft sqm c f".split()
+)
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
+_KEPT = frozenset("species series news gas bus class mass status plus less glass always".split())
+_IRREGULAR = {
+    "people": "person", "men": "man", "women": "woman", "children": "child", "mice": "mouse",
+    "feet": "foot", "teeth": "tooth", "indices": "index", "criteria": "criterion",
+    "movies": "movie", "cookies": "cookie",
+}  # fmt: skip
+_SHORT = {
+    "pop": "population", "exp": "expectancy", "temp": "temperature", "qty": "quantity",
+    "amt": "amount", "hp": "horsepower", "cap": "capita", "num": "number", "lat": "latitude",
+    "lon": "longitude", "lng": "longitude", "dept": "department", "yr": "year", "wt": "weight",
+    "ht": "height", "cyl": "cylinder", "disp": "displacement", "mpg": "mile per gallon",
+    "acc": "acceleration", "dist": "distance", "dur": "duration", "desc": "description",
+    "cat": "category", "addr": "address", "tel": "telephone", "rev": "revenue", "perc": "percent",
+    "hrs": "hour", "mins": "minute", "secs": "second", "max": "maximum", "min": "minimum",
+    "avg": "average", "gdp": "gross domestic product", "percap": "per capita",
+}  # fmt: skip
+_DEMONYMS = {
+    "french": "france", "dutch": "netherlands", "british": "united kingdom", "american": "usa",
+    "german": "germany", "spanish": "spain", "swiss": "switzerland", "greek": "greece",
+    "danish": "denmark", "swedish": "sweden", "norwegian": "norway", "finnish": "finland",
+    "polish": "poland", "turkish": "turkey", "irish": "ireland", "english": "england",
+    "scottish": "scotland", "welsh": "wales", "thai": "thailand", "chinese": "china",
+    "italian": "italy", "belgian": "belgium", "peruvian": "peru", "filipino": "philippines",
+    "portuguese": "portugal", "kenyan": "kenya", "canadian": "canada", "czech": "czech republic",
+    "us": "usa", "american's": "usa", "european": "europe", "egyptian": "egypt",
+    "norwegians": "norway", "brazilian": "brazil", "argentinian": "argentina",
+}  # fmt: skip
+_FORMS = ("n", "an", "ian", "ean", "ese", "ish", "i", "y", "ny", "s", "es")
+
+
+@lru_cache(maxsize=4096)
+def singular(word: str) -> str:
+    """Return the singular of an English noun in lower case; consistent rather than exact."""
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if (
+        len(word) < 4
+        or word in _KEPT
+        or not word.endswith("s")
+        or word.endswith(("ss", "us", "is"))
+    ):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "ches", "shes", "xes", "zes")):
+        return word[:-2]
+    return word[:-1]
+
+
+@lru_cache(maxsize=4096)
+def name_words(name: str) -> tuple[str, ...]:
+    """Return the words of a column's name in lower case and singular."""
+    return tuple(singular(part.casefold()) for part in _PART.findall(name))
+
+
+@lru_cache(maxsize=4096)
+def core_words(name: str) -> tuple[str, ...]:
+    """Return the words of a column's name without a unit at its end."""
+    words = name_words(re.sub(r"\([^)]*\)\s*$", "", name))
+    while len(words) > 1 and words[-1] in UNITS:
+        words = words[:-1]
+    if len(words) > 2 and words[-2] == "in" and words[-1] in UNITS | {"lb"}:
+        words = words[:-2]
+    if len(words) > 1 and words[-1] == "in":
+        words = words[:-1]
+    return words or name_words(name)
+
+
+def is_word_of(asked: str, word: str) -> bool:
+    """Return whether a word of a request is a word of a name, or one is short for the other."""
+    if asked == word:
+        return True
+    if _SHORT.get(word) == asked or _SHORT.get(asked) == word:
+        return True
+    shorter, longer = sorted((asked, word), key=len)
+    return len(shorter) >= 4 and longer.startswith(shorter) and len(longer) - len(shorter) >= 3
+
+
+def distance(left: str, right: str, limit: int = 2) -> int:
+    """Return the edit distance of two words, transpositions counted once, up to a limit + 1."""
+    if abs(len(left) - len(right)) > limit:
+        return limit + 1
+    before: list[int] = []
+    row = list(range(len(right) + 1))
+    for at, char in enumerate(left, 1):
+        new = [at]
+        for to, other in enumerate(right, 1):
+            cost = min(row[to] + 1, new[-1] + 1, row[to - 1] + (char != other))
+            if at > 1 and to > 1 and char == right[to - 2] and left[at - 2] == other:
+                cost = min(cost, before[to - 2] + 1)
+            new.append(cost)
+        before, row = row, new
+    return min(row[-1], limit + 1)
+
+
+def is_misspelled(asked: str, word: str) -> bool:
+    """Return whether a word is another one with a typing error."""
+    if min(len(asked), len(word)) < 5 or asked[0] != word[0] or asked.isdigit():
+        return False
+    limit = 2 if min(len(asked), len(word)) >= 8 else 1
+    return 0 < distance(asked, word, limit) <= limit
+
+
+def is_form(asked: str, value: str) -> bool:
+    """Return whether a word is a form of a value, as ``japanese`` of ``japan`` (lower case)."""
+    if _DEMONYMS.get(asked) == value or _DEMONYMS.get(asked.removesuffix("s")) == value:
+        return True
+    if len(value) < 3 or len(asked) < 4 or not value[:3] == asked[:3]:
+        return False
+    if any(asked == value + ending for ending in _FORMS) or value == asked + "s":
+        return True
+    stem = value.rstrip("aeiouy")
+    return len(stem) >= 3 and any(asked == stem + ending for ending in ("an", "ian", "ish", "ese"))

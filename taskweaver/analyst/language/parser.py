@@ -1,0 +1,187 @@
+"""Lookup of words, columns and values at the places of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from taskweaver.analyst.language.lexicon import LEXICON, LONGEST, NUMBER_WORDS, Sense
+from taskweaver.analyst.language.scope import ColumnRef, Scope, is_function_word
+from taskweaver.analyst.language.tokens import Token
+from taskweaver.analyst.profile import ColumnProfile, ValueMatch
+
+_COLUMN_COST = (0.0, 0.05, 0.6, 0.9)
+_COMMON = frozenset(
+    "a an the of is are was were in on at for with from to and or not no i it that this do does did have "
+    "has had be been all any by as me my der die das und le la les et de el los y".split()
+)
+_LIGHT_KINDS = {"filler", "row", "person", "thing", "refused"}
+_MAX_COLUMN_WORDS, _MAX_VALUE_WORDS = 6, 7
+
+
+class SenseAt(NamedTuple):
+    """Sense of the tokens up to an end."""
+
+    end: int
+    sense: Sense
+
+
+class ColumnAt(NamedTuple):
+    """Columns that the tokens up to an end may mean."""
+
+    end: int
+    ref: ColumnRef
+    cost: float
+
+
+class ValuesAt(NamedTuple):
+    """Values that the tokens up to an end may mean."""
+
+    end: int
+    matches: tuple[ValueMatch, ...]
+    cost: float
+
+
+class Words:
+    """Tokens of a request with all their senses.
+
+    Attributes:
+        text: The request.
+        tokens: Its tokens.
+        scope: Columns and values it is read against.
+    """
+
+    def __init__(self, text: str, tokens: list[Token], scope: Scope) -> None:
+        """Look nothing up yet."""
+        self.text = text
+        self.tokens = tokens
+        self.scope = scope
+        self.size = len(tokens)
+        self._lower = [
+            token.lower if token.kind in ("word", "symbol", "number") else None for token in tokens
+        ]
+        self._senses: dict[int, list[SenseAt]] = {}
+        self._columns: dict[int, list[ColumnAt]] = {}
+        self._values: dict[int, list[ValuesAt]] = {}
+
+    def lower(self, at: int) -> str:
+        """Return a token in lower case; empty outside the request, and for quoted ones."""
+        return (self._lower[at] or "") if 0 <= at < self.size else ""
+
+    def raw(self, start: int, end: int) -> str:
+        """Return the text of some tokens as written."""
+        return self.text[self.tokens[start].start : self.tokens[end - 1].end]
+
+    def phrase(self, start: int, end: int) -> str:
+        """Return the tokens joined by spaces; quotes are left out."""
+        return " ".join(token.text for token in self.tokens[start:end])
+
+    def senses(self, at: int) -> list[SenseAt]:
+        """Return the senses of the phrases that begin at a token, the longest first."""
+        if at not in self._senses:
+            self._senses[at] = list(self._find_senses(at)) if at < self.size else []
+        return self._senses[at]
+
+    def _find_senses(self, at: int) -> Iterator[SenseAt]:
+        for end in range(min(at + LONGEST, self.size), at, -1):
+            words = self._lower[at:end]
+            if None in words:
+                continue
+            joined = " ".join(word for word in words if word)
+            for sense in LEXICON.get(joined, ()):
+                yield SenseAt(end, sense)
+
+    def of_kind(self, at: int, *kinds: str) -> list[SenseAt]:
+        """Return the senses of some kinds at a token."""
+        return [found for found in self.senses(at) if found.sense.kind in kinds]
+
+    def is_kind(self, at: int, *kinds: str) -> bool:
+        """Return whether a phrase of one of some kinds begins at a token."""
+        return any(found.sense.kind in kinds for found in self.senses(at))
+
+    def columns(self, at: int) -> list[ColumnAt]:
+        """Return the columns that the phrases beginning at a token may mean."""
+        if at not in self._columns:
+            self._columns[at] = list(self._find_columns(at)) if at < self.size else []
+        return self._columns[at]
+
+    def _find_columns(self, at: int) -> Iterator[ColumnAt]:
+        for end in range(min(at + _MAX_COLUMN_WORDS, self.size), at, -1):
+            tokens = self.tokens[at:end]
+            kinds = {token.kind for token in tokens}
+            if kinds & {"symbol", "file", "date"} or (len(tokens) > 1 and "quoted" in kinds):
+                continue
+            if tokens[0].kind == "number":
+                continue
+            ref = self.scope.column(tuple(token.lower for token in tokens), self.phrase(at, end))
+            if ref is None:
+                continue
+            is_function = (
+                len(tokens) == 1 and ref.distance < 3 and is_function_word(tokens[0].lower)
+            )
+            cost = _COLUMN_COST[ref.distance] + (0.4 if is_function else 0.0)
+            yield ColumnAt(end, ref, cost)
+
+    def values(self, at: int) -> list[ValuesAt]:
+        """Return the values that the phrases beginning at a token may mean."""
+        if at not in self._values:
+            self._values[at] = list(self._find_values(at)) if at < self.size else []
+        return self._values[at]
+
+    def _find_values(self, at: int) -> Iterator[ValuesAt]:
+        if self.tokens[at].kind in ("file", "symbol"):
+            return
+        for end in range(min(at + _MAX_VALUE_WORDS, self.size), at, -1):
+            if any(token.kind == "file" for token in self.tokens[at:end]):
+                continue
+            is_one = end == at + 1
+            text = self.tokens[at].text if is_one else self.raw(at, end)
+            matches = self.scope.values(text)
+            if not matches and is_one and self.lower(at) != self.tokens[at].text.casefold():
+                matches = self.scope.values(self.lower(at))
+            if matches:
+                yield ValuesAt(end, matches, 0.1 if matches[0].is_exact else 0.3)
+
+    def is_value(self, at: int) -> bool:
+        """Return whether a word, but for the commonest ones, is exactly a value."""
+        low = self.lower(at)
+        return (
+            len(low) > 1
+            and low not in _COMMON
+            and any(found.end == at + 1 and found.matches[0].is_exact for found in self.values(at))
+        )
+
+    def is_plain_value(self, at: int, end: int) -> bool:
+        """Return whether words can be a value without the name of its column before them."""
+        if self.tokens[at].kind in ("quoted", "literal"):
+            return True
+        text = self.raw(at, end)
+        if end - at == 1 and len(text) == 1:
+            return text.isupper() and text not in ("A", "I")
+        kinds = {sense.kind for sense in LEXICON.get(text.casefold(), ())}
+        is_common = text.casefold() in _COMMON or bool(kinds - _LIGHT_KINDS)
+        return not is_common and not text.replace(".", "").isdigit()
+
+    def number(self, at: int) -> float | None:
+        """Return the number at a token, in digits or as a word; None for none."""
+        if not 0 <= at < self.size:
+            return None
+        token = self.tokens[at]
+        if token.kind == "number":
+            return token.number
+        value = NUMBER_WORDS.get(token.lower) if token.kind == "word" else None
+        return float(value) if value is not None else None
+
+    def skip(self, at: int, *words: str) -> int:
+        """Return the place after any of some words."""
+        while self.lower(at) in words:
+            at += 1
+        return at
+
+    def profile(self, name: str) -> ColumnProfile:
+        """Return the profile of a column."""
+        return self.scope.columns[name]
+
+    def is_numeric(self, name: str) -> bool:
+        """Return whether a column holds numbers."""
+        return self.profile(name).kind in ("number", "integer")

@@ -1,0 +1,280 @@
+"""The phrases that may begin at each token of a request, and the cheapest ways to cover it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from taskweaver.analyst.language.atoms import (
+    Atom,
+    Content,
+    Dimension,
+    Fn,
+    Look,
+    Mark,
+    Noun,
+    Pick,
+    Picture,
+    Step,
+)
+from taskweaver.analyst.language.comparisons import dimensions
+from taskweaver.analyst.language.conditions import Conditions
+from taskweaver.analyst.language.keys import key_phrases
+from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
+from taskweaver.analyst.language.measures import operands
+from taskweaver.analyst.language.names import singular
+from taskweaver.analyst.language.parser import Words
+
+_BEAM = 28
+_FILLER, _UNUSED = 0.05, 4.0
+_QUARTILES = {"firstquartile": 0.25, "thirdquartile": 0.75}
+_MARKS = {
+    "which",
+    "who",
+    "when",
+    "sort",
+    "dir",
+    "each",
+    "over",
+    "against",
+    "files",
+    "refused",
+    "everything",
+    "percolumn",
+    "shift",
+}
+_VERBS = frozenset(
+    "is are was were have has had do does did came come work works live lives".split()
+)
+
+
+def covers(words: Words) -> list[tuple[float, tuple[Atom, ...]]]:
+    """Return the cheapest ways to cover a request with phrases, in order of cost."""
+    conditions = Conditions(words)
+    beams: list[list[tuple[float, tuple[Atom, ...]]]] = [[] for _ in range(words.size + 1)]
+    beams[0] = [(0.0, ())]
+    for at in range(words.size):
+        if not beams[at]:
+            continue
+        best = sorted(beams[at], key=lambda entry: entry[0])[:_BEAM]
+        beams[at] = []
+        for atom in _atoms(words, conditions, at):
+            for cost, atoms in best:
+                beams[atom.end].append((cost + atom.cost, (*atoms, atom)))
+    return sorted(beams[-1], key=lambda entry: entry[0])[:_BEAM]
+
+
+def _atoms(words: Words, conditions: Conditions, at: int) -> list[Atom]:
+    best: dict[tuple[int, Content], Atom] = {}
+    for end, content, cost in _contents(words, conditions, at):
+        key = (end, content)
+        if key not in best or cost < best[key].cost:
+            best[key] = Atom(at, end, content, cost)
+    return list(best.values())
+
+
+Found = tuple[int, Content, float]
+
+
+def _contents(words: Words, conditions: Conditions, at: int) -> Iterator[Found]:
+    for end, cond, cost in conditions.at(at):
+        yield end, cond, 1.0 + cost
+    for end, operand, cost in operands(words, at):
+        is_column = "column" in (words.lower(at - 1), words.lower(end))
+        yield end, operand, (0.5 if is_column else 1.0) + cost
+    yield from key_phrases(words, at)
+    yield from _functions(words, at)
+    yield from _picks(words, at)
+    yield from _dimension(words, at)
+    yield from _steps_and_looks(words, at)
+    yield from _nouns(words, at)
+    yield from _marks(words, at)
+    if words.tokens[at].kind == "file":
+        yield at + 1, Mark("filler", "file"), _FILLER
+    yield at + 1, Mark("unused", words.tokens[at].text), _UNUSED
+
+
+def _functions(words: Words, at: int) -> Iterator[Found]:
+    for end, sense in words.of_kind(at, "fn"):
+        if sense.detail == "percentile":
+            for start in (words.skip(end, "of"),):
+                if (quantile := _quantile(words, start)) is not None:
+                    yield start + 1, Fn("percentile", quantile), 1.0
+        elif sense.detail in _QUARTILES:
+            yield end, Fn("percentile", _QUARTILES[sense.detail]), 1.0
+        elif sense.detail == "leastmode":
+            yield end, Fn("mode", is_least=True), 1.0
+        else:
+            yield end, Fn(sense.detail), 1.0  # type: ignore[arg-type]
+    quantile = _quantile(words, at)
+    if quantile is not None:
+        place = words.skip(at + 1, "%", "percent")
+        joined = words.skip(place, "and", ",", "&")
+        for end, sense in words.of_kind(place, "fn"):
+            if sense.detail == "percentile":
+                yield end, Fn("percentile", quantile), 0.9
+        if joined > place and _quantile(words, joined) is not None:
+            yield at + 1, Fn("percentile", quantile), 1.0
+        elif joined > place and words.is_kind(joined, "fn") and "th" in words.lower(at):
+            yield at + 1, Fn("percentile", quantile), 1.2
+
+
+def _quantile(words: Words, at: int) -> float | None:
+    match = re.fullmatch(r"(\d{1,2}(?:\.\d+)?)(?:st|nd|rd|th|\s?%)?|p(\d{1,2})", words.lower(at))
+    if match is None:
+        return None
+    value = float(match[1] or match[2])
+    if "." in words.lower(at) and value < 1:
+        return value
+    return value / 100 if 0 < value < 100 else None
+
+
+def _picks(words: Words, at: int) -> Iterator[Found]:
+    count = _count(words, at)
+    start = at if count is None else at + 1
+    nth = 0
+    for stop, sense in words.of_kind(start, "ordinal"):
+        nth, start = int(sense.detail), stop
+    for stop, sense in words.of_kind(start, "sup"):
+        ascending = sense.detail == "min"
+        after = _count(words, stop) if count is None else None
+        end = stop if after is None else stop + 1
+        yield end, Pick(ascending, count or after, nth, (), words.lower(stop - 1)), 1.0
+        for last, sign, columns in dimensions(words, stop):
+            if words.lower(stop - 1) in ("most", "least"):
+                lower = ascending != (sign == "-")
+                yield last, Pick(lower, count, nth, columns, "dimension"), 1.0
+    if words.lower(start).endswith("est"):
+        for last, sign, columns in dimensions(words, start):
+            yield last, Pick(sign == "-", count, nth, columns, "dimension"), 1.0
+    if words.lower(start) in DIMENSION_WORDS and words.lower(start).endswith("est"):
+        signs = {sign for _, sign in DIMENSION_WORDS[words.lower(start)]}
+        if len(signs) == 1 and not any(True for _ in dimensions(words, start)):
+            yield start + 1, Pick(signs == {"-"}, count, nth, (), words.lower(start)), 1.1
+    if count is None and not nth:
+        yield from _tops(words, at)
+
+
+def _tops(words: Words, at: int) -> Iterator[Found]:
+    for stop, sense in words.of_kind(at, "rank"):
+        number = _count(words, stop)
+        end = stop if number is None else stop + 1
+        if sense.detail in ("top", "bottom") and (number or words.lower(at) in ("top", "bottom")):
+            yield end, Pick(sense.detail == "bottom", number or 5, 0, (), "top"), 1.0
+        if sense.detail in ("first", "last"):
+            view: Look = Look("head" if sense.detail == "first" else "tail", number or 0)
+            for last, _ in words.of_kind(end, "row"):
+                yield last, view, 0.8
+            if words.lower(at) in ("head", "tail"):
+                yield end, view, 1.0
+            for last, noun, _ in _nouns(words, end):
+                if isinstance(noun, Noun) and noun.kind == "file" and number:
+                    yield last, view, 0.9
+
+
+def _count(words: Words, at: int) -> int | None:
+    value = words.number(at)
+    token = words.tokens[at] if at < words.size else None
+    if value is None or token is None or token.is_percent or value != int(value):
+        return None
+    return int(value) if 1 <= value <= 10_000 else None
+
+
+def _dimension(words: Words, at: int) -> Iterator[Found]:
+    for end, sign, columns in dimensions(words, at):
+        low = words.lower(at)
+        if low.endswith("est"):
+            continue
+        is_comparative = low.endswith("er") or words.lower(at - 1) in ("more", "less")
+        yield end, Dimension(columns, sign == "-", is_comparative), 1.0
+
+
+def _steps_and_looks(words: Words, at: int) -> Iterator[Found]:
+    for end, sense in words.of_kind(at, "share", "diff", "cumulative"):
+        yield end, Step(sense.kind, sense.detail), 1.0  # type: ignore[arg-type]
+    for end, sense in words.of_kind(at, "change"):
+        yield end, Step("change", sense.detail + _direction(words, at)), 1.0
+    for end, sense in words.of_kind(at, "step"):
+        yield end, Step("change", "", sense.detail), 1.0
+    for end, sense in words.of_kind(at, "chart"):
+        yield end, Picture(sense.detail), 1.0  # type: ignore[arg-type]
+    for end, sense in words.of_kind(at, "view"):
+        if sense.detail == "sample":
+            last = next((found.end for found in words.of_kind(end, "row")), end)
+            yield last, Look("sample"), 1.0
+        else:
+            yield end, Look(sense.detail), 1.0  # type: ignore[arg-type]
+    count = _count(words, at)
+    if count is not None:
+        start = words.skip(at + 1, "random", "sample", "example")
+        for end, _ in words.of_kind(start, "row"):
+            if start > at + 1:
+                yield end, Look("sample", count), 0.8
+            elif words.lower(at - 1) in ("show", "me", "give", "display", "print", "see", "list"):
+                yield end, Look("head", count), 0.9
+
+
+def _direction(words: Words, at: int) -> str:
+    low = words.lower(at)
+    if low in ("drop", "drops", "decrease", "fall", "decline"):
+        return " down"
+    return " up" if low in ("increase", "rise", "gain", "gains", "jump") else ""
+
+
+def _nouns(words: Words, at: int) -> Iterator[Found]:
+    low = words.lower(at)
+    if not low:
+        return
+    for end, sense in words.of_kind(at, "row", "person", "thing"):
+        if sense.kind != "row" and any(found.end == end for found in words.columns(at)):
+            continue
+        if words.is_value(at):
+            continue
+        yield end, Noun(sense.kind, low), 0.5  # type: ignore[arg-type]
+    if singular(low) in words.scope.nouns or low in words.scope.nouns:
+        yield at + 1, Noun("file", low), 1.6 if words.is_value(at) else 0.4
+    for end, sense in words.of_kind(at, "unit"):
+        yield end, Noun("unit", low, sense.detail), 0.7
+
+
+def _is_group_count(words: Words, at: int) -> bool:
+    """Return whether a number counts groups: ``the 3 customers with the largest ...``."""
+    count = _count(words, at)
+    if count is None or count > 1000 or at + 1 >= words.size:
+        return False
+    is_plural = words.lower(at + 1).endswith("s") or count == 1
+    return is_plural and bool(words.columns(at + 1) or next(_nouns(words, at + 1), None))
+
+
+def _is_relative(words: Words, at: int) -> bool:
+    """Return whether ``who`` or ``which`` goes on with the noun before it."""
+    low = words.lower(at - 1)
+    is_noun = words.is_kind(at - 1, "row", "person", "thing") or singular(low) in words.scope.nouns
+    return at > 0 and (
+        is_noun or low in ("those", "ones", "in", "on", "for") or bool(words.columns(at - 1))
+    )
+
+
+def _marks(words: Words, at: int) -> Iterator[Found]:
+    if _is_group_count(words, at):
+        yield at + 1, Mark("count", str(_count(words, at))), 0.8
+    for end, sense in words.senses(at):
+        if sense.kind in _MARKS:
+            kind = sense.detail if sense.kind == "dir" else sense.kind
+            cost = 1.3 if sense.kind == "refused" else 0.6
+            yield (
+                end,
+                Mark(kind, sense.detail if sense.kind != "refused" else words.raw(at, end)),
+                cost,
+            )
+            if kind in ("which", "who") and end == at + 1 and _is_relative(words, at):
+                yield end, Mark("filler", words.lower(at)), _FILLER
+        elif sense.kind == "filler" and not (end == at + 1 and words.is_value(at)):
+            is_verb = words.lower(at) in _VERBS and end == at + 1
+            yield end, Mark("verb" if is_verb else "filler", words.lower(at)), _FILLER
+        elif sense.kind == "number":
+            yield end, Mark("filler", "number"), _FILLER
+        elif sense.kind == "by" and words.lower(at) in ("by", "nach", "per"):
+            yield end, Mark("by"), 0.7
+        elif sense.kind == "and":
+            yield end, Mark("filler", "and"), 0.1

@@ -1,0 +1,342 @@
+"""Readings of ranks: ``which country has the highest``, ``top 5``, ``the heaviest penguins``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from taskweaver.analyst.language.atoms import Dimension, Fn, Keys, Mark, Noun, Pick, Step
+from taskweaver.analyst.language.groups import (
+    NUMERIC,
+    as_measure,
+    counted,
+    is_single,
+    kinds_for,
+    measures,
+)
+from taskweaver.analyst.language.measures import Operand, columns_of
+from taskweaver.analyst.language.names import singular
+from taskweaver.analyst.language.parts import Parts, UnclearError, UnfitError
+from taskweaver.analyst.reading import (
+    Column,
+    Condition,
+    Expression,
+    Key,
+    Measure,
+    Rank,
+    Reading,
+    Rows,
+    Source,
+    Summary,
+)
+
+
+def ranked(parts: Parts, source: Source) -> Reading | None:
+    """Return the reading of a request with a superlative or a rank; None if it has none."""
+    picks = parts.all(Pick)
+    modes = [fn for _, fn in parts.all(Fn) if fn.function == "mode"]
+    if not picks and modes and not parts.all(Operand):
+        return None
+    if len(picks) != 1:
+        if picks:
+            raise UnfitError([parts.phrase(atom) for atom, _ in picks[1:]])
+        return None
+    pick = picks[0][1]
+    parts.use(picks[0][0])
+    pick = _with_count(parts, pick)
+    where = parts.condition(parts.conditions())
+    asks_when = parts.mark("when") is not None
+    is_which = parts.mark("which", "who") is not None
+    key = _group(parts, pick, asks_when=asks_when)
+    if key is None:
+        return _without_group(parts, pick, where, source, is_which=is_which)
+    return _of_groups(parts, pick, key, where, source)
+
+
+def _with_count(parts: Parts, pick: Pick) -> Pick:
+    """Use a number before the groups: ``the 3 customers with the largest ...``."""
+    if pick.count or pick.nth:
+        return pick
+    count = parts.mark("count")
+    return replace(pick, count=int(count.detail)) if count else pick
+
+
+def _group(parts: Parts, pick: Pick, *, asks_when: bool) -> Key | None:
+    """Use the phrase that names the groups a rank is of; None if rows or values are ranked."""
+    for atom, noun in parts.all(Noun):
+        if noun.kind == "unit" and noun.unit:
+            if noun.unit == "day" and _is_daily(parts):
+                continue
+            keys = _unit_keys(parts, noun)
+            if keys:
+                parts.use(atom)
+                return keys
+    for atom, operand in parts.all(Operand):
+        if singular(operand.phrase.casefold()) in parts.words.scope.side_nouns:
+            label = parts.words.scope.label
+            if label is not None:
+                parts.use(atom)
+                return Key(label)
+    texts = [
+        (atom, operand)
+        for atom, operand in parts.all(Operand)
+        if any(_can_group(parts, name) for name in operand.names)
+    ]
+    if texts:
+        atom, operand = texts[0]
+        parts.use(atom)
+        names = [name for name in operand.names if _can_group(parts, name)]
+        value = parts.column_of(
+            Operand(tuple(map(Column, names)), operand.phrase, operand.distance)
+        )
+        if isinstance(value, Column):
+            return Key(value.name)
+    if asks_when:
+        times = parts.words.scope.time_columns
+        if len(times) != 1:
+            raise UnfitError(("when",), "There is not one column of times.")
+        return Key(times[0])
+    return None
+
+
+def _can_group(parts: Parts, name: str) -> bool:
+    kind = parts.kind(name)
+    return kind in ("text", "flag") or (
+        kind == "integer" and name in parts.words.scope.year_columns
+    )
+
+
+def _is_daily(parts: Parts) -> bool:
+    times = [parts.words.profile(name) for name in parts.words.scope.time_columns]
+    return len(times) == 1 and times[0].distinct == parts.words.scope.rows
+
+
+def _unit_keys(parts: Parts, noun: Noun) -> Key | None:
+    is_calendar = "calendar" in noun.word or _has_calendar(parts)
+    for name in parts.words.scope.time_columns:
+        if parts.kind(name) != "time":
+            return Key(name) if noun.unit == "year" else None
+        if noun.unit == "weekday" or is_calendar:
+            return Key(name, part=noun.unit)  # type: ignore[arg-type]
+        return Key(name, unit=noun.unit)  # type: ignore[arg-type]
+    return None
+
+
+def _has_calendar(parts: Parts) -> bool:
+    return any(
+        parts.words.lower(place) == "calendar"
+        for atom, noun in [*parts.all(Noun)]
+        for place in range(atom.start - 1, atom.end)
+        if noun.kind == "unit"
+    )
+
+
+def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
+    """Use the function and the operand that a rank is by."""
+    fns = parts.take_all(Fn)
+    by = _by_operand(parts)
+    operands = [] if by else [
+        (atom, operand)
+        for atom, operand in parts.all(Operand)
+        if operand.is_arithmetic or any(parts.kind(name) in NUMERIC for name in operand.names)
+    ]  # fmt: skip
+    if len(fns) > 1 and fns[0].function != fns[1].function:
+        raise UnfitError([fn.function for fn in fns])
+    fn = fns[0] if fns else None
+    if by:
+        return fn, parts.column_of(by, kinds=NUMERIC)
+    if operands:
+        parts.use(operands[0][0])
+        return fn, parts.column_of(operands[0][1], kinds=kinds_for(fn.function) if fn else NUMERIC)
+    dimension = parts.take(Dimension)
+    if dimension is not None and not pick.columns:
+        pick = replace(pick, columns=dimension.columns)
+    if pick.columns:
+        value = parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word or "it"))
+        return fn, value
+    return fn, None
+
+
+def _by_operand(parts: Parts) -> Operand | None:
+    """Use ``by gdpPercap`` of a rank as an operand."""
+    parts.mark("by")
+    for atom, keys in parts.all(Keys):
+        if keys.is_by and len(keys.keys) == 1:
+            names = tuple(
+                key.column
+                for key in keys.keys[0]
+                if parts.kind(key.column) in NUMERIC and not key.unit
+            )
+            if names:
+                parts.use(atom)
+                return Operand(tuple(map(Column, names)), keys.phrase.split(maxsplit=1)[-1])
+    return None
+
+
+def _of_groups(
+    parts: Parts, pick: Pick, key: Key, where: Condition | None, source: Source
+) -> Reading:
+    fn, value = _ordering(parts, pick)
+    measure = _group_measure(parts, pick, fn, value, key, where)
+    count = pick.count if pick.count else 1
+    rank = Rank(pick.ascending, None if pick.nth else count, pick.nth)
+    extra = parts.keys()
+    if extra:
+        raise UnfitError([key.column for key in extra], "A rank within groups is not understood.")
+    parts.mentioned.add(key.column)
+    is_one = count == 1 or bool(pick.nth)
+    return Summary(source, (measure,), (key,), where, rank=rank, names_winner=is_one)
+
+
+def _group_measure(
+    parts: Parts,
+    pick: Pick,
+    fn: Fn | None,
+    value: Expression | None,
+    key: Key,
+    where: Condition | None,
+) -> Measure:
+    if value is None:
+        if fn is not None and fn.function not in ("count", "nunique"):
+            raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
+        return _counted_rows(parts, pick)
+    if fn is not None and fn.function == "count" and isinstance(value, Column):
+        return counted(parts, Operand((value,), value.name))
+    if fn is not None:
+        return Measure(fn.function, value, quantile=fn.quantile)
+    is_unique = not key.unit and not key.part and is_single(parts, key.column, where)
+    if not is_unique and (pick.word in ("most", "least", "fewest", "top") or pick.columns):
+        name = columns_of(value)[0]
+        choice = parts.words.scope.choices.get(name.casefold())
+        if choice in ("total", "mean", "single value"):
+            functions = {"total": "sum", "mean": "mean"}
+            return Measure(functions.get(choice, "min" if pick.ascending else "max"), value)  # type: ignore[arg-type]
+        raise UnclearError(name, ("total", "mean", "single value"))
+    return Measure("min" if pick.ascending else "max", value)
+
+
+def _counted_rows(parts: Parts, pick: Pick) -> Measure:
+    """Return the count of rows, for ``most penguins``."""
+    rows = parts.take_all(Noun, lambda noun: noun.kind in ("row", "file", "person", "thing"))
+    others = [
+        (atom, operand)
+        for atom, operand in parts.all(Operand)
+        if any(parts.kind(name) == "text" for name in operand.names)
+    ]
+    if not rows and others:
+        parts.use(others[0][0])
+        return counted(parts, others[0][1])
+    if not rows and parts.words.scope.source.tables:
+        raise UnfitError((pick.word or "most",), "Name the column to rank by.")
+    return Measure("count")
+
+
+def _without_group(
+    parts: Parts, pick: Pick, where: Condition | None, source: Source, *, is_which: bool
+) -> Reading:
+    rows = parts.take_all(Noun, lambda noun: noun.kind != "unit")
+    units = parts.take_all(Noun, lambda noun: noun.kind == "unit")
+    keys = _keys_beside(parts)
+    is_who = any(
+        mark.content.detail == "who" for mark in parts.atoms if isinstance(mark.content, Mark)
+    )
+    fn, value = _ordering(parts, pick)
+    if value is None:
+        raise UnfitError((pick.word or "top",), "Name the column to rank by.")
+    of_rows = bool(rows or units or is_who) and fn is None
+    if of_rows and not keys:
+        return _rows(parts, pick, value, where, source, is_one=not (pick.count or 0) > 1)
+    if pick.count and pick.count > 1 and fn is None and not keys:
+        return _rows(parts, pick, value, where, source, is_one=False)
+    if fn is not None and not keys and not is_which:
+        if fn.function in ("min", "max", "sum", "mean", "median"):
+            raise UnfitError((pick.word,), "")
+    if fn is not None:
+        raise UnfitError((pick.word,), f"Say of which groups the {fn.function} is compared.")
+    return Summary(source, (as_measure(pick, value),), keys, where)
+
+
+def _keys_beside(parts: Parts) -> tuple[Key, ...]:
+    found = [
+        (atom, keys)
+        for atom, keys in parts.all(Keys)
+        if not (keys.is_by and all(parts.kind(key.column) in NUMERIC for key in keys.keys[0]))
+    ]
+    result: list[Key] = []
+    for atom, keys in found:
+        parts.use(atom)
+        for options in keys.keys:
+            if len(options) > 1:
+                raise UnclearError(keys.phrase, [key.column for key in options])
+            result.append(options[0])
+            parts.mentioned.add(options[0].column)
+    return tuple(result)
+
+
+def _rows(
+    parts: Parts,
+    pick: Pick,
+    value: Expression,
+    where: Condition | None,
+    source: Source,
+    *,
+    is_one: bool,
+) -> Reading:
+    """Return the rows that come first by a value, with the column that names them."""
+    names = list(columns_of(value))
+    shown = [
+        parts.column_of(operand) for operand in parts.take_all(Operand) if not operand.is_arithmetic
+    ]
+    columns = [column.name for column in shown if isinstance(column, Column)]
+    label = parts.words.scope.label
+    times = [name for name in parts.words.scope.time_columns if parts.kind(name) == "time"]
+    lead = [label] if label else times if _is_daily(parts) else []
+    first = list(dict.fromkeys([*lead, *columns, *names]))
+    is_known = bool(lead) or bool(columns)
+    rank = Rank(pick.ascending, None if pick.nth else pick.count or 1, pick.nth)
+    chosen = tuple(first) if is_known else ()
+    return Rows(source, chosen, where, value, rank)
+
+
+def sorted_groups(parts: Parts, source: Source) -> Reading | None:
+    """Return the reading of ``sort the sources by total net_generation``; None if none sorts."""
+    if not parts.has(Mark, lambda mark: mark.kind in ("sort", "asc", "desc")):
+        return None
+    if parts.has(Pick) or parts.has(Step):
+        return None
+    direction = parts.mark("asc", "desc")
+    parts.mark("sort")
+    ascending = direction is None or direction.kind == "asc"
+    where = parts.condition(parts.conditions())
+    by = _by_operand(parts)
+    keys = parts.keys()
+    if parts.has(Fn):
+        texts = [
+            (atom, operand)
+            for atom, operand in parts.all(Operand)
+            if not keys and any(_can_group(parts, name) for name in operand.names)
+        ]
+        for atom, operand in texts[:1]:
+            parts.use(atom)
+            value = parts.column_of(operand)
+            keys = (Key(value.name),) if isinstance(value, Column) else keys
+        found = _sorted_measures(parts, by)
+        if not keys:
+            raise UnfitError(("sort",), "Name the groups to sort.")
+        return Summary(source, found, keys, where, rank=Rank(ascending))
+    operand = by or parts.take(Operand)
+    if operand is None or keys:
+        raise UnfitError(("sort",), "Name the column to sort by.")
+    rows = [atom for atom, noun in parts.all(Noun) if noun.kind in ("row", "file")]
+    for atom in rows:
+        parts.use(atom)
+    value = parts.column_of(operand)
+    return Rows(source, (), where, value, Rank(ascending))
+
+
+def _sorted_measures(parts: Parts, by: Operand | None) -> Sequence[Measure] | tuple[Measure, ...]:
+    if by is not None:
+        fn = parts.take(Fn)
+        value = parts.column_of(by, kinds=NUMERIC)
+        return (Measure(fn.function if fn else "sum", value),)
+    return measures(parts)

@@ -1,0 +1,101 @@
+"""Reading of one request, against the tables it may be about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from taskweaver.analyst.language.atoms import Atom
+from taskweaver.analyst.language.compose import compose
+from taskweaver.analyst.language.follow_up import revise
+from taskweaver.analyst.language.lexicon import LEXICON
+from taskweaver.analyst.language.parser import Words
+from taskweaver.analyst.language.parts import UnclearError, UnfitError
+from taskweaver.analyst.language.phrases import covers
+from taskweaver.analyst.language.scope import Scope
+from taskweaver.analyst.language.tokens import literal_spans, tokenize
+from taskweaver.analyst.mentions import Mention
+from taskweaver.analyst.reading import NotUnderstood, Outcome, Reading, Unclear, Understood
+
+MAX_WORDS = 200
+_CLOSE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Outcome of reading a request against one scope, and its cost."""
+
+    scope: Scope
+    outcome: Understood | Unclear | NotUnderstood
+    cost: float
+    words: Words = field(repr=False)
+
+
+def read(
+    text: str,
+    scope: Scope,
+    mentions: Sequence[Mention],
+    previous: Reading | None = None,
+) -> Result:
+    """Read a request against a scope; of a previous reading, the request changes a part."""
+    words = Words(text, _tokens(text, scope, mentions), scope)
+    first: UnfitError | None = None
+    unclear: tuple[UnclearError, float] | None = None
+    for cost, atoms in covers(words):
+        try:
+            return Result(scope, _compose(words, atoms, previous), cost, words)
+        except UnclearError as error:
+            unclear = unclear or (error, cost)
+            break
+        except UnfitError as error:
+            first = first or error
+    if unclear is not None:
+        return Result(scope, unclear[0].unclear, unclear[1], words)
+    found = first or UnfitError((text,))
+    return Result(scope, NotUnderstood(found.words, found.reason), 1000.0 + len(found.words), words)
+
+
+def _compose(words: Words, atoms: Sequence[Atom], previous: Reading | None) -> Understood:
+    if previous is None:
+        return compose(words, atoms, words.scope.source)
+    return revise(words, atoms, previous)
+
+
+def _tokens(text: str, scope: Scope, mentions: Sequence[Mention]) -> list:  # type: ignore[type-arg]
+    literals = literal_spans(text, scope.literals)
+    files = [(mention.start, mention.end) for mention in mentions if mention.is_certain]
+    nouns = [
+        (mention.start, mention.end)
+        for mention in mentions
+        if not mention.is_certain and " " in text[mention.start : mention.end]
+    ]
+    return tokenize(text, literals, [*files, *nouns], (*LEXICON, *scope.literals))
+
+
+def best(results: Sequence[Result], preferred: Sequence[Scope]) -> Outcome | Result:
+    """Return the best of several results; a question if two are equally good."""
+    good = [result for result in results if isinstance(result.outcome, Understood)]
+    liked = [result for result in good if result.scope in preferred]
+    good = sorted(liked or good, key=lambda result: result.cost)
+    if good:
+        close = [result for result in good if result.cost <= good[0].cost + _CLOSE]
+        return good[0] if len(close) == 1 else _which_table([result.scope for result in close])
+    unclear = [result for result in results if isinstance(result.outcome, Unclear)]
+    if unclear:
+        liked = [result for result in unclear if result.scope in preferred]
+        return min(liked or unclear, key=lambda result: result.cost)
+    return min(results, key=lambda result: result.cost)
+
+
+def _which_table(scopes: Sequence[Scope]) -> Unclear:
+    ids = [scope.source.tables[0] for scope in scopes]
+    files = list(dict.fromkeys(id.file for id in ids))
+    names = files if len(files) == len(ids) else [id.part or id.file for id in ids]
+    quoted = [f"`{name}`" for name in names]
+    kind = "file" if names == files else "table"
+    return Unclear(f"Which {kind}: {', '.join(quoted[:-1])} or {quoted[-1]}?", "", tuple(names))
+
+
+def choices_of(pairs: Sequence[tuple[str, str]]) -> Mapping[str, str]:
+    """Return the choices of a dialogue by the words that were unclear, in lower case."""
+    return {phrase.casefold(): option for phrase, option in pairs}

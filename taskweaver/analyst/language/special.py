@@ -1,0 +1,81 @@
+"""Requests that carry their own language: code, SQL, arithmetic; greetings and lists of files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from taskweaver.analyst.language.lexicon import LEXICON
+from taskweaver.analyst.reading import Calculation, Files, Help, Python, Reading, Sql
+
+_CODE = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
+_RUN = re.compile(
+    r"\b(?:run|execute)\b[^:\n]{0,40}\b(?:code|python)\b[^:\n]{0,20}:\s*(.+)", re.DOTALL | re.I
+)
+_SQL = re.compile(r"\b((?:select|with)\b.+?\bfrom\b.+)", re.DOTALL | re.I)
+_NUMBER = re.compile(
+    r"(?:what(?:'s| is)|calculate|compute|how much is|evaluate)?"
+    r"\s*([-\d.\s()+*/%^]*\d[-\d.\s()+*/%^]*)[?=.]?",
+    re.I,
+)
+_HELP = re.compile(
+    r"\W*(?:(?:hi|hello|hey|good (?:morning|day|evening|afternoon)|thanks?|thank you|hallo|bonjour|hola)"
+    r"(?: there| you| so much| a lot)?|help(?: me)?(?: please)?|what can you do(?: for me)?|who are you|"
+    r"how does this work|how do i use (?:this|you)|what can i ask(?: you)?)\W*",
+    re.I,
+)
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+_MAX_ARITHMETIC = 200
+
+
+def special(text: str, files: Sequence[str]) -> Reading | None:
+    """Return the reading of a request in a language of its own; None for other requests.
+
+    Args:
+        text: The request.
+        files: Files it names, or those there are if it names none.
+    """
+    bare = text.strip()
+    code = _CODE.search(bare) or _RUN.search(bare)
+    if code and not re.search(r"\bsql\b", bare[: code.start(1)], re.I):
+        return Python(code[1].strip())
+    if (sql := _sql(bare, files)) is not None:
+        return sql
+    number = _NUMBER.fullmatch(bare) if len(bare) < _MAX_ARITHMETIC else None
+    if number and re.search(r"\d\s*[-+*/%^]+\s*[\d(-]", number[1]):
+        return Calculation(number[1].strip().replace("^", "**"))
+    if _HELP.fullmatch(bare):
+        return Help()
+    return Files() if _asks_for_files(bare) else None
+
+
+def _sql(bare: str, files: Sequence[str]) -> Sql | None:
+    match = _SQL.search(bare)
+    is_sql = match and (
+        re.search(r"\bsql\b|\bquery\b", bare, re.I) or bare.lower().startswith(("select", "with"))
+    )
+    databases = [name for name in files if name.lower().endswith(_DATABASES)]
+    if not match or not is_sql or len(databases) != 1:
+        return None
+    query = match[1].strip("`\n ;")
+    query = re.sub(r"```.*$", "", query, flags=re.DOTALL).strip()
+    return Sql(databases[0], query)
+
+
+def _asks_for_files(bare: str) -> bool:
+    """Return whether nothing but the list of files is asked for."""
+    words = re.findall(r"\w+(?:'\w+)?", bare.casefold())
+    if not words or len(words) > 12:
+        return False
+    at, found = 0, False
+    while at < len(words):
+        for end in range(len(words), at, -1):
+            senses = LEXICON.get(" ".join(words[at:end]), ())
+            kinds = {sense.kind for sense in senses}
+            if kinds & {"files", "filler", "which"} or (found and words[at] in ("which", "with")):
+                found = found or "files" in kinds
+                at = end
+                break
+        else:
+            return False
+    return found

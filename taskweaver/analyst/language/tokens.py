@@ -1,0 +1,153 @@
+"""Tokens of a request, with their places in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+TokenKind = Literal["word", "number", "date", "symbol", "quoted", "literal", "file"]
+
+_PATTERN = re.compile(
+    r"(?P<quoted>\"[^\"\n]+\"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w))"
+    r"|(?P<date>\d{4}-\d{1,2}-\d{1,2}(?!\d)|\d{4}-\d{2}(?![\d-])|\d{1,2}\.\d{1,2}\.\d{4})"
+    r"|(?P<number>[$€£]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?"
+    r"(?:\s?%|\s?(?:million|billion|thousand|k|m|bn)\b)?(?![^\W_]))"
+    r"|(?P<word>\w+(?:['’](?:t|s|re|ll|d|ve|m)\b)?)"
+    r"|(?P<symbol><=|>=|!=|<>|==|[^\w\s])",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
+_SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
+_NO_SPACES = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Token of a request.
+
+    Attributes:
+        text: The token as written; of a quoted one, its content.
+        start: Offset of its first character.
+        end: Offset after its last character.
+        kind: ``literal``: the exact name of a column or a value; ``file``: mention of a file.
+    """
+
+    text: str
+    start: int
+    end: int
+    kind: TokenKind
+
+    @property
+    def lower(self) -> str:
+        """The text in lower case, without a possessive ending."""
+        return re.sub(r"['’]s$", "", self.text.casefold()).replace("’", "'")
+
+    @property
+    def number(self) -> float | None:
+        """The number it states; None for none. Percent are hundredths only by `is_percent`."""
+        if self.kind != "number":
+            return None
+        match = re.fullmatch(r"[$€£]?([\d,]+(?:\.\d+)?)\s*(\w+|%)?", self.text)
+        if match is None:
+            return None
+        scale = _SCALES.get((match[2] or "").lower(), 1.0)
+        return float(match[1].replace(",", "")) * scale
+
+    @property
+    def is_percent(self) -> bool:
+        """Whether it is a number with a percent sign."""
+        return self.kind == "number" and self.text.endswith("%")
+
+
+def literal_spans(text: str, names: Iterable[str]) -> list[tuple[int, int]]:
+    """Return the places of names with unusual characters, the longest first, without overlaps."""
+    low = text.casefold()
+    if len(low) != len(text):
+        return []
+    taken: list[tuple[int, int]] = []
+    for name in sorted(set(names), key=len, reverse=True):
+        wanted = name.casefold()
+        at = low.find(wanted)
+        while at >= 0:
+            end = at + len(wanted)
+            is_free = all(end <= start or at >= stop for start, stop in taken)
+            if is_free and _is_whole(low, at, end):
+                taken.append((at, end))
+            at = low.find(wanted, end)
+    return taken
+
+
+def is_unusual(name: str) -> bool:
+    """Return whether a name cannot be found by its words alone."""
+    return bool(name.strip()) and (
+        re.search(r"[^\w\s]", name) is not None or _NO_SPACES.search(name) is not None
+    )
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    if _NO_SPACES.search(text[start:end]):
+        return True
+    before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
+    after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
+    return not before and not after
+
+
+def tokenize(
+    text: str,
+    literals: Iterable[tuple[int, int]] = (),
+    files: Iterable[tuple[int, int]] = (),
+    words: Iterable[str] = (),
+) -> list[Token]:
+    """Return the tokens of a text.
+
+    Args:
+        text: The request.
+        literals: Places of names that are tokens as a whole.
+        files: Places of file mentions.
+        words: Words of scripts without spaces, by which their runs are cut.
+    """
+    plain = _JOINED.sub(" ", text)
+    files = tuple(files)
+    whole: list[tuple[int, int, TokenKind]] = [(start, end, "file") for start, end in files]
+    whole += [
+        (start, end, "literal")
+        for start, end in literals
+        if all(end <= other or start >= stop for other, stop in files)
+    ]
+    found: list[Token] = []
+    at = 0
+    for start, end, kind in [*sorted(whole), (len(text), len(text), "file")]:
+        if start < at:
+            continue
+        found += _plain_tokens(plain, at, start, words)
+        if end > start:
+            found.append(Token(text[start:end], start, end, kind))
+        at = end
+    return found
+
+
+def _plain_tokens(text: str, start: int, end: int, words: Iterable[str]) -> list[Token]:
+    found: list[Token] = []
+    for match in _PATTERN.finditer(text, start, end):
+        kind: TokenKind = match.lastgroup or "word"  # type: ignore[assignment]
+        content = match[0]
+        if kind == "quoted":
+            found.append(Token(content[1:-1].strip(), match.start(), match.end(), kind))
+        elif kind == "word" and _NO_SPACES.search(content):
+            found += _cut(content, match.start(), words)
+        else:
+            found.append(Token(content, match.start(), match.end(), kind))
+    return found
+
+
+def _cut(run: str, offset: int, words: Iterable[str]) -> list[Token]:
+    """Cut a run of a script without spaces into known words; the rest is single characters."""
+    known = sorted((word for word in words if _NO_SPACES.search(word)), key=len, reverse=True)
+    found, at = [], 0
+    while at < len(run):
+        word = next((word for word in known if run.startswith(word, at)), run[at])
+        found.append(Token(word, offset + at, offset + at + len(word), "word"))
+        at += len(word)
+    return found
