@@ -6,11 +6,12 @@ PYTHON ?= $(shell for name in $(NAMES); do \
   $$name -c $(IS_NEW) 2>/dev/null && echo $$name && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL := $(BIN)/python .ci/install.py
 
 .PHONY: chat search-demo test long attacks bench check audit docs clean
 
 chat: $(VENV)/.ready-chat  ## Ask questions about your data.
-	$(BIN)/python -m taskweaver -p project/
+	@$(BIN)/python -m taskweaver -p project/
 
 search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; no model needed.
 	mkdir -p search-demo
@@ -21,7 +22,7 @@ search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; 
 
 test: $(VENV)/.ready-dev  ## Run all tests with coverage.
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest --numprocesses=auto --dist=loadfile --durations=25
+	$(BIN)/coverage run -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=25
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=90
 
@@ -54,18 +55,20 @@ clean:  ## Remove the virtual environment and what tools left behind.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "TaskWeaver needs Python 3.11 or newer; none of these is:" \
-	  "$(NAMES). Install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@if command -v uv >/dev/null 2>&1 && \
+	  uv venv --quiet --allow-existing --python "$(or $(PYTHON),>=3.11)" $(VENV); then :; \
+	elif test -n "$(PYTHON)"; then $(PYTHON) -m venv $(VENV); \
+	else echo "TaskWeaver needs Python 3.11 or newer; none of these is:" \
+	  "$(NAMES). Install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; fi
 
 $(VENV)/.ready-chat: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[parquet,excel]"
-	touch $@
+	@$(INSTALL) parquet excel
+	@touch $@
 
 $(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[parquet,excel,dev]"
-	touch $@
+	@$(INSTALL) parquet excel dev
+	@touch $@
 
 $(VENV)/.ready-long: $(VENV)/.ready-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[parquet,excel,dev,long]"
-	touch $@
+	@$(INSTALL) parquet excel dev long
+	@touch $@

@@ -31,14 +31,29 @@ _DAY = r"\d{4}-\d\d-\d\d(?:[ T].*)?"
 _NUMBER_KINDS = frozenset({"integer", "floating", "mixed-integer-float", "decimal"})
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <style>
-body {{ font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 62em; color: #222 }}
-section {{ border-top: 1px solid #ddd; padding: .6em 0; overflow-x: auto }}
-h2 {{ font-size: 1.1em; margin: .2em 0 }} h2 small, .note {{ color: #a04000 }}
-table {{ border-collapse: collapse; float: left; margin: 0 2em .5em 0 }}
-td, th {{ text-align: left; padding: 0 1em 0 0; font-weight: normal }} th {{ color: #666 }}
-svg {{ background: #f6f7f9 }} section::after {{ content: ""; display: block; clear: both }}
+:root {{ color-scheme: light dark; --ground: #fbfaf7; --panel: #fff; --line: #d9d4c9;
+  --ink: #24211c; --soft: #6d675d; --note: #a04000; --bar: #4878a8 }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --ground: #16181a; --panel: #1d2023; --line: #3a3f45; --ink: #e4e2dd; --soft: #9a968d;
+    --note: #e0a068; --bar: #7aa7d4 }} }}
+* {{ box-sizing: border-box }}
+body {{ font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 66rem;
+  color: var(--ink); background: var(--ground); overflow-wrap: anywhere }}
+h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1.05rem; margin: 0 0 .4rem }}
+h2 small {{ color: var(--soft); font-weight: normal }}
+.note {{ color: var(--note); margin: 0 0 .4rem }}
+section {{ background: var(--panel); border: 1px solid var(--line); border-radius: 8px;
+  padding: .8rem 1rem; margin: 0 0 .8rem }}
+.parts {{ display: flex; flex-wrap: wrap; gap: .6rem 2rem }}
+.facts {{ flex: 1 1 16rem; min-width: 0; margin: 0; display: grid; gap: .5rem 1rem;
+  grid-template-columns: repeat(auto-fill, minmax(6.5rem, 1fr)) }}
+dt {{ color: var(--soft); font-size: .8rem }} dd {{ margin: 0 }}
+table {{ border-collapse: collapse; align-self: flex-start }}
+td {{ padding: 0 1rem 0 0; vertical-align: top }}
+svg {{ max-width: 100%; align-self: flex-start }} rect {{ fill: var(--bar) }}
 </style></head><body><h1>{title}</h1>
 {body}
 </body></html>
@@ -333,15 +348,20 @@ def _section(column: Column) -> str:
         if value is not None and key not in {"column", "dtype", "notes", "top", "top_count"}
     }
     cells = "".join(
-        f"<tr><th>{key.replace('_', ' ')}</th><td>{escape(_format(value))}</td></tr>"
+        f"<div><dt>{key.replace('_', ' ')}</dt><dd>{escape(_format(value))}</dd></div>"
         for key, value in facts.items()
     )
     top = "".join(f"<tr><td>{escape(text)}</td><td>{n:,}</td></tr>" for text, n in column.top)
     notes = f'<p class="note">{escape("; ".join(column.notes))}</p>' if column.notes else ""
+    name, dtype = escape(column.facts["column"]), escape(column.facts["dtype"])
+    parts = [
+        f'<dl class="facts">{cells}</dl>',
+        f"<table>{top}</table>" if top else "",
+        "" if column.values is None else _histogram(column.values),
+    ]
     return (
-        f"<section><h2>{escape(column.facts['column'])} ({escape(column.facts['dtype'])})</h2>"
-        f"{notes}<table>{cells}</table>{f'<table>{top}</table>' if top else ''}"
-        f"{'' if column.values is None else _histogram(column.values)}</section>"
+        f"<section><h2>{name} <small>{dtype}</small></h2>{notes}"
+        f'<div class="parts">{"".join(parts)}</div></section>'
     )
 
 
@@ -359,11 +379,12 @@ def _histogram(values: np.ndarray) -> str:
     wide = 300 / bins
     bars = "".join(
         f'<rect x="{i * wide:.1f}" y="{90 - 88 * n / counts.max():.1f}" '
-        f'width="{wide - 1:.1f}" height="{88 * n / counts.max():.1f}" fill="#4878a8"/>'
+        f'width="{wide - 1:.1f}" height="{88 * n / counts.max():.1f}"/>'
         for i, n in enumerate(counts)
         if n
     )
-    return f'<svg width="300" height="90" role="img" aria-label="histogram">{bars}</svg>'
+    size = 'width="300" height="90" viewBox="0 0 300 90"'
+    return f'<svg {size} role="img" aria-label="histogram">{bars}</svg>'
 
 
 @test_plugin(name="columns are described", description="Kinds, missing values and notes.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,6 +84,31 @@ class Tab:
         """Return what is to be read in an element."""
         return str(self.value(f"document.querySelector('{selector}').innerText"))
 
+    def view(self, width: int, mode: str = "light") -> None:
+        """Set the width of the window, and `light` or `dark` colours, for pages opened next."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=900, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+        scheme = {"name": "prefers-color-scheme", "value": mode}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def extent(self) -> tuple[int, int, int]:
+        """Return the document's width, how far it is scrolled to the right, and downwards."""
+        width, x, y = self.value(
+            "[document.documentElement.scrollWidth, window.scrollX, window.scrollY]"
+        )
+        return width, x, y
+
+    def contrast(self, selector: str) -> float:
+        """Return the contrast of an element's text and the body's ground, as WCAG measures it."""
+        colours = self.value(
+            f"[getComputedStyle(document.querySelector('{selector}')).color,"
+            " getComputedStyle(document.body).backgroundColor]"
+        )
+        dark, light = sorted(map(_luminance, colours))
+        return (light + 0.05) / (dark + 0.05)
+
     def press(self, key: str) -> None:
         """Press a key."""
         code = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[key]
@@ -104,6 +130,15 @@ class Tab:
 
     def close(self) -> None:
         self._tools.close()
+
+
+def _luminance(colour: str) -> float:
+    """Return the relative luminance of ``rgb(r, g, b)``."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @contextmanager

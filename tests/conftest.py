@@ -22,7 +22,15 @@ os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tes
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
+_TASKS = Path("/proc/self/task")
 _LOOPBACK = ("127.", "::1", "localhost")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of processes for tests: they wait for a third of their time."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(2, (cores or 1) * 3 // 2)
 
 
 @pytest.fixture(autouse=True)
@@ -60,16 +68,25 @@ def _measure_other_processes_where_they_are_the_point(
         monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
+def _descendants() -> list[psutil.Process]:
+    """Return the processes below this one; most tests have none, which is cheap to see."""
+    try:
+        has_children = any((task / "children").read_bytes() for task in _TASKS.iterdir())
+    except OSError:  # a thread has just ended, or the system has no such files
+        has_children = True
+    return psutil.Process().children(recursive=True) if has_children else []
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left_running() -> Iterator[None]:
     """Fail a test that leaves a child process or a non-daemon thread behind."""
     threads = set(threading.enumerate())
-    children = {child.pid for child in psutil.Process().children(recursive=True)}
+    children = {child.pid for child in _descendants()}
     yield
     late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
     for thread in late:
         thread.join(5)
     assert not [t for t in late if t.is_alive()], "threads left running"
-    new = [c for c in psutil.Process().children(recursive=True) if c.pid not in children]
+    new = [c for c in _descendants() if c.pid not in children]
     _, alive = psutil.wait_procs(new, timeout=5)
     assert not alive, f"processes left running: {alive}"

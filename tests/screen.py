@@ -22,11 +22,13 @@ def _take_terminal() -> None:
 class Screen:
     """A chat on a terminal of its own."""
 
-    def __init__(self, *arguments: str, **environment: str) -> None:
+    def __init__(
+        self, *arguments: str, program: tuple[str, ...] = ("-m", "taskweaver"), **environment: str
+    ) -> None:
         self._ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (40, 100))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "taskweaver", *arguments],
+            [sys.executable, *program, *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

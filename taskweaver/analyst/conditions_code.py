@@ -38,7 +38,7 @@ from taskweaver.analyst.reading import (
 PARTS: dict[CalendarPart, str] = {
     "quarter": "quarter",
     "month": "month",
-    "weekday": "dayofweek",
+    "weekday": "day_of_week",
     "day": "day",
     "hour": "hour",
 }

@@ -16,6 +16,7 @@ from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.common import Manager
 from taskweaver.ces.sandbox import SandboxChoice, is_confined
 from taskweaver.config.check import check
+from taskweaver.config.plain_folder import prepare_place
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -86,7 +87,8 @@ class TaskWeaverApp:
         self.trust_notice = opened.notice
         self.app_dir = path
         reason = "" if is_valid else _reason(app_dir, path)
-        self.warnings = list(filter(None, [restrictions(), reason, self.trust_notice]))
+        place = prepare_place(self.config)
+        self.warnings = list(filter(None, [restrictions(), reason, place, self.trust_notice]))
         self._logger = TelemetryLogger.from_config(self.config)
         self._tracing = Tracing()  # empty, to be closed if that of the configuration fails
         try:

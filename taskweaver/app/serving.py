@@ -180,12 +180,7 @@ def _said(session: Session, round_: Round, listener: _Listener) -> Said:
     failed = any(str(stop.content).strip() == "TaskFailure" for stop in stops)
     states = last.get_attachment(AttachmentType.execution_status)
     failed = failed or any(str(state.content) == "FAILURE" for state in states)
-    files = [
-        str(session.execution_cwd / path)
-        for post in round_.post_list
-        for attachment in post.get_attachment(AttachmentType.artifact_paths)
-        for path in attachment.content
-    ]
+    files = [str(session.execution_cwd / path) for path in round_.artifacts]
     is_answered = round_.state == "finished" and not failed
     answer = last.message if round_.state == "finished" else listener.error
     # For another program, whose model may be anywhere.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
+from taskweaver.ces.rollup import read_rollup
 from taskweaver.utils.platform import HAS_LIVE_FORKS
 
 
@@ -30,12 +30,7 @@ def footprint(pid: int) -> Footprint:
     """
     if not HAS_LIVE_FORKS:
         return _resident(pid)
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()[1:]
-    except OSError:
-        return Footprint()
-    pairs = (line.split(":") for line in lines)
-    sizes = {name: int(value.split()[0]) << 10 for name, value in pairs}
+    sizes = read_rollup(pid)
     shared = sizes.get("Shared_Clean", 0) + sizes.get("Shared_Dirty", 0)
     return Footprint(sizes.get("Rss", 0), shared)
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import psutil
 
-from taskweaver.ces import watch
+from taskweaver.ces import rollup, watch
 from taskweaver.ces.environment import KERNEL_MARK, kernel_environment, python_command
 from taskweaver.ces.homes import Home, Homes
 from taskweaver.ces.limits import KernelLimits
@@ -90,6 +90,7 @@ class ProcessHandle:
         """Give the handle back."""
         _RECENT.append(self.pid)
         _OWNED.discard(self.pid)
+        rollup.forget(self.pid)
         os.close(self.death_fd)
 
 

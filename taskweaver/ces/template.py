@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from taskweaver.ces import rollup
 from taskweaver.ces.anchor import Anchor
 from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.errors import ForkRefused
@@ -37,6 +38,7 @@ from taskweaver.ces.process import (
 
 _LINE_BYTES = 1 << 16
 _SOCKET_FILE = "birth"
+_MOST_HANDLES = 2
 _END_WAIT_S = 5.0
 FORK_WAIT_S = 10.0
 """Longest wait for a forked process: code in a sandbox can stop the process that is to fork it."""
@@ -147,21 +149,27 @@ def _introduction(
     """Return who is there, and what it says; anybody in a sandbox may say anything."""
     connection.settimeout(timeout_s)
     try:
-        data, handles, _, _ = socket.recv_fds(connection, _LINE_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+        data, handles, _, _ = socket.recv_fds(
+            connection, _LINE_BYTES, _MOST_HANDLES, socket.MSG_CMSG_CLOEXEC
+        )
     except OSError as error:
         raise ForkRefused([f"the new process cannot be heard: {error}"]) from error
     connection.settimeout(None)
     if not handles:
         raise ForkRefused(["the new process ended at once"])
     pid = peer_of(connection)
+    handle, *files = handles
     # With a handle of another process, this one would be made to kill it.
-    facts = Path(f"/proc/self/fdinfo/{handles[0]}").read_text("ascii")
+    facts = Path(f"/proc/self/fdinfo/{handle}").read_text("ascii")
     if f"Pid:\t{pid}\n" not in facts:
-        os.close(handles[0])
+        for number in handles:
+            os.close(number)
         if "Pid:\t-1\n" in facts:
             raise ForkRefused([str(_fields(data).get("error", "the new process ended at once"))])
         raise ForkRefused(["the new process gave a handle that is not its own"])
-    return ProcessHandle(pid, *handles), _fields(data)
+    for file in files:
+        rollup.keep(pid, file)
+    return ProcessHandle(pid, handle), _fields(data)
 
 
 def _fields(line: bytes) -> dict[str, Any]:

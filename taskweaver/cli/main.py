@@ -132,7 +132,7 @@ def commands(
 ) -> None:
     """Ask questions about your data: a plan, code and a live Python kernel answer.
 
-    Without a command it opens a chat. Text on standard input is asked as one question.
+    Without a command it opens a chat. Each line of standard input is a question or a command.
     """
     ctx.obj = project
     ctx.meta[TRUST_CHOICE] = trusted
@@ -159,7 +159,8 @@ def chat(
         from taskweaver.cli.searching import session_of
 
         resume = session_of(project, node)
-    asked = message if message is not None else _piped_text()
+    piped = _piped_text() if message is None else None
+    asked = message if message is not None else piped
     if asked is None:
         if as_json:
             raise click.UsageError("--json needs a question: use --message, or pipe it in.")
@@ -169,9 +170,15 @@ def chat(
         return
     if not asked.strip():
         raise click.UsageError("Nothing was asked: the message is empty.")
+    from taskweaver.cli.messages import messages_in, piped_messages
     from taskweaver.cli.script import run_script
 
-    sys.exit(run_script(project, asked, files, as_json=as_json, resume=resume))
+    is_piped = piped is not None
+    messages = piped_messages(asked) if is_piped else messages_in(asked)
+    status = run_script(
+        project, messages, files, is_echoed=is_piped, as_json=as_json, resume=resume
+    )
+    sys.exit(status)
 
 
 @commands.command()

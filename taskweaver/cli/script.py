@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,34 +12,32 @@ from typing import Any
 import click
 
 from taskweaver.cli.chat import ending_orderly
+from taskweaver.cli.messages import COMMAND_LINE
 from taskweaver.cli.opening import open_app
 from taskweaver.console.blocks import Note
 from taskweaver.console.chat import Chat, is_answered
 from taskweaver.console.commands import CommandLine
 from taskweaver.console.surface import PlainSurface, open_surface
-from taskweaver.console.text import safe_json
-from taskweaver.memory.attachment import AttachmentType
+from taskweaver.console.text import safe, safe_json
 from taskweaver.memory.round import Round
-
-_COMMAND_LINE = re.compile(r"^(/[A-Za-z?]+(?:[ \t][^\n]*)?)$", re.MULTILINE)
 
 
 def run_script(
     project: Path | None,
-    text: str,
+    messages: Sequence[str],
     files: Sequence[Path] = (),
     *,
+    is_echoed: bool = False,
     as_json: bool = False,
     resume: str | None = None,
 ) -> int:
-    """Ask what a text says and return the exit status.
-
-    The text is one message; lines that are commands, such as ``/reset``, divide it.
+    """Send messages, carry out commands, and return the exit status.
 
     Args:
         project: Project folder; None looks upwards from the current one.
-        text: What to ask.
+        messages: Messages and commands, in order.
         files: Files that go with the first message.
+        is_echoed: Whether each is shown before its outcome.
         resume: Session to go on with: an id, or ``latest``; None starts a new one.
         as_json: Whether rounds go to standard output as lines of JSON, and all else to
             standard error.
@@ -58,8 +55,10 @@ def run_script(
         for path in files:
             chat.add_file(path)
         is_good = True
-        for message in messages_in(text):
-            if _COMMAND_LINE.fullmatch(message):
+        for number, message in enumerate(messages):
+            if is_echoed:
+                surface.show(_echo(message, is_first=number == 0))
+            if COMMAND_LINE.fullmatch(message):
                 if not CommandLine(chat).handle(message):
                     break
                 continue
@@ -71,26 +70,23 @@ def run_script(
     return 0 if is_good else 1
 
 
-def messages_in(text: str) -> list[str]:
-    """Divide a text at the lines that are commands."""
-    return [part.strip() for part in _COMMAND_LINE.split(text) if part.strip()]
+def _echo(message: str, *, is_first: bool) -> Note:
+    """Return a message as a terminal shows it behind the prompt."""
+    typed = safe(message).replace("\n", "\n  ")
+    return Note(("" if is_first else "\n") + f"> {typed}")
 
 
 def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
     """Return a round as plain data: its own wire form, and what one usually looks for in it."""
     usage = chat.session.round_usage
-    made = [
-        str(chat.session.execution_cwd / path)
-        for post in round_.post_list
-        for attachment in post.get_attachment(AttachmentType.artifact_paths)
-        for path in attachment.content
-    ]
     return {
         "session_id": chat.session.session_id,
         **round_.to_dict(),
+        "user_query": round_.question,
+        "notes": round_.notes,
         "is_answered": is_answered(round_),
         "answer": round_.answer.text if round_.state == "finished" else "",
         "unsupported_numbers": list(round_.answer.unsupported_numbers),
-        "artifacts": made,
+        "artifacts": [str(chat.session.execution_cwd / path) for path in round_.artifacts],
         "usage": asdict(usage),
     }

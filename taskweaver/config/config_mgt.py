@@ -54,6 +54,7 @@ class AppConfigSource:
     Attributes:
         app_base_path: Stands for ``${AppBaseDir}``; where relative paths start.
         config_file: The configuration file; None for none.
+        defaults: Defaults that replace those of the table of keys.
         follows_links: Whether links among the project's data may lead out of it.
         trusts_addresses: Whether keys of the environment may go to addresses that the file names.
     """
@@ -63,6 +64,7 @@ class AppConfigSource:
         config_file_path: str | Path | None = None,
         config: Mapping[str, Any] | None = None,
         app_base_path: str | Path | None = None,
+        defaults: Mapping[str, Any] | None = None,
     ) -> None:
         """Read the configuration file.
 
@@ -70,6 +72,7 @@ class AppConfigSource:
             config_file_path: The JSON file; None for none.
             config: Values of the application, before the environment.
             app_base_path: The project folder; None takes that of the file, or the current one.
+            defaults: Defaults that replace those of the table of keys.
 
         Raises:
             ConfigError: If the file cannot be read.
@@ -80,6 +83,7 @@ class AppConfigSource:
         self.follows_links = True
         self.trusts_addresses = True
         self.config_file = file
+        self.defaults = dict(defaults or {})
         self._file_name = file.name if file else ""
         self._stores: dict[Source, dict[str, Any]] = {
             "override": {},
@@ -157,7 +161,8 @@ class AppConfigSource:
         """
         setting = self.lookup(key.name)
         if setting is None:
-            value = key.default if default is UNSET else default
+            own = self.defaults.get(key.name, key.default)
+            value = own if default is UNSET else default
             return self._default(key, value, is_optional=default is None)
         try:
             setting = setting._replace(value=replaced(key.name, setting.value))

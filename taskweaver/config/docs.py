@@ -26,6 +26,10 @@ In a path `${AppBaseDir}` is the project folder, `${ModuleBaseDir}` the installe
 the home directory; relative paths start at the project folder. `{role}` stands for the name of any
 role.
 
+In a folder without a configuration file the defaults of `workspace.workspace_path`,
+`execution_service.env_dir` and `logging.log_folder` lead to the user's state folder; see
+[sessions.md](sessions.md#where-sessions-are).
+
 A key of the endpoint can be set for one provider: `llm.azure.model` goes before an `llm.model` that
 is set in the same place, while `llm.api_type` is `azure`. So one file can hold several, and
 `llm.api_type` chooses. Those are `api_base`, `api_key`, `api_version`, `model`, `embedding_model`,

@@ -16,7 +16,6 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.errors import FileNotAdded
-from taskweaver.session.restoring import without_notes
 from taskweaver.session.session import Session
 from taskweaver.session.workdir import files_in
 from taskweaver.utils.files import leaves
@@ -75,7 +74,7 @@ class Chat:
         if len(rounds) > _MOST_SHOWN:
             self.surface.show(Note(f"... the last {_MOST_SHOWN} of them:"))
         for round_ in rounds[-_MOST_SHOWN:]:
-            self.surface.show(Note(f"> {safe(without_notes(round_.user_query))}"))
+            self.surface.show(Note(f"> {safe(round_.question)}"))
             if round_.state == "finished" and round_.post_list:
                 self.surface.show(Answer(safe(round_.post_list[-1].message)))
                 unsupported = round_.answer.unsupported_numbers

@@ -154,7 +154,8 @@ def _export(chat: Chat, arguments: str) -> None:
     title = f"TaskWeaver session {session.session_id}"
     name = arguments or f"{session.session_id}.ipynb"
     with export_target(session, name) as (draft, target):
-        export(session.memory.conversation.rounds, draft, title=title)
+        rounds, cwd = session.memory.conversation.rounds, session.execution_cwd
+        export(rounds, draft, title=title, folder=cwd)
     chat.surface.show(Note(f"written to {display_path(target)}"))
 
 

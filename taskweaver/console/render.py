@@ -30,7 +30,7 @@ from taskweaver.console.blocks import (
     Value,
 )
 from taskweaver.console.surface import PREVIEW_CHARS, Surface
-from taskweaver.console.text import display_path, overwritten, safe, section
+from taskweaver.console.text import openable_path, overwritten, safe, section
 from taskweaver.llm.types import Usage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.events import (
@@ -246,7 +246,7 @@ class RoundView:
                 self._surface.show(Traceback("\n".join([*cut, *lines[-TRACEBACK_LINES:]])))
             case AttachmentType.artifact_paths:
                 paths = [self._files_in / line for line in text.splitlines() if line.strip()]
-                self._surface.show(Files(tuple(display_path(path) for path in paths)))
+                self._surface.show(Files(tuple(openable_path(path) for path in paths)))
 
     def _print(self, stream: str, text: str) -> None:
         whole, _, rest = (self._run.pending.get(stream, "") + text).rpartition("\n")

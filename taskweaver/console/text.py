@@ -73,6 +73,12 @@ def display_path(path: Path, start: Path | None = None) -> str:
     return min(relative, whole, key=len)
 
 
+def openable_path(path: Path) -> str:
+    """Return a path to open a file by: relative inside of the current folder, else whole."""
+    here = Path.cwd()
+    return display_path(path, here) if path.is_relative_to(here) else str(path)
+
+
 def as_rows(text: str) -> tuple[list[str], list[list[str]]] | None:
     """Read the text of a value as a table: a list of like dictionaries, or one dictionary.
 

@@ -75,7 +75,7 @@ class BranchLog:
         self._store.turns.end_round(self.branch_id, self._seqs[round_.id], round_.state)
         if round_.state != "finished" or not round_.post_list:
             return
-        said = f"{round_.user_query}\n-> {round_.post_list[-1].message}"
+        said = f"{round_.question}\n-> {round_.post_list[-1].message}"
         text = encodable(said).replace("\0", "")[:_ROUND_EVENT_CHARS]
         event = {"kind": "round", "summary": text, "round_id": round_.id}
         self._store.mem_recall_append(event, branch_id=self.branch_id)

@@ -8,6 +8,7 @@ from typing import NotRequired, Self, TypedDict, get_args
 from taskweaver.memory.answer import RoundAnswer
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post, PostDict
+from taskweaver.memory.request_notes import split_notes
 from taskweaver.memory.type_vars import RoundState
 from taskweaver.utils.ids import create_id
 
@@ -27,7 +28,7 @@ class Round:
 
     Attributes:
         id: Unique; kept when a round is loaded.
-        user_query: What the user asked.
+        user_query: Request as the roles read it: notes of the session, then the user's words.
         state: ``created`` while it runs, then ``finished`` or ``failed``.
         post_list: The posts, in order.
     """
@@ -55,6 +56,26 @@ class Round:
             return RoundAnswer("")
         checks = post.get_attachment(AttachmentType.answer_check)
         return RoundAnswer.from_finding(post.message, checks[-1].extra if checks else None)
+
+    @property
+    def artifacts(self) -> tuple[str, ...]:
+        """Files that code of the round wrote, relative to the session's `execution_cwd`."""
+        return tuple(
+            str(path)
+            for post in self.post_list
+            for attachment in post.get_attachment(AttachmentType.artifact_paths)
+            for path in attachment.content
+        )
+
+    @property
+    def question(self) -> str:
+        """The words of the user: `user_query` without the session's notes before them."""
+        return split_notes(self.user_query)[1]
+
+    @property
+    def notes(self) -> list[str]:
+        """The session's notes for the roles before the words of the user, a line each."""
+        return split_notes(self.user_query)[0]
 
     def add_post(self, post: Post) -> None:
         """Append a post."""

@@ -10,7 +10,6 @@ from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched.compare import Difference
 from taskweaver.memory.round import Round
-from taskweaver.session.restoring import without_notes
 from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.text import without_addresses
 
@@ -38,8 +37,8 @@ def rounds_apart(first: Sequence[Round], second: Sequence[Round]) -> tuple[list[
     """Return what was asked in rounds that only one of two conversations has."""
     ids = [{round_.id for round_ in rounds} for rounds in (first, second)]
     return (
-        [without_notes(round_.user_query) for round_ in first if round_.id not in ids[1]],
-        [without_notes(round_.user_query) for round_ in second if round_.id not in ids[0]],
+        [round_.question for round_ in first if round_.id not in ids[1]],
+        [round_.question for round_ in second if round_.id not in ids[0]],
     )
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import successful_cells
+from taskweaver.memory.executed import ExecutedCell, executed_cells
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
+from taskweaver.session.export_outputs import NotebookOutputs, printing
 from taskweaver.session.plain_tables import with_plain_tables
-from taskweaver.session.restoring import without_notes
 from taskweaver.utils.files import write_text
 from taskweaver.utils.inert_markdown import (
     inert_line,
@@ -31,24 +33,30 @@ _MARK = f"# This cell holds {MASK} in place of a secret."
 _PICTURES = {".png", ".svg", ".jpg", ".jpeg", ".gif"}
 
 
-def export(rounds: Sequence[Round], target: Path, *, title: str) -> None:
+def export(
+    rounds: Sequence[Round], target: Path, *, title: str, folder: Path | None = None
+) -> None:
     """Write finished rounds in the format a file's name ends in; see `FORMATS`.
 
     A notebook and a script run from top to bottom in the working directory of the conversation,
     without TaskWeaver: `read_table` is replaced by plain pandas code.
     Secrets are masked, cells that hold a mask are named at the top and marked. Questions and
     answers are written from an allow-list, see `inert_markdown`: no reader of a file runs script
-    or loads anything from elsewhere. Outputs of cells are left out; running a cell makes them.
+    or loads anything from elsewhere. A notebook has the stored outputs of its cells, a script
+    prints their results.
 
     Args:
         rounds: The conversation.
         target: The file; it is replaced when the whole of it is written.
         title: Its title.
+        folder: Working directory of the conversation, whose pictures a notebook takes in; without
+            it there are none.
 
     Raises:
         SessionError: If there is no such format, nothing to write, or it cannot be written.
     """
-    writers = {".ipynb": _notebook, ".py": _script, ".md": _report}
+    writers: dict[str, Callable[[Sequence[Round], str], str]]
+    writers = {".ipynb": partial(_notebook, folder=folder), ".py": _script, ".md": _report}
     finished = [_masked(round_) for round_ in rounds if round_.state == "finished"]
     finished = with_plain_tables(finished)
     if target.suffix not in writers:
@@ -89,20 +97,24 @@ def _answer(round_: Round) -> str:
 
 
 def _question(round_: Round) -> str:
-    lines = inert_text(without_notes(round_.user_query).strip()).split("\n")
+    lines = inert_text(round_.question.strip()).split("\n")
     return "\n".join(f"> {line}" for line in lines)
 
 
-def _notebook(rounds: Sequence[Round], title: str) -> str:
+def _notebook(rounds: Sequence[Round], title: str, folder: Path | None) -> str:
     """Return a notebook of format 4.5 (https://nbformat.readthedocs.io)."""
     cells: list[dict[str, Any]] = [_markdown("title", f"# {inert_line(title)}")]
     imports = _imports(rounds)
     note = _mask_note(rounds)
     cells += [_markdown("masked", note)] if note else []
     cells += [_code("imports", imports)] if imports else []
+    outputs, number = NotebookOutputs(folder), 0
     for round_ in rounds:
         cells.append(_markdown(f"{round_.id}-q", _question(round_)))
-        cells += [_code(cell.post_id, _marked(cell.code)) for cell in successful_cells([round_])]
+        for cell in _cells(round_):
+            number += 1
+            made = _code(cell.post_id, _marked(cell.code))
+            cells.append(made | {"execution_count": number, "outputs": outputs.of(cell, number)})
         cells.append(_markdown(f"{round_.id}-a", _answer(round_)))
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = {
@@ -123,6 +135,11 @@ def _code(id_: str, code: str) -> dict[str, Any]:
         "outputs": [],
         "source": code,
     }
+
+
+def _cells(round_: Round) -> list[ExecutedCell]:
+    """Return the cells of a round that ran to their end."""
+    return [cell for cell in executed_cells([round_]) if cell.is_success and cell.code]
 
 
 def _imports(rounds: Sequence[Round]) -> str:
@@ -146,11 +163,11 @@ def _script(rounds: Sequence[Round], title: str) -> str:
     parts = [f'"""{_one_line(title)}"""', f"# {note}" if note else "", _imports(rounds)]
     parts = [part for part in parts if part]
     for round_ in rounds:
-        cells = successful_cells([round_])
-        if cells:
-            query = without_notes(round_.user_query).strip()
+        codes = [_marked(printing(cell.code, cell.report)).strip() for cell in _cells(round_)]
+        if codes:
+            query = round_.question.strip()
             asked = "\n".join(f"# {line}" for line in query.splitlines())
-            parts.append("\n\n".join([asked, *(_marked(cell.code).strip() for cell in cells)]))
+            parts.append("\n\n".join([asked, *codes]))
     return "\n\n\n".join(parts) + "\n"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from taskweaver.ces.state.manifest import LostVariable, StateManifest
 from taskweaver.memory.cells import RecordedCell, ran_cells, ran_code
+from taskweaver.memory.request_notes import ALL_VARIABLES_GONE, VARIABLE_GONE
 from taskweaver.memory.round import Round
 from taskweaver.utils.text import counted
 
@@ -16,8 +17,6 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _DEFINITIONS = {"module", "function", "type", "builtin_function_or_method"}
 _MAKES_CODE = {"eval", "exec", "get_ipython", "globals", "locals", "setattr", "vars"}
 _MOST_NAMED = 8
-_GONE = "variable that is gone, make it again before use"
-_ALL_GONE = "The Python session is new: the variables of earlier rounds are gone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +235,8 @@ class Restoring:
     def note(self) -> str:
         """Describe for the roles what is not restored; empty when everything is."""
         if self.stored is None:
-            return _ALL_GONE
-        return "\n".join(f"{_GONE}: {line}" for line in _first(self._descriptions()))
+            return ALL_VARIABLES_GONE
+        return "\n".join(f"{VARIABLE_GONE}: {line}" for line in _first(self._descriptions()))
 
     def _descriptions(self) -> list[str]:
         rounds = {
@@ -257,9 +256,3 @@ def _description(item: LostVariable, number: int | None) -> str:
 def _first(lines: Sequence[str]) -> list[str]:
     more = len(lines) - _MOST_NAMED
     return [*lines[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
-
-
-def without_notes(query: str) -> str:
-    """Return a request without the lines for the roles about variables that are gone."""
-    lines = query.splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith((f"{_GONE}: ", _ALL_GONE)))

@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
+from taskweaver.memory.request_notes import FILES_ADDED, FILES_CHANGED, FILES_KEPT
 from taskweaver.session.errors import FileNotAdded
 from taskweaver.utils.files import leaves
 from taskweaver.utils.safe_fs import Folder, copy_in, is_plain_name
 
 _WORD = re.compile(r"[^\s`'\"<>|*?]+")
 _TRAILING = ".,;:!?)]}"
-
-_ADDED, _CHANGED = "files added", "files changed, read them again"
-_KEPT = "files changed in the data folder, but not the copy here, which code changed"
 
 _Stamp = tuple[int, int]
 """When a file was last written, in ns, and its size in bytes."""
@@ -126,12 +124,6 @@ def files_in(folder: Path, root: Path | None = None) -> Iterator[Path]:
             yield path
 
 
-def file_notes(query: str) -> str:
-    """Return the lines of a request that name the files which came with it; empty for none."""
-    heads = (f"{_ADDED}: ", f"{_CHANGED}: ")
-    return "\n".join(line for line in query.splitlines() if line.startswith(heads))
-
-
 class WorkingFiles:
     """The user's files in a working directory: each is brought once, and again when it changed.
 
@@ -166,7 +158,7 @@ class WorkingFiles:
             added += add_files(self._cwd, [{"name": name, "path": named[name]}])
         for name in new + changed + kept:
             self._brought[name] = _stamp_of(named[name]), self._stamp_here(name)
-        notes = {_ADDED: added, _CHANGED: changed, _KEPT: kept}
+        notes = {FILES_ADDED: added, FILES_CHANGED: changed, FILES_KEPT: kept}
         return [f"{what}: {', '.join(names)}." for what, names in notes.items() if names]
 
     @property

@@ -81,7 +81,7 @@ class Budget:
             steps: Nodes so far, seed evaluations not counted.
         """
         if self.steps and steps >= self.steps:
-            return f"it has had its {counted(self.steps, 'node')}"
+            return f"limit of the run reached: {counted(self.steps, 'node')}"
         if self.is_late:
             return f"its time of {self.seconds:g} s is over"
         if self.tokens and self.tokens_used >= self.tokens:

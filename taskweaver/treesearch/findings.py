@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -40,8 +41,8 @@ class Spread:
         """Return it as people read it."""
         if self.mean is None:
             return "none"
-        std = "" if self.std is None else f" ± {self.std:.2g}"
-        return f"{self.mean:.5g}{std} {objective.unit}".strip() + f" (n = {len(self.values)})"
+        text = f"{self.mean:.5g}" if self.std is None else _with_deviation(self.mean, self.std)
+        return f"{text} {objective.unit}".strip() + f" (n = {len(self.values)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -52,6 +53,15 @@ class Spread:
             "values": list(self.values),
             "failed": self.failed,
         }
+
+
+def _with_deviation(mean: float, std: float) -> str:
+    """Return a mean and its deviation, both to the deviation's second digit."""
+    if not std or not math.isfinite(std) or not 1e-6 < std < 1e6:
+        return f"{mean:.5g} ± {std:.2g}"
+    digits = 1 - math.floor(math.log10(std))
+    places = max(digits, 0)
+    return f"{round(mean, digits):.{places}f} ± {round(std, digits):.{places}f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Self
 
 from taskweaver.treesearch.metric import Measurement
+
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Warning)(?::|$)")
 
 
 class NodeKind(StrEnum):
@@ -100,6 +103,13 @@ class NodeError:
 
     kind: str
     message: str
+
+    @property
+    def gist(self) -> str:
+        """The last line with the name of an exception; the whole message if there is none."""
+        lines = self.message.splitlines()
+        named = (line.strip() for line in reversed(lines) if _EXCEPTION.match(line.strip()))
+        return next(named, self.message)
 
 
 @dataclass(frozen=True, slots=True)

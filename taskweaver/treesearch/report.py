@@ -208,7 +208,7 @@ def _detail(journal: Journal, path: Sequence[Node], at: int, better: str) -> str
     if node.plan.strip():
         parts.append(block(node.plan.strip(), PLAN_CHARS))
     if node.error is not None:
-        parts.append(f"It failed: {inline(node.error.kind)}: {inline(node.error.message, 400)}")
+        parts.append(f"It failed: {inline(node.error.kind)}: {inline(node.error.gist, 400)}")
     before = journal.files(path[at - 1].id) if at else {}
     changed = sources.changes(before, journal.files(node.id), DIFF_CHARS)
     if changed and at:
@@ -258,7 +258,7 @@ def _failures(journal: Journal) -> str:
             str(len(failure.nodes)),
             str(failure.mended),
             inline(failure.nodes[-1].id),
-            inline(error.message if (error := failure.nodes[-1].error) else "-"),
+            inline(error.gist if (error := failure.nodes[-1].error) else "-"),
         )
         for failure in found
     ]

@@ -22,7 +22,7 @@ from taskweaver.memory.branched.environment import collect_environment
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.budget import Budget
 from taskweaver.treesearch.config import SearchConfig
-from taskweaver.treesearch.embedded.choice import model_for
+from taskweaver.treesearch.embedded.choice import model_for, needs_of
 from taskweaver.treesearch.engine import Changed, Engine
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.gpus import VARIABLE, devices_of, gpus
@@ -173,6 +173,8 @@ class Search:
         self.objective = self.state.journal.objective
         self.budget = self._budget()
         services, self.is_embedded = self._models(machine)
+        if self.is_embedded or not self._can_install():
+            needs_of(self.idea, is_embedded=self.is_embedded).check()
         services.get(config.vlm_alias)  # a name nobody knows is told now, not after a run
         self.services = self._metered(services)
         self._memory_api = LLMApi(self.services)
@@ -209,6 +211,12 @@ class Search:
             budget=self.budget,
             on_phase=self._on_phase,
         )
+
+    def _can_install(self) -> bool:
+        """Return whether attempts can install packages that are missing."""
+        sandbox = self._machine.sandbox
+        has_network = sandbox is None or sandbox.has_network or bool(sandbox.allowed_hosts)
+        return has_network and not self._config.is_script
 
     def _budget(self) -> Budget:
         return Budget(*self._config.allowance, self.state.seconds, self.state.spent)

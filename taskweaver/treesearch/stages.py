@@ -109,7 +109,7 @@ def why_over(state: StageState, journal: Journal, *, drafts: int, max_nodes: int
     nodes = journal.of_stage(state.stage.number)
     done = [node for node in nodes if node.finished_at is not None]
     if len(done) >= max_nodes:
-        return f"it has had its {counted(max_nodes, 'node')}"
+        return f"limit of the stage reached: {counted(max_nodes, 'node')}"
     if state.stage.number == 1:
         has_drafts = sum(node.kind is NodeKind.DRAFT for node in done) >= drafts
         is_good = any(node.is_good for node in done)

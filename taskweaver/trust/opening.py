@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.plain_folder import defaults_at, state_place
 from taskweaver.trust.answers import answers_for
 from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.finding import Finding
@@ -94,4 +95,5 @@ def inspect_folder(app_dir: str | Path | None, is_confined: IsConfined) -> Inspe
 
 def _source(app_dir: str | Path | None, values: Mapping[str, Any]) -> AppConfigSource:
     path, file = config_file_of(app_dir)
-    return AppConfigSource(file, values, path)
+    place = None if file else state_place(path)
+    return AppConfigSource(file, values, path, defaults_at(place) if place else None)

@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from taskweaver.utils.platform import SYSTEM
+
 _KEY_BYTES = 32
 
 
@@ -24,11 +26,19 @@ def seal(folder: Path) -> str:
 
 
 def state_folder() -> Path | None:
-    """Return the folder of the user's state (XDG base directories); None without a home folder."""
+    """Return the folder of the user's state; None without a home folder.
+
+    It follows the XDG base directories. On macOS it is in the library of the home folder, unless
+    an earlier version made the one that the base directories name.
+    """
     try:
-        default = Path.home() / ".local" / "state"
+        home = Path.home()
     except RuntimeError:
         default = None
+    else:
+        default, library = home / ".local" / "state", home / "Library" / "Application Support"
+        if SYSTEM == "darwin" and not (default / "taskweaver").is_dir():
+            default = library
     # A relative path counts as none: it would lead into the current folder, which may be anybody's.
     named = Path(os.environ.get("XDG_STATE_HOME", ""))
     state = named if named.is_absolute() else default

@@ -6,6 +6,7 @@ an extra of it would install the code of strangers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import metadata
 
 _DISTRIBUTION = "taskweaver"
@@ -38,6 +39,11 @@ def requirements(extra: str = "") -> list[str]:
 
 def missing(extra: str = "") -> list[str]:
     """Return the requirements of an extra whose package is not installed; see `requirements`."""
+    return absent(requirements(extra))
+
+
+def absent(lines: Iterable[str]) -> list[str]:
+    """Return the requirements whose package is not installed, in any version."""
     from packaging.requirements import Requirement
 
     def is_installed(name: str) -> bool:
@@ -47,7 +53,7 @@ def missing(extra: str = "") -> list[str]:
             return False
         return True
 
-    return [line for line in requirements(extra) if not is_installed(Requirement(line).name)]
+    return [line for line in lines if not is_installed(Requirement(line).name)]
 
 
 def install_command(extra: str) -> str:

@@ -158,6 +158,24 @@ def test_results_are_compared_by_content(old: str, new: str, is_same: bool) -> N
     assert (differences(*reports) == []) is is_same
 
 
+def test_the_notebook_holds_the_stored_outputs_and_figures(session: Session) -> None:
+    target = session.execution_cwd / "shown.ipynb"
+    rounds = session.memory.conversation.rounds
+    export(rounds, target, title="A session", folder=session.execution_cwd)
+    notebook = nbformat.read(target, as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]
+    assert [cell.execution_count for cell in cells] == [1, 2, 3]
+    table, total, figure = (cell.outputs for cell in cells)
+    assert "North" in table[0].data["text/plain"]
+    assert total[0] == {"output_type": "stream", "name": "stdout", "text": "total 16\n"}
+    assert total[1].data["text/plain"] == "16"
+    assert figure[0].data["image/png"].startswith("iVBOR")
+    assert figure[1].data["text/plain"] == "5.333333333"
+    questions = [cell.source for cell in notebook.cells if cell.id.endswith("-q")]
+    assert questions[1] == "> step 0 with tiny.csv ☃"
+
+
 def test_the_notebook_runs_from_top_to_bottom(session: Session) -> None:
     target = session.execution_cwd / "session.ipynb"
     export(session.memory.conversation.rounds, target, title="A session")
@@ -181,7 +199,9 @@ def test_the_script_runs_and_the_report_shows_figures(session: Session) -> None:
     done = subprocess.run(
         [sys.executable, script.name], cwd=script.parent, capture_output=True, text=True, check=True
     )
-    assert "total 16" in done.stdout
+    assert "North      3" in done.stdout
+    assert "total 16\n16\n5.333333333\n" in done.stdout
+    assert "files added" not in script.read_text("utf-8")
     export(rounds, report, title="A session")
     text = report.read_text("utf-8")
     assert "![line.png](line.png)" in text

@@ -97,14 +97,19 @@ ATTACKS = (
     _tries("open another's files", "done = bool(os.readlink(f'/proc/{VICTIM}/fd/0'))"),
     _tries(
         "see other processes",
-        "done = any('sleep' in open(f'/proc/{p}/cmdline').read().split(chr(0))\n"
-        "    for p in os.listdir('/proc') if p.isdigit() and int(p) != os.getpid())",
+        "for p in os.listdir('/proc'):\n"
+        "    try: done |= 'sleep' in open(f'/proc/{int(p)}/cmdline').read().split(chr(0))\n"
+        "    except (OSError, ValueError): pass",
     ),
     _tries(
         "change another's limits",
         "resource.prlimit(VICTIM, resource.RLIMIT_CORE, (0, 0)); done = True",
     ),
-    _tries("lower another's priority", "os.setpriority(os.PRIO_PROCESS, VICTIM, 5); done = True"),
+    _tries(
+        "lower another's priority",
+        "nice = os.getpriority(os.PRIO_PROCESS, VICTIM)\n"
+        "os.setpriority(os.PRIO_PROCESS, VICTIM, min(nice + 1, 19)); done = True",
+    ),
     Attack(
         "share the owner's session of a terminal",
         "done = os.getsid(0) == os.getsid(OWNER)",

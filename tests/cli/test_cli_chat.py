@@ -16,7 +16,7 @@ from screen import PATIENCE_S, Screen
 from support import trust_project
 
 from taskweaver.cli.main import commands
-from taskweaver.cli.script import messages_in
+from taskweaver.cli.messages import messages_in
 
 PROMPT = ">\x1b"
 

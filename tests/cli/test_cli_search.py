@@ -108,7 +108,7 @@ def test_runs_are_listed_and_shown(searched: tuple[Path, Result]) -> None:
     assert "over" in listed.output
     shown = ask(project, "search", "show")
     assert "n0001 draft: 0." in shown.output
-    assert "stage 1, initial implementation: it has had its 1 node" in shown.output
+    assert "stage 1, initial implementation: limit of the stage reached: 1 node" in shown.output
     assert ask(project, "search", "show", "fir").output == shown.output
     wrong = ask(project, "search", "show", "second")
     assert wrong.exit_code != 0
@@ -304,7 +304,7 @@ def test_an_idea_without_headings_and_one_of_a_list(project: Path) -> None:
     result = ask(project, "search", str(plain), "--plain", "--steps", "1", "--no-memory")
     assert result.exit_code == 0, result.output
     assert "The idea names no metric" in result.output
-    assert "over: it has had its 1 node" in result.output
+    assert "over: limit of the run reached: 1 node" in result.output
     (run,) = (project / "experiments").iterdir()
     assert run.name.endswith("classify_the_data")
     ideas = project / "ideas.json"
@@ -375,7 +375,7 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(project: Path) -> None:
     again = ask(project, "search", "--resume", "stopped", "--plain", "--steps", "2")
     assert again.exit_code == 0, again.output
     assert f"goes on after {len(done)} node" in again.output
-    assert "over: it has had its 2 nodes" in again.output
+    assert "over: limit of the run reached: 2 nodes" in again.output
     assert ids(project, "stopped")[: len(done)] == done
 
 

@@ -33,7 +33,8 @@ def test_a_session_is_listed_resumed_and_deleted(project: Path) -> None:
 
     again = taskweaver(project, "--resume", "-m", "and the mean?")
     assert again.exit_code == 0, again.stderr
-    assert "> files added: tiny.csv." in again.stdout
+    assert "> sum of Count in tiny.csv" in again.stdout
+    assert "files added" not in again.stdout
     assert "read_csv" not in again.stdout
     assert "/rebuild" not in again.stdout
     assert "4.0" in again.stdout

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("mcp")
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "mcp.md").read_text("utf-8")
-JSON, CALL, STOCK, CLIENT = re.findall(r"```(?:json|python)\n(.*?)\n```", GUIDE, re.DOTALL)
+JSON, CALL, STOCK, _, CLIENT = re.findall(r"```(?:json|python)\n(.*?)\n```", GUIDE, re.DOTALL)
 COLD = {"execution.zygote": False}
 
 
@@ -49,7 +49,7 @@ def test_the_five_minutes_and_the_server_of_ones_own(
     file.write_text(json.dumps(json.loads(file.read_text()) | servers | settings))
     found = ran(tmp_path, "-m", "taskweaver", "--trust", "-p", "timely", "doctor")
     assert "`python -m taskweaver --trust -p timely doctor`" in GUIDE
-    (line,) = re.findall(r"```\n(ok    mcp .*?)\n```", GUIDE)
+    (line,) = re.findall(r"```text\n(ok    mcp .*?)\n```", GUIDE)
     assert line in found
     assert "ok    mcp       stock: stock_pieces" in found
     line = CALL.splitlines()[-1].replace("(code)", "(\"stock_pieces('chair')\")")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from browser import chromium_tab
 from shipped import make
 
 from taskweaver.plugin import Plugin, temp_context
@@ -158,6 +159,23 @@ def test_the_report_holds_nothing_that_runs(profile: Profiler) -> None:
     assert not {name for name in seen.attributes if name.startswith("on") or name == "src"}
     assert "<svg" in profile.page
     assert "&lt;script&gt;" in profile.page
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_the_report_fits_its_window_in_light_and_dark(
+    profile: Profiler, width: int, mode: str
+) -> None:
+    words = ["Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch", "Ulm"]
+    profile(pd.DataFrame({"town": words, "n" * 59: [1.5, 2.5]}))
+    with chromium_tab() as tab:
+        tab.view(width, mode)
+        tab.load(profile.ctx.artifacts[-1].path)
+        assert tab.extent() == (width, 0, 0)
+        assert min(map(tab.contrast, ("h1", "dd", "dt", "td", "small"))) > 4.5
+        ground = tab.value("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(22, 24, 26)") is (mode == "dark")
+        assert tab.value("document.querySelector('h1').getBoundingClientRect().left") >= 16
 
 
 def test_a_large_table_is_sampled_and_that_is_told(profile: Profiler) -> None:

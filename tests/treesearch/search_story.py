@@ -131,7 +131,13 @@ def small_run() -> tuple[Journal, RunFacts]:
     ]  # fmt: skip
     bests = (None, "n0003", "n0004", "n0007", "n0009")
     stages = tuple(
-        StageFacts(stage.number, stage.name, "it has had its nodes", bests[at], bests[at + 1])
+        StageFacts(
+            stage.number,
+            stage.name,
+            "limit of the stage reached: 6 nodes",
+            bests[at],
+            bests[at + 1],
+        )
         for at, stage in enumerate(STAGES)
     )
     facts = RunFacts(
@@ -159,7 +165,9 @@ def made_up_run(count: int, seed: int = 0) -> tuple[Journal, RunFacts]:
             bases[stage] = best.id if best else None
         journal.put(_next(journal, random, step, stage, bases[stage]))
     stages = tuple(
-        StageFacts(n, STAGES[n - 1].name, "it has had its nodes", base, bases.get(n + 1))
+        StageFacts(
+            n, STAGES[n - 1].name, "limit of the stage reached: 6 nodes", base, bases.get(n + 1)
+        )
         for n, base in bases.items()
     )
     budgets = Budgets(Use(count, count), Use(count * 60.0, 0), Use(count * 10_000, 0))

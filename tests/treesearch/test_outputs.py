@@ -12,8 +12,10 @@ import pytest
 from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
 
 from taskweaver.treesearch.facts import StageFacts
+from taskweaver.treesearch.findings import Spread
 from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.node import NodeKind
+from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.node import NodeError, NodeKind
 from taskweaver.treesearch.outputs import write_best, write_outputs
 from taskweaver.treesearch.report import build_report
 
@@ -154,3 +156,29 @@ def test_the_report_says_a_gain_once_and_no_minus_nothing() -> None:
     assert report.count("from 0.5, node n0001") == 1
     assert "| dropout | 0.75 | +0 (+0.0%) |" in report
     assert "-0.0%" not in report
+
+
+def test_a_failure_in_the_report_ends_with_the_name_of_its_error() -> None:
+    journal, facts = empty_run()
+    deep = "".join(f'  File "/workspace/{n}.py", line {n}, in run\n    step()\n' for n in range(9))
+    error = NodeError(
+        "RuntimeError",
+        "run: `python experiment.py`: exit status 1\nTraceback (most recent call last):\n"
+        f"{deep}ModuleNotFoundError: No module named 'sklearn'",
+    )
+    journal.put(node(1, NodeKind.DRAFT, error=error))
+    report = build_report(journal, facts)
+    assert "| ModuleNotFoundError: No module named 'sklearn' |" in report
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((13850.0, 16918.0), "15400 ± 2200 (n = 2)"),
+        ((0.91, 0.93), "0.920 ± 0.014 (n = 2)"),
+        ((0.5, 0.5), "0.5 ± 0 (n = 2)"),
+        ((3.25,), "3.25 (n = 1)"),
+    ],
+)
+def test_a_mean_has_the_digits_of_its_deviation(values: tuple[float, ...], text: str) -> None:
+    assert Spread(values).text(Objective()) == text

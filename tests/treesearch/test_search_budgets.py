@@ -70,7 +70,7 @@ def test_no_call_is_made_when_the_money_is_spent(tmp_path: Path) -> None:
     assert len(model.prompts) == 1
     assert costs_of(project)["total"]["money"] == made.budget.money_used > 1e-6
     more = search(project, model, resume=True, cost_limit=0.0, steps=2)
-    assert more.state.reason == "it has had its 2 nodes"
+    assert more.state.reason == "limit of the run reached: 2 nodes"
 
 
 def test_tokens_are_counted_call_by_call(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_a_run_keeps_to_its_steps_and_tokens(tmp_path: Path, *, asks: bool) -> N
     project = lab(tmp_path)
     few = search(project, Climber(), name="steps", steps=4, report=True, summaries=asks)
     assert few.state.is_over
-    assert few.state.reason == "it has had its 4 nodes"
+    assert few.state.reason == "limit of the run reached: 4 nodes"
     assert len([row for row in story(few) if row[1] != "seed"]) == 4
     poor = search(project, Climber(), name="tokens", token_limit=3000, summaries=asks)
     assert poor.state.is_over

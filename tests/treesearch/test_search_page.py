@@ -125,6 +125,32 @@ def test_text_of_others_stays_text(tab: Tab, tmp_path: Path) -> None:
     assert [url for url in tab.requests if not url.startswith("file:")] == []
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_page_fits_its_window_and_only_the_tree_scrolls(
+    tab: Tab, tmp_path: Path, width: int
+) -> None:
+    journal, facts = made_up_run(60)
+    write_run(tmp_path, journal)
+    last = journal.nodes[-1]
+    journal.put(replace(last, name="x" * 200, error=None, branch="b" * 120))
+    tab.view(width)
+    tab.open(write_page(journal, tmp_path, facts, None))
+    shown = (
+        "(() => { const pane = $('tree').getBoundingClientRect(),"
+        " mark = marks.get(chosen).getBoundingClientRect();"
+        " return mark.left >= pane.left && mark.right <= pane.right"
+        " && mark.top >= pane.top && mark.bottom <= pane.bottom; })()"
+    )
+    for node_id in (journal.nodes[0].id, last.id, "n0015"):
+        tab.value(f"choose('{node_id}')")
+        assert tab.extent() == (width, 0, 0)
+        assert tab.value(shown)
+    tab.value("marks.get(chosen).focus({ preventScroll: true })")
+    tab.press("ArrowUp")
+    assert tab.extent() == (width, 0, 0)
+    assert tab.value(shown)
+
+
 def test_a_run_without_nodes_has_a_page(tab: Tab, tmp_path: Path) -> None:
     tab.open(page_of(tmp_path, *empty_run()))
     assert "There are no nodes yet." in tab.text()

@@ -120,7 +120,7 @@ def test_a_stage_ends_when_its_nodes_are_used_up(
     reason = why_over(state, journal, drafts=drafts, max_nodes=nodes)
     done = [node for node in journal.of_stage(number) if node.finished_at is not None]
     if len(done) >= nodes:
-        assert reason == f"it has had its {nodes} node{'' if nodes == 1 else 's'}"
+        assert reason == f"limit of the stage reached: {nodes} node{'' if nodes == 1 else 's'}"
     elif number == 1:
         has_drafts = sum(node.kind is NodeKind.DRAFT for node in done) >= drafts
         assert bool(reason) == (has_drafts and any(node.is_good for node in done))

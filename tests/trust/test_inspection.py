@@ -362,6 +362,7 @@ def test_a_configuration_of_another_user_is_refused(tmp_path: Path) -> None:
 def test_a_folder_of_another_user_in_one_that_many_can_write_is_not_used(
     tmp_path: Path, name: str
 ) -> None:
+    (tmp_path / "taskweaver_config.json").write_text("{}")
     (tmp_path / name).mkdir(parents=True)
     (tmp_path / "data").mkdir()
     for place in (name, "data"):
@@ -370,3 +371,11 @@ def test_a_folder_of_another_user_in_one_that_many_can_write_is_not_used(
     assert "another user" in found.sentence
     assert not Path(read(tmp_path).get_path(found.keys[0])).is_relative_to(tmp_path)
     assert Path(read(tmp_path, {found.digest}).get_path(found.keys[0])).is_relative_to(tmp_path)
+
+
+@as_root
+def test_a_folder_without_a_configuration_uses_no_workspace_of_another_user(tmp_path: Path) -> None:
+    (tmp_path / "workspace" / "sessions").mkdir(parents=True)
+    os.chown(tmp_path / "workspace" / "sessions", NOBODY, NOBODY)
+    assert not inspect(tmp_path).findings
+    assert not Path(read(tmp_path).get_path("workspace.workspace_path")).is_relative_to(tmp_path)

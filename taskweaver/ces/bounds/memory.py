@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from taskweaver.ces.bounds.processes import Process
+from taskweaver.ces.rollup import read_rollup
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,10 @@ def memory_uses(
 ) -> dict[int, MemoryUse]:
     """Return the memory of each process.
 
-    An ordinary user may not look into the templates and snapshots of a sandbox: their memory is
-    closed to the code beside them. They run no code of the session, and share pages with its
-    kernels; how many is estimated by the kernels, which tell how often their own are shared.
+    The memory of templates and snapshots in a sandbox is closed to the code beside them, and to an
+    ordinary user; they hand over a file that describes it. Where one handed over no file, or a
+    wrong one, an estimate takes its place: templates run no code of the session, and share pages
+    with its kernels, which tell how often their own pages are shared.
 
     Args:
         processes: The processes.
@@ -54,12 +55,9 @@ def memory_uses(
 
 
 def _memory_use(process: Process) -> MemoryUse:
-    try:
-        lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text("ascii").splitlines()[1:]
-    except OSError:
+    sizes = read_rollup(process.pid)
+    if not sizes:
         return MemoryUse(process.resident_bytes, is_seen=False)
-    pairs = (line.split(":") for line in lines)
-    sizes = {name: int(value.split()[0]) << 10 for name, value in pairs}
     private = sizes.get("Private_Clean", 0) + sizes.get("Private_Dirty", 0)
     part = sizes.get("Pss", process.resident_bytes)
     resident = sizes.get("Rss", process.resident_bytes)

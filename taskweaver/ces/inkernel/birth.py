@@ -13,6 +13,7 @@ import signal
 import socket
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,16 +72,21 @@ def fork(birth: Birth, *, is_template: bool = False) -> tuple[int, socket.socket
 
 
 def announce(path: str, message: dict[str, Any], secret: str = "") -> socket.socket:
-    """Connect to the one who expects this process, and hand over a handle of it.
+    """Connect to the one who expects this process, and hand over a handle and its memory's sums.
 
     The handle is a pidfd: it works across process id namespaces and never means another process.
+    The second file is ``smaps_rollup`` of this process, which its owner may not open if the memory
+    is closed; see `ces.rollup`.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(path)
-    handle = os.pidfd_open(os.getpid())
+    handles = [os.pidfd_open(os.getpid())]
+    with suppress(OSError):  # without it the owner estimates
+        handles.append(os.open("/proc/self/smaps_rollup", os.O_RDONLY | os.O_CLOEXEC))
     line = json.dumps({**message, "secret": secret}).encode() + b"\n"
-    socket.send_fds(connection, [line], [handle])
-    os.close(handle)
+    socket.send_fds(connection, [line], handles)
+    for handle in handles:
+        os.close(handle)
     return connection
 
 

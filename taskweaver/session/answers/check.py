@@ -9,10 +9,10 @@ from taskweaver.memory.answer import Evidence, RoundAnswer
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
+from taskweaver.memory.request_notes import file_notes
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.claims import Claim, claims_in
 from taskweaver.session.answers.outcomes import USER, Library, Outcomes, Source, has_outcome
-from taskweaver.session.workdir import file_notes
 
 MAX_EVIDENCE = 500
 """Most numbers of one answer whose places are kept."""

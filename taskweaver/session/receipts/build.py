@@ -61,7 +61,7 @@ def build_receipt(rounds: Sequence[Round], origin: Origin) -> Receipt:
         session_id=origin.session_id,
         branch=origin.branch,
         written_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        question=redact_secrets(round_.user_query),
+        question=redact_secrets(round_.question),
         reading=redact_secrets_in(_reading(round_)),
         answer=_answer(seen),
         cells=tuple(map(_masked, cells)),

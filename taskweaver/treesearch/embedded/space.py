@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from taskweaver.treesearch.needs import Needs
+
 Values = Mapping[str, Any]
 
 
@@ -37,6 +39,7 @@ class Space:
         write: Writes the ``phase_artifacts`` of values.
         script: Writes one script of values; None where a script cannot do it.
         mend: Returns values that avoid an error, from the values and the error's text.
+        needs: Packages and programs of its attempts.
     """
 
     name: str
@@ -45,3 +48,4 @@ class Space:
     write: Callable[[Values], dict[str, Any]]
     script: Callable[[Values], str] | None
     mend: Callable[[Values, str], Values]
+    needs: Needs

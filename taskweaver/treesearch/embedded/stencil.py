@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.treesearch.embedded.space import Parameter, Space, Values
+from taskweaver.treesearch.needs import Needs
 
 _SOURCE = Path(__file__).with_name("stencil.c")
 
@@ -71,4 +72,5 @@ STENCIL = Space(
     write=_write,
     script=None,
     mend=_mend,
+    needs=Needs(programs=("gcc",)),
 )

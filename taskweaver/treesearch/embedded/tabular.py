@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.treesearch.embedded.space import Parameter, Space, Values
+from taskweaver.treesearch.needs import Needs
 
 _PROGRAM = Path(__file__).with_name("tabular_program.txt")
 
@@ -58,4 +59,5 @@ TABULAR = Space(
     write=_write,
     script=_code,
     mend=_mend,
+    needs=Needs(packages=("scikit-learn",)),
 )  # fmt: skip

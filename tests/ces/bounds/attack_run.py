@@ -17,6 +17,7 @@ from taskweaver.ces.bounds.bound import as_rows
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory, default_limits
 from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.session.snapshots import Snapshots
 
 OFF = replace(
     default_limits(), cell_timeout_s=40.0, memory_limit_bytes=0, process_limit=0,
@@ -95,6 +96,31 @@ def _shared(client: Client) -> dict[str, Any]:
     return {"output": result.output, "error": result.error}
 
 
+def _deleted(client: Client) -> dict[str, Any]:
+    """Run a harmless cell after many snapshots of a table that the kernel has deleted since."""
+    client.execute_code("table", "table = np.ones(6 << 20)")
+    snapshots = [client.snapshot() for _ in range(8)]
+    client.execute_code("delete", "del table")
+    sizes = [snapshot.footprint.resident_bytes for snapshot in snapshots]
+    code = "y = np.ones(6 << 20); import time; time.sleep(0.6); y.nbytes >> 20"
+    result = client.execute_code("harmless", code)
+    for snapshot in snapshots:
+        snapshot.close()
+    client.execute_code("tidy", "del y")
+    return {"output": result.output, "error": result.error, "seen": min(sizes) >= 48 << 20}
+
+
+def _kept(client: Client) -> list[int]:
+    """Return how many snapshots are kept: the first of two comes to hold more than the budget."""
+    snapshots, counts = Snapshots(32 << 20), []
+    for name, code in [("table", "table = np.ones(6 << 20)"), ("delete", "del table")]:
+        client.execute_code(name, code)
+        snapshots.take("main", name, client)
+        counts.append(len(snapshots))
+    snapshots.close()
+    return counts
+
+
 def main() -> None:
     """Run all attacks one after another; each finds the session as it should be."""
     tier, groups, limits, folder = sys.argv[1:]
@@ -109,6 +135,8 @@ def main() -> None:
     try:
         client = manager.get_session_client("s", session_dir=Path(folder) / "s")
         results["shared"] = _shared(client)
+        results["deleted"] = _deleted(client)
+        results["kept"] = _kept(client)
         for name, code in ATTACKS.items():
             result = client.execute_code(name, code)
             said = "\n".join([result.error or "", *(text for _, _, text in result.log)])

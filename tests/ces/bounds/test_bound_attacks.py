@@ -135,6 +135,9 @@ def test_with_bounds_each_attack_ends_and_its_key_is_named(
     assert found["log bytes"] <= 1 << 20
     # 120 MiB in a kernel and in its snapshot, which the ordinary user may not look into.
     assert found["shared"] == {"output": 120, "error": None}
+    # 48 MiB in eight snapshots count once after the kernel deleted them.
+    assert found["deleted"] == {"output": 48, "error": None, "seen": True}
+    assert found["kept"] == [1, 1]
     # What a cell left behind is counted and named.
     assert "2 processes that cells started still run: sleep (2)." in found["left behind"]["said"]
     assert found["left"] == "2 processes that cells started still run: sleep (2)."

@@ -1,0 +1,134 @@
+"""Outputs of cells for exports: those of a notebook, and a script that prints its results.
+
+They are made from the stored outcomes and the files beside the conversation; no cell runs again.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from taskweaver.memory.executed import ExecutedCell
+from taskweaver.utils.characters import without_steering
+from taskweaver.utils.parsing import parse
+from taskweaver.utils.safe_fs import Folder
+
+MAX_PICTURE_BYTES = 2 << 20
+"""Size of the largest picture that a notebook holds."""
+MAX_PICTURES_BYTES = 16 << 20
+"""Size of all pictures of a notebook."""
+_HEADING = re.compile(r"#{2,4} (?P<title>[A-Z][A-Za-z ]{2,20})")
+_FENCE = re.compile(r"(?P<marks>`{3,})\w*")
+_MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+_STREAMS = {"Output": "stdout", "Warnings": "stderr"}
+
+
+def parts_of(report: str) -> dict[str, str]:
+    """Return the fenced texts of a cell's report by heading: ``Result``, ``Output``, ``Error``."""
+    found: dict[str, str] = {}
+    title = fence = ""
+    lines: list[str] = []
+    for line in report.split("\n"):
+        heading, opening = _HEADING.fullmatch(line), _FENCE.fullmatch(line)
+        if fence and line == fence:
+            found.setdefault(title, "\n".join(lines))
+            fence = ""
+        elif fence:
+            lines.append(line)
+        elif heading:
+            title = heading["title"]
+        elif opening:
+            fence, lines = opening["marks"], []
+    return found
+
+
+class NotebookOutputs:
+    """The outputs of a notebook's cells.
+
+    Pictures are embedded up to `MAX_PICTURE_BYTES` each and `MAX_PICTURES_BYTES` together; SVG is
+    not, since it can hold script.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        """Take the working directory of the conversation; without one there are no pictures."""
+        self._folder = folder
+        self._rest_bytes = MAX_PICTURES_BYTES
+
+    def of(self, cell: ExecutedCell, number: int) -> list[dict[str, Any]]:
+        """Return the outputs of a cell in the notebook format.
+
+        Args:
+            cell: A cell that ran to its end.
+            number: Its execution count.
+        """
+        parts = parts_of(cell.report)
+        outputs: list[dict[str, Any]] = [
+            {"output_type": "stream", "name": name, "text": f"{without_steering(parts[title])}\n"}
+            for title, name in _STREAMS.items()
+            if title in parts
+        ]
+        outputs += self._pictures(cell)
+        if "Result" in parts:
+            data = {"text/plain": without_steering(parts["Result"])}
+            outputs.append(
+                {
+                    "output_type": "execute_result",
+                    "execution_count": number,
+                    "metadata": {},
+                    "data": data,
+                }
+            )
+        return outputs
+
+    def _pictures(self, cell: ExecutedCell) -> Iterator[dict[str, Any]]:
+        for name in cell.artifacts:
+            picture = self._read(name)
+            kind = next((k for magic, k in _MAGIC.items() if picture.startswith(magic)), "")
+            if kind:
+                data = {kind: base64.b64encode(picture).decode()}
+                yield {"output_type": "display_data", "metadata": {}, "data": data}
+
+    def _read(self, name: str) -> bytes:
+        """Return the content of a file; empty for one that is too large, missing or no file."""
+        if self._folder is None:
+            return b""
+        try:
+            with Folder.at(self._folder) as folder, folder.open_file(name) as file:
+                content = file.read(MAX_PICTURE_BYTES + 1)
+        except (OSError, ValueError):  # files that were removed or renamed since
+            return b""
+        if len(content) > min(MAX_PICTURE_BYTES, self._rest_bytes):
+            return b""
+        self._rest_bytes -= len(content)
+        return content
+
+
+def printing(code: str, report: str) -> str:
+    """Return the code of a cell with its last expression printed, if the cell had a result."""
+    if "Result" not in parts_of(report) or "\r" in code:
+        return code
+    try:
+        last = parse(code).body[-1]
+        if not isinstance(last, ast.Expr):
+            return code
+        changed = _wrapped(code, last.value)
+        parse(changed)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError):
+        return code  # magics and shell commands, which are no Python
+    return changed
+
+
+def _wrapped(code: str, value: ast.expr) -> str:
+    """Return code with a call of `print` around an expression."""
+    lines = code.encode().split(b"\n")  # columns of syntax trees count bytes
+    assert value.end_lineno is not None
+    assert value.end_col_offset is not None
+    end, start = value.end_lineno - 1, value.lineno - 1
+    opening, closing = (b"print((", b"))") if isinstance(value, ast.Tuple) else (b"print(", b")")
+    lines[end] = lines[end][: value.end_col_offset] + closing + lines[end][value.end_col_offset :]
+    lines[start] = lines[start][: value.col_offset] + opening + lines[start][value.col_offset :]
+    return b"\n".join(lines).decode()

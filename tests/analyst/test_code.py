@@ -1,0 +1,401 @@
+"""Readings as cells: right by comparison with pandas, short, and harmless whatever is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from rendered_cells import SALES, SHOPS, profiles, run
+
+from taskweaver.analyst.code import as_code
+from taskweaver.analyst.frames import variable_names
+from taskweaver.analyst.profile import ColumnProfile, TableId, TableProfile
+from taskweaver.analyst.reading import (
+    And,
+    Calculation,
+    Change,
+    Column,
+    Comparison,
+    Condition,
+    Constant,
+    Contains,
+    Contrast,
+    Cumulative,
+    During,
+    Expression,
+    Files,
+    Help,
+    Inspection,
+    Key,
+    Latest,
+    Measure,
+    Missing,
+    Not,
+    OnCalendar,
+    OneOf,
+    Operation,
+    Or,
+    Python,
+    Rank,
+    Rows,
+    Share,
+    Source,
+    Sql,
+    Summary,
+)
+
+ID = TableId("sales.csv")
+SOURCE = Source((ID,))
+JOIN = Source((ID, TableId("shops.csv")), (("shop",),))
+AMOUNT, COUNT = Column("amount"), Column("count")
+REVENUE = Operation("*", AMOUNT, COUNT)
+NORTH = Comparison(Column("region"), "==", "North")
+SOUTH = Comparison(Column("region"), "==", "South")
+IS_NORTH, IS_SOUTH = SALES["region"] == "North", SALES["region"] == "South"
+BY_REGION = (Key("region"),)
+PER_MONTH = (Key("day", unit="month"),)
+
+
+def summary(function: Any = "count", of: Expression | None = None, **options: Any) -> Summary:
+    fields = {name: options.pop(name) for name in ("quantile", "n", "other") if name in options}
+    return Summary(SOURCE, (Measure(function, of, **fields),), **options)
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (NORTH, IS_NORTH),
+        (Not(NORTH), ~IS_NORTH),
+        (Comparison(Column("region"), "!=", "North"), SALES["region"] != "North"),
+        (OneOf("region", ("North", "East")), SALES["region"].isin(["North", "East"])),
+        (Not(OneOf("region", ("North", "East"))), ~SALES["region"].isin(["North", "East"])),
+        (And((NORTH, Comparison(COUNT, ">", 2))), IS_NORTH & (SALES["count"] > 2)),
+        (Or((NORTH, SOUTH)), IS_NORTH | IS_SOUTH),
+        (
+            And((Or((NORTH, SOUTH)), Not(Comparison(COUNT, ">=", 5)))),
+            (IS_NORTH | IS_SOUTH) & (SALES["count"] < 5),
+        ),
+        (Not(Or((NORTH, SOUTH))), ~(IS_NORTH | IS_SOUTH)),
+        (Not(Comparison(AMOUNT, ">", 20)), SALES["amount"] <= 20),
+        (
+            Comparison(AMOUNT, ">", Operation("*", COUNT, Constant(9))),
+            SALES["amount"] > SALES["count"] * 9,
+        ),
+        (Contains("product", "COFF"), SALES["product"] == "coffee"),
+        (Missing("amount"), SALES["amount"].isna()),
+        (Missing(), SALES.isna().any(axis=1)),
+        (Not(Missing()), SALES.notna().all(axis=1)),
+        (During("day", "2024-01-01", "2025-01-01"), SALES["day"].dt.year == 2024),
+        (
+            During("day", "2023-02-01", "2024-01-07"),
+            SALES["day"].between("2023-02-01", "2024-01-06"),
+        ),
+        (During("day", "2024-01-07"), SALES["day"] >= "2024-01-07"),
+        (During("day", "", "2024-01-07"), SALES["day"] < "2024-01-07"),
+        (OnCalendar("day", "weekday", (5, 6)), SALES["day"].dt.day_of_week >= 5),
+        (OnCalendar("day", "month", (2,)), SALES["day"].dt.month == 2),
+        (OnCalendar("day", "quarter", (1, 3)), SALES["day"].dt.quarter.isin([1, 3])),
+        (Latest("day", 3, "month"), SALES["day"] > pd.Timestamp("2024-06-09")),
+        (Latest("day", 1, "quarter"), SALES["day"] > pd.Timestamp("2024-06-09")),
+        (Latest("year", 2, "year"), SALES["year"] >= 2022),
+        (And((SOUTH, Latest("year", 2, "year"))), IS_SOUTH & (SALES["year"] >= 2022)),
+        (Comparison(Column("year"), "==", 2020), SALES["year"] == 2020),
+    ],
+)
+def test_a_condition_chooses_the_rows_that_pandas_chooses(
+    condition: Condition, rows: pd.Series[bool]
+) -> None:
+    found = run(summary(where=condition))
+    assert found.value == rows.sum()
+    assert f"rows used: {rows.sum()}\n" in found.output
+    assert found.names <= {"sales", "result"}
+
+
+@pytest.mark.parametrize(
+    ("reading", "value"),
+    [
+        (summary("count"), 8),
+        (summary("count", AMOUNT), 7),
+        (summary("nunique", Column("product")), 3),
+        (summary("sum", AMOUNT), 195.0),
+        (summary("mean", AMOUNT), SALES["amount"].mean()),
+        (summary("median", AMOUNT), SALES["amount"].median()),
+        (summary("min", AMOUNT), 5.0),
+        (summary("max", Column("day")), pd.Timestamp("2024-09-09")),
+        (summary("std", AMOUNT), SALES["amount"].std()),
+        (summary("var", AMOUNT), SALES["amount"].var()),
+        (summary("range", AMOUNT), 55.0),
+        (summary("iqr", AMOUNT), SALES["amount"].quantile(0.75) - SALES["amount"].quantile(0.25)),
+        (summary("percentile", AMOUNT, quantile=0.9), SALES["amount"].quantile(0.9)),
+        (summary("mode", AMOUNT), "30.0"),
+        (summary("mode", Column("region")), "North"),
+        (summary("nth", AMOUNT, n=3), 30.0),
+        (summary("nth", AMOUNT, n=-2), 10.0),
+        (summary("missing", AMOUNT), 1),
+        (summary("missing"), 2),
+        (summary("correlation", AMOUNT, other=COUNT), SALES["amount"].corr(SALES["count"])),
+        (summary("sum", REVENUE), (SALES["amount"] * SALES["count"]).sum()),
+        (
+            summary("mean", Operation("-", AMOUNT, Operation("-", COUNT, Constant(1)))),
+            (SALES["amount"] - (SALES["count"] - 1)).mean(),
+        ),
+        (summary(then=Share(NORTH)), 37.5),
+        (summary("sum", COUNT, then=Share(NORTH)), 100 * 12 / 36),
+        (summary("mean", AMOUNT, then=Contrast(NORTH, SOUTH)), 70 / 3 - 20),
+        (
+            summary("sum", COUNT, then=Contrast(NORTH, SOUTH, is_relative=True)),
+            100 * (12 - 7) / 7,
+        ),
+        (summary("range", AMOUNT, then=Contrast(NORTH, SOUTH)), 20.0),
+    ],
+)
+def test_a_measure_is_the_value_of_pandas(reading: Summary, value: Any) -> None:
+    found = run(reading)
+    assert found.value == (pytest.approx(value) if isinstance(value, float) else value)
+    assert found.names <= {"sales", "result"}
+
+
+REGIONS = SALES.groupby("region")
+MONTHS = SALES.groupby(SALES["day"].dt.to_period("M"))
+
+
+@pytest.mark.parametrize(
+    ("reading", "values"),
+    [
+        (summary(keys=BY_REGION), REGIONS.size()),
+        (summary("mean", AMOUNT, keys=BY_REGION), REGIONS["amount"].mean()),
+        (
+            summary("range", AMOUNT, keys=BY_REGION),
+            REGIONS["amount"].max() - REGIONS["amount"].min(),
+        ),
+        (
+            summary("missing", AMOUNT, keys=BY_REGION),
+            REGIONS["amount"].apply(lambda v: v.isna().sum()),
+        ),
+        (
+            summary("percentile", COUNT, keys=BY_REGION, quantile=0.25),
+            REGIONS["count"].quantile(0.25),
+        ),
+        (
+            summary("sum", REVENUE, keys=BY_REGION),
+            (SALES["amount"] * SALES["count"]).groupby(SALES["region"]).sum(),
+        ),
+        (summary("sum", COUNT, keys=PER_MONTH), MONTHS["count"].sum()),
+        (
+            summary("sum", COUNT, keys=(Key("day", part="month"),)),
+            SALES.groupby(SALES["day"].dt.month)["count"].sum(),
+        ),
+        (
+            summary("sum", COUNT, keys=(Key("day", part="weekday"),)),
+            SALES.groupby(SALES["day"].dt.day_name())["count"].sum()[
+                ["Monday", "Friday", "Saturday", "Sunday"]
+            ],
+        ),
+        (summary(keys=BY_REGION, then=Share()), 100 * REGIONS.size() / 7),
+        (
+            summary(keys=BY_REGION, then=Share(Comparison(Column("product"), "==", "tea"))),
+            100 * (SALES["product"] == "tea").groupby(SALES["region"]).mean(),
+        ),
+        (
+            summary(
+                "sum", COUNT, keys=BY_REGION, then=Share(Comparison(Column("product"), "==", "tea"))
+            ),
+            100
+            * SALES["count"].where(SALES["product"] == "tea").groupby(SALES["region"]).sum()
+            / REGIONS["count"].sum(),
+        ),
+        (
+            summary("sum", COUNT, keys=PER_MONTH, then=Change()),
+            MONTHS["count"].sum().diff().dropna(),
+        ),
+        (
+            summary("sum", COUNT, keys=PER_MONTH, then=Change(is_relative=True)),
+            100 * MONTHS["count"].sum().pct_change().dropna(),
+        ),
+        (summary("sum", COUNT, keys=PER_MONTH, then=Cumulative()), MONTHS["count"].sum().cumsum()),
+        (
+            summary("sum", COUNT, keys=BY_REGION, rank=Rank(count=2)),
+            REGIONS["count"].sum().nlargest(2),
+        ),
+        (
+            summary("sum", COUNT, keys=BY_REGION, rank=Rank(ascending=True)),
+            REGIONS["count"].sum().sort_values(),
+        ),
+        (
+            summary("max", COUNT, keys=BY_REGION, rank=Rank(nth=2)),
+            REGIONS["count"].max().nlargest(2).tail(1),
+        ),
+        (summary("mean", AMOUNT, keys=BY_REGION, where=NORTH), pd.Series({"North": 70 / 3})),
+        (
+            Summary(SOURCE, (Measure("max", AMOUNT),), (Key("product"),), names_winner=True),
+            pd.Series({"tea": 60.0}),
+        ),
+        (
+            Summary(
+                SOURCE,
+                (Measure("sum", COUNT),),
+                (Key("day", unit="month"),),
+                then=Change(),
+                rank=Rank(ascending=True, count=1),
+            ),
+            MONTHS["count"].sum().diff().nsmallest(1),
+        ),
+        (
+            Summary(JOIN, (Measure("sum", COUNT),), (Key("city"),)),
+            SALES.merge(SHOPS, on="shop").groupby("city")["count"].sum(),
+        ),
+        (
+            Summary(JOIN, (Measure("sum", Column("year")),), (Key("city"),)),
+            SALES.merge(SHOPS[["shop", "city"]], on="shop").groupby("city")["year"].sum(),
+        ),
+    ],
+)
+def test_groups_have_the_values_of_pandas(reading: Summary, values: pd.Series[Any]) -> None:
+    found = run(reading)
+    shown = found.value
+    assert list(shown.index) == list(values.index)
+    assert shown.shape[1] == 1
+    np.testing.assert_allclose(shown.iloc[:, 0].astype(float), values.astype(float))
+    assert found.names <= {"sales", "shops", "result"}
+
+
+def test_all_of_the_groups_with_the_largest_value_are_named() -> None:
+    reading = summary(
+        "count", keys=(Key("region"),), where=Not(Missing("amount")), names_winner=True
+    )
+    tied = replace_rank(reading, Rank(ascending=True, count=1))
+    assert set(run(reading).value.index) == {"North"}
+    assert set(run(tied).value.index) == {"South"}
+    double = summary("max", AMOUNT, keys=(Key("count"),), where=Comparison(AMOUNT, "==", 30))
+    assert set(run(replace_rank(double, Rank(count=1))).value.index) == {3, 8}
+
+
+def replace_rank(reading: Summary, rank: Rank) -> Summary:
+    return replace(reading, rank=rank, names_winner=True)
+
+
+def test_two_keys_and_several_measures_have_a_column_each() -> None:
+    measures = (Measure("min", AMOUNT), Measure("max", AMOUNT))
+    found = run(Summary(SOURCE, measures, (Key("region"), Key("product")))).value
+    wanted = SALES.groupby(["region", "product"])["amount"].agg(["min", "max"]).reset_index()
+    assert found.columns.tolist() == ["region", "product", "minimum of amount", "maximum of amount"]
+    assert found.to_numpy().tolist()[0][:2] == wanted.to_numpy().tolist()[0][:2]
+    np.testing.assert_allclose(found.iloc[:, 2:].astype(float), wanted[["min", "max"]])
+
+
+def test_changes_are_within_the_other_groups() -> None:
+    keys = (Key("year"), Key("product"))
+    found = run(summary("sum", COUNT, keys=keys, then=Change())).value
+    sums = SALES.groupby(["year", "product"])["count"].sum()
+    wanted = sums.groupby("product").diff().dropna()
+    assert found.iloc[:, -1].tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(
+    ("reading", "counts"),
+    [
+        (Rows(SOURCE, rank=Rank(ascending=True, count=3)), [1, 2, 3]),
+        (Rows(SOURCE, rank=Rank(ascending=True, count=2), from_end=True), [7, 8]),
+        (Rows(SOURCE, where=NORTH), [1, 3, 8]),
+        (Rows(SOURCE, by=AMOUNT, rank=Rank(count=2)), [6, 4]),
+        (Rows(SOURCE, by=AMOUNT, rank=Rank(ascending=True, count=1)), [7]),
+        (Rows(SOURCE, by=Column("region"), rank=Rank(ascending=True, count=2)), [4, 7]),
+        (Rows(SOURCE, by=REVENUE, rank=Rank(count=1)), [6]),
+        (Rows(SOURCE, by=AMOUNT, rank=Rank(nth=3)), [3, 8]),
+        (Rows(SOURCE, ("count",), by=AMOUNT, rank=Rank(count=1)), [6]),
+    ],
+)
+def test_rows_are_those_of_pandas(reading: Rows, counts: list[int]) -> None:
+    assert run(reading).value["count"].tolist() == counts
+
+
+def test_views_of_a_table() -> None:
+    def view(kind: Any, *columns: str) -> Any:
+        return run(Inspection(SOURCE, kind, columns)).value
+
+    assert view("shape") == (8, 7)
+    assert view("missing")["missing"].tolist() == [1, 0, 1, 0, 0, 0, 0]
+    assert view("missing", "amount") == 1
+    assert view("values", "product")["rows"].to_dict() == {"tea": 4, "coffee": 2, "cocoa": 2}
+    assert view("span", "day").iloc[0].tolist() == [SALES["day"].min(), SALES["day"].max()]
+    assert view("describe", "amount").loc["mean"].item() == SALES["amount"].mean()
+    assert view("columns").index.tolist() == SALES.columns.tolist()
+    assert len(view("sample")) == 5
+    assert view("correlations").loc["amount", "count"] == SALES["amount"].corr(SALES["count"])
+    outlying = pd.DataFrame({"amount": [1.0, 2, 3, 2, 1, 2, 99]})
+    found = run(Inspection(SOURCE, "outliers", ("amount",)), {"sales.csv": outlying})
+    assert found.value["amount"].tolist() == [99]
+
+
+def test_the_code_is_that_of_a_person() -> None:
+    reading = summary("mean", AMOUNT, where=NORTH)
+    assert as_code(reading, profiles()).splitlines() == [
+        "sales = read_table('sales.csv')",
+        "result = sales[sales['region'] == 'North']",
+        "print('rows used:', len(result))",
+        "print('without a value:', result[['amount']].isna().sum().to_dict())",
+        "result['amount'].mean()",
+    ]
+    assert "read_table" not in as_code(reading, profiles(), {"sales"})
+
+
+def test_variables_are_named_after_files_and_never_shadow_a_name() -> None:
+    files = [
+        "class.csv",
+        "list.csv",
+        "result.csv",
+        "pd.csv",
+        "2024 sales.csv",
+        "Ünï côde.csv",
+        "--.csv",
+        "a/x.csv",
+        "b/x.csv",
+        "x.tsv",
+    ]
+    ids = [TableId(file) for file in files] + [TableId("budget.xlsx", "Plan")]
+    names = variable_names(ids)
+    assert len(set(names.values())) == len(ids)
+    assert all(name.isidentifier() for name in names.values())
+    assert names[TableId("class.csv")] == "class_table"
+    assert names[TableId("2024 sales.csv")] == "table_2024_sales"
+    assert names[TableId("budget.xlsx", "Plan")] == "budget_plan"
+    assert names[TableId("x.tsv")] == "x_tsv"
+    assert not set(names.values()) & {"list", "result", "pd", "class"}
+    sheet = Summary(Source((TableId("budget.xlsx", "Plan"),)), (Measure("count"),))
+    assert as_code(sheet, {}).startswith("budget_plan = read_table('budget.xlsx', sheet='Plan')")
+
+
+def test_other_requests() -> None:
+    assert as_code(Python("x = 1"), {}) == "x = 1"
+    assert as_code(Calculation("17 * (2 + 3)"), {}) == "17 * (2 + 3)"
+    assert as_code(Help(), {}) == ""
+    assert "listdir" in as_code(Files(), {})
+    for text in ("__import__('os')", "x", "1 if 2 else 3", "'a' * 9", "(1).real", "1;2"):
+        with pytest.raises(ValueError, match="no arithmetic"):
+            as_code(Calculation(text), {})
+
+
+def test_a_query_leaves_only_its_result(tmp_path: Any) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    path = tmp_path / "shop #1?.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("create table t (a); insert into t values (1), (2)")
+    namespace: dict[str, Any] = {}
+    exec(as_code(Sql(str(path), "select sum(a) as total from t"), {}), namespace)
+    assert namespace["result"]["total"].item() == 3
+    assert "connection" not in namespace
+
+
+def test_share_of_a_flag_counts_rows_without_a_value() -> None:
+    frame = pd.DataFrame({"ok": pd.array([True, False, None, True], dtype="boolean")})
+    column = ColumnProfile("ok", "flag", 2, missing=1)
+    tables = {ID: TableProfile(ID, 4, (column,))}
+    code = as_code(summary(then=Share(Comparison(Column("ok"), "==", True))), tables)
+    namespace: dict[str, Any] = {"read_table": lambda _: frame}
+    exec("\n".join(code.splitlines()[:-1]), namespace)
+    assert eval(code.splitlines()[-1], namespace) == 50.0

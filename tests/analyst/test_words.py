@@ -1,0 +1,201 @@
+"""Readings in words: one meaning each, and nothing of a name or value that has an effect."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskweaver.analyst.profile import TableId
+from taskweaver.analyst.reading import (
+    And,
+    Change,
+    Column,
+    Comparison,
+    Condition,
+    Constant,
+    Contains,
+    Contrast,
+    Cumulative,
+    During,
+    Inspection,
+    Key,
+    Latest,
+    Measure,
+    Missing,
+    Not,
+    OnCalendar,
+    OneOf,
+    Operation,
+    Or,
+    Rank,
+    Reading,
+    Rows,
+    Share,
+    Source,
+    Sql,
+    Summary,
+)
+from taskweaver.analyst.words import in_words
+
+SALES = Source((TableId("sales.csv"),))
+JOIN = Source((TableId("sales.csv"), TableId("shops.csv")), (("shop",),))
+MEAN, ROWS = Measure("mean", Column("amount")), Measure("count")
+NORTH = Comparison(Column("region"), "==", "North")
+SOUTH = Comparison(Column("region"), "==", "South")
+
+
+@pytest.mark.parametrize(
+    ("reading", "words"),
+    [
+        (Summary(SALES, (MEAN,), where=NORTH), "mean of `amount` where `region` is North"),
+        (Summary(SALES, (ROWS,)), "number of rows"),
+        (Summary(SALES, (ROWS,), (Key("region"),)), "number of rows per `region`"),
+        (Summary(JOIN, (MEAN,)), "mean of `amount` in `sales.csv` and `shops.csv`"),
+        (
+            Summary(SALES, (MEAN,), (Key("day", unit="month"), Key("region"))),
+            "mean of `amount` per month of `day` and `region`",
+        ),
+        (
+            Summary(SALES, (Measure("min", Column("a")), Measure("max", Column("a")))),
+            "minimum and maximum of `a`",
+        ),
+        (
+            Summary(SALES, (Measure("sum", Column("a")), Measure("sum", Column("b")))),
+            "sum of `a` and `b`",
+        ),
+        (
+            Summary(SALES, (Measure("percentile", Column("a"), quantile=0.9),)),
+            "90th percentile of `a`",
+        ),
+        (Summary(SALES, (Measure("nth", Column("a"), n=-2),)), "second smallest value of `a`"),
+        (
+            Summary(SALES, (Measure("correlation", Column("a"), other=Column("b")),)),
+            "correlation of `a` and `b`",
+        ),
+        (
+            Summary(SALES, (MEAN,), (Key("region"),), rank=Rank(count=5)),
+            "top 5 `region` by mean of `amount`",
+        ),
+        (
+            Summary(SALES, (MEAN,), (Key("region"),), rank=Rank(ascending=True)),
+            "mean of `amount` per `region`, smallest first",
+        ),
+        (
+            Summary(SALES, (MEAN,), (Key("region"),), rank=Rank(nth=2)),
+            "`region` with the second largest mean of `amount`",
+        ),
+        (
+            Summary(SALES, (MEAN,), (Key("region"),), names_winner=True, where=NORTH),
+            "`region` with the largest mean of `amount` where `region` is North",
+        ),
+        (
+            Summary(SALES, (ROWS,), then=Share(NORTH)),
+            "share of rows in percent where `region` is North",
+        ),
+        (
+            Summary(SALES, (ROWS,), then=Share(NORTH), where=Missing("day")),
+            "share of rows in percent where `region` is North, all where `day` is missing",
+        ),
+        (
+            Summary(SALES, (MEAN,), then=Contrast(NORTH, SOUTH)),
+            "difference of the mean of `amount`: `region` is North minus `region` is South",
+        ),
+        (
+            Summary(SALES, (MEAN,), (Key("day", unit="year"),), then=Change(is_relative=True)),
+            "relative change in percent of the mean of `amount` per year of `day`",
+        ),
+        (
+            Summary(SALES, (MEAN,), (Key("day", unit="year"),), then=Cumulative()),
+            "cumulative mean of `amount` per year of `day`",
+        ),
+        (
+            Summary(SALES, (MEAN,), (Key("region"),), chart="bar"),
+            "bar chart of mean of `amount` per `region`",
+        ),
+        (
+            Rows(SALES, ("price",), NORTH, by=Column("day"), chart="line"),
+            "line chart of `price` over `day` where `region` is North",
+        ),
+        (
+            Rows(SALES, ("a", "b"), chart="scatter"),
+            "scatter plot of `a` against `b`",
+        ),
+        (Rows(SALES, ("day",), by=Column("a"), rank=Rank(count=3)), "`day` of top 3 rows by `a`"),
+        (Rows(SALES, rank=Rank(ascending=True, count=3)), "first 3 rows"),
+        (Rows(SALES, rank=Rank(count=3), from_end=True), "last 3 rows"),
+        (Inspection(SALES, "values", ("region",)), "distinct values of `region`"),
+        (Inspection(SALES, "shape"), "number of rows and columns of `sales.csv`"),
+        (Sql("shop.db", "select 1"), "result of the SQL query on `shop.db`"),
+    ],
+)
+def test_a_reading_in_words(reading: Reading, words: str) -> None:
+    assert in_words(reading) == words
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (OneOf("region", ("North", "South")), "`region` is North or South"),
+        (Not(OneOf("region", ("North", "South"))), "`region` is neither North nor South"),
+        (Not(NORTH), "`region` is not North"),
+        (
+            And((OneOf("region", ("North", "South")), Comparison(Column("a"), ">", 5))),
+            "(`region` is North or South) and `a` is more than 5",
+        ),
+        (
+            Or((And((NORTH, Missing("a"))), SOUTH)),
+            "(`region` is North and `a` is missing) or `region` is South",
+        ),
+        (
+            And((Or((NORTH, SOUTH)), Not(Missing("a")))),
+            "(`region` is North or `region` is South) and `a` is not missing",
+        ),
+        (Not(And((NORTH, SOUTH))), "not (`region` is North and `region` is South)"),
+        (Comparison(Column("close"), ">", Column("open")), "`close` is more than `open`"),
+        (
+            Comparison(Operation("*", Column("a"), Constant(2.0)), "<=", 0.5),
+            "`a` * 2 is at most 0.5",
+        ),
+        (Not(Comparison(Column("a"), ">", 5)), "`a` is at most 5"),
+        (Contains("name", "new york"), '`name` contains "new york"'),
+        (Missing(), "any value is missing"),
+        (During("day", "2014-01-01", "2015-01-01"), "`day` is in 2014"),
+        (During("day", "2014-03-01", "2014-04-01"), "`day` is in March 2014"),
+        (During("day", "2014-07-01", "2014-10-01"), "`day` is in Q3 2014"),
+        (During("day", "2014-07-01", "2014-07-02"), "`day` is on 2014-07-01"),
+        (During("day", "2014-03-01", "2014-06-01"), "`day` is from 2014-03-01 to 2014-05-31"),
+        (During("day", "2014-03-01"), "`day` is on or after 2014-03-01"),
+        (During("day", "", "2014-03-01"), "`day` is before 2014-03-01"),
+        (OnCalendar("day", "month", (6, 7, 8)), "`day` is in June, July or August"),
+        (OnCalendar("day", "weekday", (5, 6)), "`day` is on a Saturday or Sunday"),
+        (Latest("day", 3, "month"), "`day` is in the last 3 months"),
+        (Comparison(Column("zip"), "==", "00501"), '`zip` is "00501"'),
+        (Comparison(Column("flag"), "==", True), "`flag` is true"),
+        (Comparison(Column("word"), "==", "and"), '`word` is "and"'),
+    ],
+)
+def test_a_condition_in_words(condition: Condition, words: str) -> None:
+    assert in_words(Summary(SALES, (ROWS,), where=condition)) == f"number of rows where {words}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a`b", "a\nb", "**a**", "[a](http://x)", "<b>", "a\x1b[31m", "\u202ea", "North and x is 3",
+        'a" or "b', "# a", "$x$", "| a |", "a\u2028b", "", "North, all where `a` is 3",
+    ],
+)  # fmt: skip
+def test_hostile_values_and_names_stay_what_they_are(text: str) -> None:
+    of_value = in_words(Summary(SALES, (ROWS,), where=Comparison(Column("a"), "==", text)))
+    of_name = in_words(Summary(SALES, (Measure("sum", Column(text)),)))
+    assert of_value.startswith("number of rows where `a` is ")
+    assert of_name.startswith("sum of `")
+    assert of_name.endswith("`")
+    for words in (of_value, of_name):
+        assert words.isprintable()
+        assert words.count("`") % 2 == 0
+    value = of_value.removeprefix("number of rows where `a` is ")
+    assert value.strip("`")[:1] == '"' == value.strip("`")[-1:]
+    assert value.count('"') == 2
+    assert of_name.count("`") == 2
+    if "\x1b" not in text and set(text) & set("*[<#$|"):
+        assert value.startswith("`")

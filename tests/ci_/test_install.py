@@ -1,0 +1,116 @@
+"""The installation shows how far it is, takes uv where that is there, and resumes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from screen import PATIENCE_S, Screen
+
+ROOT = Path(__file__).parents[2]
+INSTALL = str(ROOT / ".ci" / "install.py")
+PIP = """
+import sys, time
+print("Collecting one>=1 (from x)", flush=True)
+print("  Downloading one.whl", flush=True)
+print("Requirement already satisfied: two in here", flush=True)
+{wait}
+print("Installing collected packages: two, one", flush=True)
+if {status}:
+    print("ERROR: no space left", file=sys.stderr)
+sys.exit({status})
+"""
+"""Stands for pip: the lines that the progress is read from."""
+
+FOREVER = "sys.stdin.read()"
+
+
+def environment(
+    folder: Path, *, status: int = 0, uv: int | None = None, wait: str = ""
+) -> dict[str, str]:
+    """Return an environment with a pip, and perhaps a uv, that end with some status."""
+    pip, programs = folder / "lib" / "pip", folder / "bin"
+    pip.mkdir(parents=True)
+    programs.mkdir()
+    (pip / "__init__.py").write_text("")
+    (pip / "__main__.py").write_text(PIP.format(status=status, wait=wait))
+    if uv is not None:
+        program = programs / "uv"
+        program.write_text(f'#!/bin/sh\necho "uv: $@"\nexit {uv}\n')
+        program.chmod(0o755)
+    return {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "PYTHONPATH": str(folder / "lib"),
+        "TERM": "xterm",
+    }
+
+
+def install(keys: dict[str, str], *extras: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, INSTALL, *extras]
+    return subprocess.run(command, env=keys, capture_output=True, text=True, check=False)
+
+
+def test_pip_is_followed_without_a_terminal(tmp_path: Path) -> None:
+    done = install(environment(tmp_path), "parquet", "excel")
+    first, found, end = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert "with pip (Python 3." in first
+    assert found == "  downloaded: 2 packages, 0 s"
+    assert end.startswith("  done: ")
+    assert "\x1b" not in done.stdout
+
+
+def test_a_failure_shows_the_end_of_the_output(tmp_path: Path) -> None:
+    done = install(environment(tmp_path, status=3))
+    assert done.returncode == 3
+    assert "  failed, " in done.stdout
+    assert "ERROR: no space left" in done.stderr
+    assert "The same command completes the installation." in done.stderr
+
+
+def test_uv_is_taken_where_it_is_installed(tmp_path: Path) -> None:
+    done = install(environment(tmp_path, uv=0), "excel")
+    assert done.returncode == 0
+    assert "with uv" in done.stdout
+    assert f"--python {sys.executable}" in done.stdout
+    assert "--editable .[excel]" in done.stdout
+    assert "downloaded" not in done.stdout
+
+
+def test_pip_is_taken_where_uv_fails(tmp_path: Path) -> None:
+    done = install(environment(tmp_path, uv=2))
+    assert done.returncode == 0
+    assert "uv failed; trying pip." in done.stdout
+    assert "  done: " in done.stdout
+
+
+def test_a_terminal_shows_one_line_that_changes(tmp_path: Path) -> None:
+    keys = environment(tmp_path, wait=FOREVER)
+    screen = Screen(program=(INSTALL,), **keys)
+    screen.wait_for("\r\x1b[K  downloading: 2 packages")
+    screen.type("\x04")
+    screen.wait_for("\r\x1b[K  done: ")
+    assert screen.wait_for_end() == 0
+
+
+def test_an_interrupt_ends_it_in_a_line(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, INSTALL],
+        env=environment(tmp_path, wait="print('Collecting three', flush=True)\n" + FOREVER),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        assert process.stdout is not None
+        assert "with pip" in process.stdout.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        rest, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, errors
+    assert "The same command completes the installation." in rest
+    assert "Traceback" not in rest

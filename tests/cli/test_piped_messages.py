@@ -1,0 +1,81 @@
+"""Text on standard input: each line is a message, and a transcript shows both sides."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from support import make_project
+
+from taskweaver.cli.main import commands
+from taskweaver.cli.messages import messages_in, piped_messages
+
+FENCED = "look at this:\n\n```csv\na,b\n\n/reset\n1,2\n```"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project", {"llm.api_type": "offline"})
+
+
+def ask(project: Path, *arguments: str, text: str = "") -> Result:
+    return CliRunner().invoke(commands, ["-p", str(project), *arguments], input=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("one\ntwo\n", ["one", "two"]),
+        ("one\r\n\r\n\n/reset\r\ntwo", ["one", "/reset", "two"]),
+        ("for i in x:\n    print(i)\n\n    i += 1\nnext", None),
+        (f"{FENCED}\nnext", [FENCED, "next"]),
+        ("~~~\na\n~~~~\nnext", ["~~~\na\n~~~~", "next"]),
+        ("```never closed\na\nb", ["```never closed\na\nb"]),
+        ("```x``` is code\nnext", ["```x``` is code", "next"]),
+        ("one \\\ntwo\nthree", ["one \ntwo", "three"]),
+        ("/fork\n  one\ntwo", ["/fork", "one", "two"]),
+        ("/home/me/a.csv\nb", ["/home/me/a.csv", "b"]),
+        ("  \n\n", []),
+    ],
+)
+def test_a_line_is_a_message_unless_it_belongs_to_the_one_above(
+    text: str, messages: list[str] | None
+) -> None:
+    if messages is None:
+        *lines, last = text.split("\n")
+        messages = ["\n".join(lines), last]
+    assert piped_messages(text) == messages
+
+
+def test_the_text_of_an_option_is_one_message_except_for_commands() -> None:
+    assert messages_in("one\ntwo\n/reset\nthree") == ["one\ntwo", "/reset", "three"]
+
+
+def test_messages_and_commands_are_shown_before_their_outcomes(project: Path) -> None:
+    script = "run this code: 20 * 20\n/fork idea\nrun this code: 20 * 30\n"
+    shown = ask(project, text=script).stdout
+    parts = ("> run this code: 20 * 20", "400", "> /fork idea", "now on idea", "* 30", "600")
+    places = [shown.index(part) for part in parts]
+    assert places == sorted(places)
+    assert shown.count("> ") >= 3
+
+
+def test_two_lines_are_two_rounds_and_an_option_is_not_echoed(project: Path) -> None:
+    piped = ask(project, "--json", text="run this code: 1 + 1\nrun this code: 2 + 2\n")
+    rounds = [json.loads(line) for line in piped.stdout.splitlines()]
+    assert [facts["user_query"] for facts in rounds] == [
+        "run this code: 1 + 1",
+        "run this code: 2 + 2",
+    ]
+    assert "> run this code: 2 + 2" in piped.stderr
+    assert "> run" not in ask(project, "-m", "run this code: 1 + 1").stdout
+
+
+def test_the_echo_of_several_lines_is_indented_and_shows_no_control_characters(
+    project: Path,
+) -> None:
+    shown = ask(project, text="/unknown \x1b[31mred\nrun this code:\n    5 * 5\n").stdout
+    assert "\x1b" not in shown
+    assert "> run this code:\n      5 * 5\n" in shown

@@ -1,0 +1,274 @@
+"""Every block of README.md and docs/*.md works, or is listed with the reason why it is not run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from blocks import PAGES, ROOT, Block, all_blocks
+from click.testing import CliRunner, Result
+from support import has_bwrap, trust_project
+
+from taskweaver import TaskWeaverApp
+from taskweaver.cli.main import commands
+from taskweaver.config.check import check
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.known_keys import find
+
+DONE: set[str] = set()
+"""Commands that have run; one that stands in two documents runs once."""
+
+LANGUAGES = {"chat", "json", "python", "sh", "text", "yaml"}
+COMMAND = re.compile(r"(python -m|taskweaver|make|pip|git|docker|export) ?(?![\w/]*:)\S")
+
+NOT_RUN = {
+    "git clone": "network",
+    "make chat": "network",
+    "python -m pip install": "network",
+    "pip install": "network",
+    "docker run": "network",
+    "taskweaver # chat": "terminal",
+    "python -m taskweaver -p project/ sessions repair": "damage",
+    "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 ": "server",
+}
+"""Begins of commands that no test here runs, with the reason."""
+
+REASONS = {
+    "network": re.compile(r"\b(clone|install|chat|docker)\b"),
+    "terminal": re.compile(r"# chat"),
+    "damage": re.compile(r"\brepair\b"),
+    "server": re.compile(r"http://127\.0\.0\.1"),
+}
+"""Words by which a command shows that its reason holds."""
+
+ELSEWHERE = {
+    "mcp.md": "mcp_/test_mcp_guide.py",
+    "plugins.md": "plugin/test_plugin_guide.py",
+    "roles.md": "ext_role/test_role_guide.py",
+}
+"""Pages whose code has a test of its own."""
+
+FRAGMENTS = {
+    "models.md": "the prompts of a session, and a function that plays the model",
+    "security.md": "a handler of confirmations, for a program with two threads",
+}
+SEARCH = {
+    "SEARCH_WORKERS": "1",
+    "SEARCH_NUM_SEEDS": "0",
+    "SEARCH_NUM_DRAFTS": "1",
+    "SEARCH_STAGE1_NODES": "1",
+    "SEARCH_STAGE2_NODES": "0",
+    "SEARCH_STAGE3_NODES": "0",
+    "SEARCH_STAGE4_NODES": "0",
+}
+COLD = {"execution.zygote": False, "execution.sandbox": "none"}
+
+
+def run(arguments: list[str], text: str | None = None) -> Result:
+    return CliRunner().invoke(commands, arguments, input=text)
+
+
+def make_cold(project: Path) -> None:
+    """Let the kernels of a project start cold, and in no sandbox; its user trusts it."""
+    file = project / "taskweaver_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | COLD))
+    trust_project(project)
+
+
+def new_project(folder: Path) -> Path:
+    """Make the project of `init`, in place of one that is there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    result = run(["init", str(folder)])
+    assert result.exit_code == 0, result.output
+    make_cold(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the commands use, after the steps that the documents take as done."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("project", "plugins"):
+        shutil.copytree(ROOT / name, folder / name)
+    make_cold(folder / "project")
+    sales = folder / "project" / "data" / "sales.csv"
+    shutil.copy(sales, folder / "next_month.csv")
+    shutil.copytree(ROOT / "tests" / "fixtures" / "original_project", folder / "my_project")
+    shutil.copy(sales, folder / "a.csv")
+    (folder / "my_project" / "taskweaver_config.json").write_text("{}")
+    trust_project(folder / "my_project")
+    new_project(folder / "sales")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def place(clone: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The clone as the current folder, with the offline analyst."""
+    monkeypatch.chdir(clone)
+    monkeypatch.setenv("HOME", str(clone))
+    monkeypatch.setenv("LLM_API_TYPE", "offline")
+    monkeypatch.setattr(click, "launch", lambda *_: 0)
+    for name, value in SEARCH.items():
+        monkeypatch.setenv(name, value)
+    return clone
+
+
+def newest(folder: Path, pattern: str) -> Path:
+    return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
+
+
+def saved(clone: Path) -> tuple[Path, str]:
+    """Return a saved conversation and the id of its session, made once."""
+    project = clone / "project"
+    if not list((project / "experience").glob("raw_exp_*.yaml")):
+        (lines,) = [item.text for item in all_blocks("chat") if "/save" in item.text]
+        script = "\n".join(line[2:] for line in lines.splitlines())
+        script += "\nhow many rows are in sales.csv?\n/export receipt a\n"
+        result = run(["-p", "project", "chat"], script)
+        assert result.exit_code == 0, result.output
+        receipt = newest(project / "workspace" / "sessions", "**/a.receipt.json")
+        for name in ("a.receipt.json", "monthly.receipt.json"):
+            shutil.copy(receipt, clone / name)
+    file = newest(project / "experience", "raw_exp_*.yaml")
+    return file, file.stem.removeprefix("raw_exp_")
+
+
+def filled(line: str, clone: Path) -> str:
+    """Return a command with names in place of the words in capitals."""
+    words: dict[str, Any] = {"DIR": "sales"}
+    if re.search(r"(\b|_)(ID|FILE)\b|\.receipt\.json|--resume", line):
+        file, session = saved(clone)
+        words |= {"ID": session, "FILE": "a.receipt.json" if " check " in line else file}
+        words["raw_exp_ID"] = file.stem
+    if " rm " in line:
+        assert run(["-p", "project", "-m", "1 + 1"]).exit_code == 0
+        words["ID"] = newest(clone / "project" / "workspace" / "sessions", "*").name
+    if "RUN" in line:
+        words["RUN"] = newest(clone / "project" / "experiments", "*").name
+    line = re.sub(r"\b(raw_exp_ID|ID|FILE|DIR|RUN)\b", lambda found: str(words[found[0]]), line)
+    return line.replace("[", "").replace("]", "").replace('"..."', '"1 + 1"').replace("...", "")
+
+
+def reason_of(line: str) -> str | None:
+    short = re.sub(r" {2,}", " ", line)
+    return next((why for begin, why in NOT_RUN.items() if short.startswith(begin)), None)
+
+
+def lines_of(block: Block) -> list[str]:
+    return [part.strip() for line in block.text.splitlines() for part in line.split(" && ")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_names_its_language_and_no_command_hides(page: Path) -> None:
+    text = page.read_text("utf-8")
+    blocks = [block for block in all_blocks() if block.page == page.name]
+    assert text.count("\n```") >= 2 * len(blocks)
+    for block in blocks:
+        assert block.language in LANGUAGES, block
+        if block.language == "text":
+            hidden = [line for line in block.text.splitlines() if COMMAND.match(line)]
+            assert hidden == [], block
+
+
+def test_what_is_not_run_has_a_reason_that_shows() -> None:
+    lines = [line for block in all_blocks("sh") for line in lines_of(block)]
+    found = {begin: [line for line in lines if line.startswith(begin)] for begin in NOT_RUN}
+    found["taskweaver # chat"] = [line for line in lines if re.match("taskweaver +# chat", line)]
+    assert all(found.values()), "a command that is listed here stands in no document"
+    for begin, why in NOT_RUN.items():
+        assert all(REASONS[why].search(line) for line in found[begin])
+    for page, test in ELSEWHERE.items():
+        assert page in (ROOT / "tests" / test).read_text("utf-8")
+
+
+@pytest.mark.parametrize("block", all_blocks("json"), ids=str)
+def test_configuration_in_a_document_is_known(block: Block) -> None:
+    data = json.loads(block.text)
+    if not isinstance(data, dict) or "mcpServers" in data:
+        return
+    assert check(AppConfigSource(None, data)) == []
+    assert all(find(name) or name.startswith("llm.") for name in data)
+
+
+@pytest.mark.parametrize("block", all_blocks("yaml"), ids=str)
+def test_yaml_in_a_document_is_read(block: Block) -> None:
+    assert isinstance(yaml.safe_load(block.text), dict)
+
+
+@pytest.mark.parametrize("block", all_blocks("sh"), ids=str)
+def test_commands_work(block: Block, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for whole in lines_of(block):
+        command = whole.partition("  #")[0].strip()
+        if reason_of(whole) or whole.startswith("cd ") or command in DONE:
+            continue
+        DONE.add(command)
+        if whole.startswith("export "):
+            monkeypatch.setenv(*whole.removeprefix("export ").split("="))
+            continue
+        words = shlex.split(filled(whole, clone), comments=True)
+        arguments = words[3:] if words[0] == "python" else words[1:]
+        if ">" in " ".join(arguments):
+            arguments = arguments[: arguments.index("2>")]
+        run_command(arguments, clone, whole)
+
+
+def run_command(arguments: list[str], clone: Path, whole: str) -> None:
+    """Run a command of the program; it ends well."""
+    if arguments[0] == "init":
+        new_project(clone / arguments[1])
+        return
+    if arguments[0] == "trust":  # a question at a terminal
+        arguments = ["--trust", *arguments]
+    is_receipt = "check" in arguments and "sessions" not in arguments
+    has_sandbox = not is_receipt or has_bwrap()
+    environment = {"EXECUTION_SANDBOX": "bwrap"} if is_receipt and has_sandbox else {}
+    result = CliRunner().invoke(commands, arguments, input="/exit\n", env=environment)
+    assert result.exit_code == (0 if has_sandbox else 2), f"{whole}\n{result.output}"
+
+
+def lose_a_variable() -> None:
+    """End a session of the project, the newest one, whose connection cannot be stored."""
+    code = "run this code: import sqlite3; con = sqlite3.connect('facts.db')"
+    assert run(["-p", "project", "-m", code]).exit_code == 0
+
+
+@pytest.mark.parametrize("block", all_blocks("chat"), ids=str)
+def test_conversations_work(block: Block, clone: Path) -> None:
+    saved(clone)
+    typed = [line[2:] for line in block.text.splitlines() if line.startswith("> ")]
+    project = "project"
+    if "orders.csv" in block.text:
+        project = new_project(clone / "sales").name
+    before, options = ["load sales.csv"] if typed[0].startswith("/") else [], ["-p", project]
+    if "/rebuild" in typed:
+        before, options = [], [*options, "--resume"]
+        lose_a_variable()
+    result = run(options, "\n".join([*before, *typed]) + "\n")
+    assert result.exit_code == 0, result.output
+    assert [line in result.stdout for line in typed] == [True] * len(typed)
+    assert "There is no command" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in all_blocks("python") if block.page not in ELSEWHERE], ids=str
+)
+def test_code_works(block: Block, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = compile(block.text, str(block), "exec")
+    if block.page in FRAGMENTS:
+        return
+    saved(clone)
+    if "rebuild()" in block.text:
+        lose_a_variable()
+    if re.search(r"^with app|^round_ = session", block.text, re.MULTILINE):
+        with TaskWeaverApp("project/") as app, app.get_session() as session:
+            exec(compiled, {"app": app, "session": session})
+    else:
+        exec(compiled, {"TaskWeaverApp": TaskWeaverApp})
