@@ -19,7 +19,7 @@ from taskweaver.analyst.reading import (
     Understood,
 )
 from taskweaver.analyst.words import DEFAULT_ROWS, in_words, where_words
-from taskweaver.utils.inert_markdown import inert_line
+from taskweaver.utils.inert_markdown import inert_line, inert_markdown
 from taskweaver.utils.text import counted, fenced, shorten
 
 _COUNTS = {"count", "nunique", "missing"}
@@ -149,5 +149,6 @@ def _notes(understood: Understood, printed: Printed) -> list[str]:
     notes = []
     if understood.unused:
         notes.append(f"I did not use: {', '.join(map(value_text, understood.unused))}.")
-    notes += [inert_line(note) for note in (*understood.notes, *printed.others)]
+    others = (*understood.notes, *printed.others)
+    notes += [inert_markdown(" ".join(note.split())) for note in others]
     return notes

@@ -113,7 +113,7 @@ def table_text(text: str) -> str:
     """Return a printed table without row numbers and without times that are all midnight."""
     if set(_CLOCK.findall(text)) == {" 00:00:00"}:
         text = text.replace(" 00:00:00", " " * len(" 00:00:00"))
-    lines = [line.rstrip() for line in text.splitlines()]
+    lines = text.splitlines()
     end = next((at for at, line in enumerate(lines) if not line.strip()), len(lines))
     head, *rows = lines[:end] or [""]
     numbers = [match for row in rows if (match := _ROW_NUMBER.match(row))]

@@ -48,9 +48,7 @@ def inputs_of(rounds: Sequence[Round], cwd: Path, data_dir: Path) -> tuple[Input
         raise ReceiptError(f"The working directory cannot be read: {error}") from error
 
 
-def _added(
-    rounds: Sequence[Round], cwd: Path, folder: Folder, data_dir: Path
-) -> dict[str, float]:
+def _added(rounds: Sequence[Round], cwd: Path, folder: Folder, data_dir: Path) -> dict[str, float]:
     """Return the names of the files that cells were given, each with its round's beginning."""
     added: dict[str, float] = {}
     for round_ in rounds:

@@ -1,0 +1,206 @@
+"""Answers: the reading and its rows first, then the result, once."""
+
+from __future__ import annotations
+
+import pytest
+from rendered_cells import SALES, run
+
+from taskweaver.analyst.answering import answer
+from taskweaver.analyst.printed import number, table_text
+from taskweaver.analyst.profile import TableId
+from taskweaver.analyst.reading import (
+    And,
+    Calculation,
+    Column,
+    Comparison,
+    Contrast,
+    During,
+    Inspection,
+    Key,
+    Measure,
+    Missing,
+    Not,
+    Python,
+    Rank,
+    Reading,
+    Rows,
+    Share,
+    Source,
+    Summary,
+    Understood,
+)
+
+SOURCE = Source((TableId("sales.csv"),))
+AMOUNT = Column("amount")
+NORTH = Comparison(Column("region"), "==", "North")
+SOUTH = Comparison(Column("region"), "==", "South")
+WEST = Comparison(Column("region"), "==", "West")
+MEAN, ROWS = Measure("mean", AMOUNT), Measure("count")
+
+
+@pytest.mark.parametrize(
+    ("reading", "lines"),
+    [
+        (
+            Summary(SOURCE, (MEAN,), where=NORTH),
+            ["Mean of `amount` where `region` is North (3 rows)", "**23.33333**"],
+        ),
+        (
+            Summary(SOURCE, (MEAN,), where=SOUTH),
+            [
+                "Mean of `amount` where `region` is South (2 rows, 1 without `amount`)",
+                "**20**",
+            ],
+        ),
+        (
+            Summary(SOURCE, (ROWS,), where=Not(NORTH)),
+            ["Number of rows where `region` is not North (5 rows, 1 without `region`)", "**5**"],
+        ),
+        (
+            Summary(SOURCE, (ROWS,), where=WEST),
+            ["Number of rows where `region` is West (0 rows)", "**0**"],
+        ),
+        (Summary(SOURCE, (MEAN,), where=WEST), ["There are no rows where `region` is West."]),
+        (
+            Summary(SOURCE, (MEAN,), (Key("product"),), where=WEST, chart="bar"),
+            ["There are no rows where `region` is West."],
+        ),
+        (
+            Summary(SOURCE, (MEAN,), then=Contrast(NORTH, WEST)),
+            ["There are no rows where `region` is West."],
+        ),
+        (
+            Summary(SOURCE, (MEAN,), where=And((SOUTH, Missing("amount")))),
+            [
+                "Mean of `amount` where `region` is South and `amount` is missing"
+                " (1 row, 1 without `amount`)",
+                "There is no value to compute it from.",
+            ],
+        ),
+        (
+            Summary(SOURCE, (ROWS,), then=Share(NORTH)),
+            ["Share of rows in percent where `region` is North (8 rows)", "**37.5 %**"],
+        ),
+        (
+            Summary(SOURCE, (MEAN,), then=Contrast(NORTH, SOUTH)),
+            [
+                "Difference of the mean of `amount`: `region` is North minus `region` is South"
+                " (3 and 2 rows, 1 without `amount`)",
+                "**3.333333** (23.33333 against 20)",
+            ],
+        ),
+        (
+            Summary(SOURCE, (ROWS,), (Key("region"),), names_winner=True),
+            ["`region` with the largest number of rows (8 rows, 1 without `region`)",
+             "**North**, with 3"],
+        ),
+        (
+            Summary(SOURCE, (ROWS,), (Key("region"),), rank=Rank(True, 1), names_winner=True),
+            ["`region` with the smallest number of rows (8 rows, 1 without `region`)",
+             "**East** and **South**, each with 2"],
+        ),
+        (
+            Summary(SOURCE, (Measure("max", Column("day")),)),
+            ["Maximum of `day` (8 rows)", "**2024-09-09**"],
+        ),
+        (
+            Inspection(SOURCE, "shape"),
+            ["Number of rows and columns of `sales.csv`", "**8 rows, 7 columns**"],
+        ),
+        (
+            Inspection(SOURCE, "outliers", ("count",)),
+            ["There are no outliers of `count`."],
+        ),
+    ],
+)  # fmt: skip
+def test_an_answer_in_lines(reading: Reading, lines: list[str]) -> None:
+    assert run(reading).answer.split("\n\n") == lines
+
+
+def test_a_table_is_shown_once_without_the_numbers_of_rows() -> None:
+    reading = Summary(SOURCE, (ROWS,), (Key("region"), Key("product")), where=NORTH)
+    assert run(reading).answer.splitlines() == [
+        "Number of rows per `region` and `product` where `region` is North (3 rows)",
+        "",
+        "```",
+        "region product  number of rows",
+        " North   cocoa               1",
+        " North  coffee               1",
+        " North     tea               1",
+        "```",
+    ]
+
+
+def test_a_long_list_of_rows_says_how_many_there_are() -> None:
+    many = SALES.loc[SALES.index.repeat(10)].reset_index(drop=True)
+    found = run(Rows(SOURCE, ("count",)), {"sales.csv": many}).answer
+    assert found.splitlines()[0] == "`count` of rows (80 rows, the first 20 are shown)"
+    assert len(found.splitlines()) == 2 + 1 + 21 + 1
+
+
+def test_notes_follow_the_result() -> None:
+    understood = Understood(
+        Summary(SOURCE, (MEAN,)), unused=("victims", "a`b"), notes=("`class` is the column.",)
+    )
+    text = answer(
+        understood, "sales.csv: separator ';'\nrows used: 12345\n", "98765.4321", ["mean.png"]
+    )
+    assert text.split("\n\n") == [
+        "Mean of `amount` (12,345 rows)",
+        "**98,765.43**",
+        "Saved: `mean.png`",
+        'I did not use: victims, "a\'b".',
+        "`class` is the column.",
+        "sales.csv: separator ';'",
+    ]
+
+
+def test_the_result_of_code_is_shown_as_it_is() -> None:
+    text = answer(Understood(Python("x")), "rows used: 3\n", "[1, 2]")
+    assert "rows used: 3" in text
+    assert "[1, 2]" in text
+    assert answer(Understood(Python("x = 1")), "", "") == "The code ran."
+    assert answer(Understood(Calculation("17 * 23")), "", "391") == "17 * 23\n\n**391**"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("73.44441666666667", "73.44442"), ("3000", "3000"), ("28556", "28,556"),
+        ("28556.0", "28,556"), ("-1234567.891", "-1,234,567.89"), ("0.00012345678", "0.0001234568"),
+        ("1e-9", "1e-09"), ("0.0", "0"), ("nan", ""), ("inf", ""), ("np.float64(1.5)", "1.5"),
+        ("Timestamp('2024-01-02 00:00:00')", "2024-01-02"), ("2024-01-02 03:04", None),
+        ("2024-01-02 03:04:05", "2024-01-02 03:04:05"),
+        ("100000000000000000000000", "100,000,000,000,000,000,000,000"), ("9e400", ""),
+        ("North", None), ("1 2", None), ("", None),
+    ],
+)  # fmt: skip
+def test_numbers_keep_their_digits(text: str, shown: str | None) -> None:
+    assert number(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "        a\nregion   \nEast    1",
+        "1 2\n3 4",
+        "a \\\n0 1\n\n b\n0 2",
+        "",
+        "   x\na  1\nb  2",
+    ],
+)
+def test_other_tables_stay_as_they_are(text: str) -> None:
+    assert table_text(text) == text
+
+
+def test_names_in_answers_are_inert() -> None:
+    frame = SALES.rename(columns={"region": "<b>`x`"}).assign(**{"<b>`x`": "![](http://x/a.png)"})
+    reading = Summary(SOURCE, (ROWS,), (Key("<b>`x`"),), names_winner=True)
+    text = run(reading, {"sales.csv": frame}).answer
+    assert "![](" not in text
+    assert text.startswith("`<b>'x'` with the largest number of rows")
+
+
+def test_a_time_span_in_words_has_its_rows() -> None:
+    reading = Summary(SOURCE, (ROWS,), where=During("day", "2024-01-01", "2025-01-01"))
+    assert run(reading).answer == "Number of rows where `day` is in 2024 (4 rows)\n\n**4**"
