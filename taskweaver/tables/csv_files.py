@@ -244,6 +244,7 @@ def _without_bad_lines(plan: Plan) -> tuple[Frame, list[str], Plan]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame = read_source(plan)
+    plan = replace(plan, options={**options, "on_bad_lines": "skip"})
     lines = [number for item in caught for number in _SKIPPED.findall(str(item.message))]
     shown = ", ".join(lines[:5]) + (" ..." if len(lines) > 5 else "")
     which = f"Line {shown} has" if len(lines) == 1 else f"{len(lines):,} lines ({shown}) have"

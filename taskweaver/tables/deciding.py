@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,21 +137,24 @@ def shared_decimal(samples: Iterable[Sequence[tuple[str, int]]]) -> str:
 def _time_sample(sample: Sequence[tuple[str, int]]) -> TimeForm | None:
     """Return the form of times of a sample; None if it is not one of times."""
     present = [(text, count) for text, count in sample if text.strip().casefold() not in MARKERS]
-    looked = present[:50]
-    if not looked or sum(looks_like_time(text) for text, _ in looked) < 0.8 * len(looked):
+    if _share(present, looks_like_time) < 0.8:
         return None
     form = time_form(present)
     return form if form.share >= 0.9 or form.mixed else None
 
 
+def _share(sample: Sequence[tuple[str, int]], has_form: Callable[[str], bool]) -> float:
+    """Return the share of the values, among those of fifty distinct texts, that have a form."""
+    looked = sample[:50]
+    total = sum(count for _, count in looked)
+    return sum(count for text, count in looked if has_form(text)) / total if total else 0.0
+
+
 def _may_be_numbers(sample: Sequence[tuple[str, int]]) -> bool:
     if not sample or is_name_like(text for text, _ in sample):
         return False
-    first = [text for text, _ in sample if text.strip().casefold() not in MARKERS]
-    if (
-        not first
-        or sum(numeral(text) is not None for text in first[:30]) < 15 * len(first[:30]) // 30
-    ):
+    present = [(text, count) for text, count in sample if text.strip().casefold() not in MARKERS]
+    if _share(present, lambda text: numeral(text) is not None) < 0.5:
         return False
     return number_form(sample).share >= 0.8
 

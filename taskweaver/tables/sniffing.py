@@ -22,6 +22,7 @@ _MOST_ROWS = 1_000
 _SEPARATORS = (",", ";", "\t", "|")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _PROSE_WORDS = 6
+_NO_SCORE = (0.0, False, 0, 0)
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "|", r"\s+": "blanks"}
 
 
@@ -127,7 +128,7 @@ def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextFor
         raise TableError(f"{name} is empty.")
     separator, has_blanks = _separator(lines, suffix)
     rows, starts = _rows(lines, separator, has_blanks=has_blanks)
-    if not rows or _is_prose(rows):
+    if not rows or _is_prose(rows, suffix):
         raise TableError(f"{name} holds text, but no table was found in it.")
     first = header_row(rows)
     body = [tuple(row) for row in rows[first + 1 :]]
@@ -159,7 +160,7 @@ def _lines(head: bytes, encoding: str) -> list[str]:
 
 def _separator(lines: Sequence[str], suffix: str) -> tuple[str, bool]:
     """Return the separator of the most consistent rows, and whether blanks follow it."""
-    best, best_score = ",", (0.0, 0)
+    best, best_score = ",", _NO_SCORE
     for separator in _SEPARATORS:
         rows, _ = _rows(lines, separator, has_blanks=True)
         widths = [len(row) for row in rows]
@@ -168,10 +169,12 @@ def _separator(lines: Sequence[str], suffix: str) -> tuple[str, bool]:
             continue
         width = statistics.mode(body)
         share = sum(item == width for item in body) / len(body)
-        score = (round(share, 1), width) if width > 1 and share >= 0.7 else (0.0, 0)
+        if width == 1 or share < 0.7:
+            continue
+        score = (round(share, 1), widths[0] == width, widths.count(width), width)
         if score > best_score:
             best, best_score = separator, score
-    if best_score == (0.0, 0) and suffix == ".txt":
+    if best_score == _NO_SCORE and suffix == ".txt":
         widths = [len(line.split()) for line in lines if line.strip()]
         if min(widths) > 1 and len(set(widths)) == 1:
             return r"\s+", False
@@ -202,10 +205,12 @@ def _rows(
     return rows, starts
 
 
-def _is_prose(rows: Sequence[Sequence[str]]) -> bool:
-    widths = [len(row) for row in rows]
-    if statistics.mode(widths) > 1:
-        return False
+def _is_prose(rows: Sequence[Sequence[str]], suffix: str) -> bool:
+    """Return whether rows are sentences: many words, and in a text file no value at all."""
+    if statistics.mode(len(row) for row in rows) > 1:
+        is_text = suffix not in {".csv", ".tsv"}
+        if not is_text or any(_is_value(cell) for row in rows for cell in row):
+            return False
     return statistics.mean(len(" ".join(row).split()) for row in rows) >= _PROSE_WORDS
 
 

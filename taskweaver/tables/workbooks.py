@@ -48,6 +48,8 @@ def read_workbook(path: Path, name: str, sheet: str | int | None) -> Raw:
     Raises:
         TableError: If there is no such sheet, or no table.
     """
+    import pandas as pd
+
     with _opened(path) as book:
         names = [str(item) for item in book.sheet_names]
         chosen = _chosen(book, names, sheet, path.name)
@@ -59,7 +61,7 @@ def read_workbook(path: Path, name: str, sheet: str | int | None) -> Raw:
         is_named = has_header(top[first], top[first + 1 :]) if top else True
         if not is_named:
             options["header"] = None
-        frame = book.parse(**options, dtype=object)
+        frame = pd.read_excel(book, **options, dtype=object)  # type: ignore[call-overload]
     if not is_named:
         frame = frame.rename(columns=lambda number: f"column_{number + 1}")
     if not frame.shape[1]:
@@ -109,7 +111,7 @@ def _top(book: Any, sheet: str) -> list[list[str]]:
     """Return the first rows of a sheet as texts."""
     import pandas as pd
 
-    frame = book.parse(sheet, header=None, dtype=object, nrows=_TOP_ROWS)
+    frame = pd.read_excel(book, sheet_name=sheet, header=None, dtype=object, nrows=_TOP_ROWS)
     return [
         ["" if pd.isna(value) else str(value) for value in row]
         for row in frame.itertuples(index=False, name=None)
