@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from taskweaver.analyst.file_list import listed_files
+from taskweaver.analyst.mentions import is_data_file
 from taskweaver.analyst.profile import TableId, TableProfile
 from taskweaver.analyst.profile_report import read_profiles
 from taskweaver.analyst.world import FileInfo, World
@@ -73,14 +74,18 @@ class Conversation:
         return self.said[starts[-1] :] if starts else self.said
 
     def world(self) -> World:
-        """Return the files, those of the newest message first, and the tables looked at."""
+        """Return the data files, those of the newest message first, and the tables looked at.
+
+        Pictures and other files that cells make are left out: their names are words of requests.
+        """
         users = [item for item in self.said if item.sender in {"User", ""}]
         recent = {name for item in users[-1:] for name in _names(_ADDED, item.text)}
         if not recent:
             summaries = [item.text for item in self.said if item.sender == "summary"]
             recent = {file.name for file in self.files for text in summaries if file.name in text}
-        first = [file for file in self.files if file.name in recent]
-        others = [file for file in self.files if file.name not in recent]
+        data = [file for file in self.files if is_data_file(file.name)]
+        first = [file for file in data if file.name in recent]
+        others = [file for file in data if file.name not in recent]
         return World((*first, *others), self._tables())
 
     def requests(self) -> list[str]:
