@@ -33,7 +33,7 @@ CONFIG = {
 """The offline analyst; nothing is kept for a later session."""
 
 _OPEN_ENDS = {"Clarification", "UnfinishedInsufficientInfo"}
-_WORSE: tuple[Verdict, ...] = ("right", "refused", "wrong")
+WORST_LAST: tuple[Verdict, ...] = ("right", "refused", "wrong")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _ask(question: Question, session: Session, data: Path) -> Asked:
         answers.append(_answer(session.send_message(text)))
         if turn.kind:
             verdicts.append(judge(question, turn, answers[-1]))
-    return Asked(question, tuple(answers), max(verdicts, key=_WORSE.index))
+    return Asked(question, tuple(answers), max(verdicts, key=WORST_LAST.index))
 
 
 def _answer(round_: Round) -> Answer:

@@ -101,7 +101,7 @@ class Dialogue:
         if not re.search(r"\w", text):
             return NotUnderstood((text,))
         wanted = _wanted(mentions, world, dict(choices).get("", ""))
-        if missing := _to_look_at(wanted, world, self.previous):
+        if missing := _to_look_at(wanted, world):
             return NeedsLook(missing)
         return self._against(text, mentions, wanted, world, choices)
 
@@ -120,9 +120,9 @@ class Dialogue:
             return NotUnderstood((text,), "There is no table to read it against.")
         kept = _source_of(self.previous)
         revised = self._revised(text, mentions, wanted, world, words)
-        if revised is not None and is_follow_up(revised.words):
-            if isinstance(revised.outcome, Understood | Unclear):
-                return _searched(text, revised, world)
+        is_read = revised is not None and isinstance(revised.outcome, Understood | Unclear)
+        if revised is not None and is_read and is_follow_up(revised.words):
+            return _searched(text, revised, world)
         preferred = [scope for scope in singles if scope.source == kept and not wanted.files]
         preferred += [scope for scope in singles if scope.source.tables[0].file in wanted.likely]
         results = (
@@ -134,9 +134,9 @@ class Dialogue:
             return NotUnderstood((text,), "The files share no column that they could be joined on.")
         found = best(results, preferred)
         is_understood = isinstance(found, Result) and isinstance(found.outcome, Understood)
-        if not is_understood and revised is not None and isinstance(revised.outcome, Understood):
-            if not isinstance(found, Unclear):
-                return _searched(text, revised, world)
+        is_open = not is_understood and not isinstance(found, Unclear)
+        if is_open and revised is not None and isinstance(revised.outcome, Understood):
+            return _searched(text, revised, world)
         return _searched(text, found, world) if isinstance(found, Result) else found
 
     def _revised(
@@ -175,7 +175,7 @@ def _wanted(mentions: Sequence[Mention], world: World, choice: str) -> Wanted:
     return Wanted(files, parts, likely)
 
 
-def _to_look_at(wanted: Wanted, world: World, previous: Reading | None) -> tuple[str, ...]:
+def _to_look_at(wanted: Wanted, world: World) -> tuple[str, ...]:
     """Return the files that have to be looked at before the request can be read."""
     known = {id.file for id in world.tables}
     files = wanted.files or tuple(file.name for file in world.files)

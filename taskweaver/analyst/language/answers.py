@@ -7,11 +7,12 @@ import re
 from taskweaver.analyst.language.names import name_words, singular
 from taskweaver.analyst.reading import Unclear
 
-_PLACES = {"first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3,
-           "4th": 3}  # fmt: skip
+_PLACES = {
+    "first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3,
+}  # fmt: skip
 _LIGHT = frozenset(
-    "the one please pls i mean meant it is its a of column file table use take in that would be for me "
-    "by to from yes option number thanks value called named sheet data".split()
+    "the one please pls i mean meant it is its a of column file table use take in that would be "
+    "for me by to from yes option number thanks value called named sheet data".split()
 )
 
 

@@ -11,10 +11,12 @@ from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.reading import And, Column, Comparator, Comparison, Condition
 
 Found = tuple[int, Cond, float]
-_BE = ("is", "are", "was", "were", "be", "of", "has", "had", "have", "value", "values", "a", "the", "ist", "est",
-       "that", "by", "which", "being", "lies", "lie", "in", "equal")  # fmt: skip
+_BE = (
+    "is are was were be of has had have value values a the ist est that by which being lies lie in "
+    "equal".split()
+)
 _LINK = ("a", "the", "of", "with", "in", "an", "in", "total", "their", "its")
-_FLIPPED: dict[Comparator, Comparator] = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
+_RELATIONS: dict[str, Comparator] = {"before": "<", "after": ">", "since": ">=", "until": "<="}
 
 
 def comparisons(words: Words, at: int) -> Iterator[Found]:
@@ -98,27 +100,26 @@ def _tests(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
             operator: Comparator = sense.detail  # type: ignore[assignment]
             yield end, [(operator, value)]
     for stop, sense in words.of_kind(at, "time"):
-        relation: dict[str, Comparator] = {
-            "before": "<",
-            "after": ">",
-            "since": ">=",
-            "until": "<=",
-        }
-        if sense.detail in relation:
+        if sense.detail in _RELATIONS:
             for end, value in _numbers(words, stop):
-                yield end, [(relation[sense.detail], value)]
-    openings = [found.end for found in words.of_kind(at, "between")]
-    openings += [found.end for found in words.of_kind(at, "time") if found.sense.detail == "from"]
-    for stop in openings:
-        for middle, low in _numbers(words, stop):
-            if words.lower(middle) in ("and", "to", "-", "–", "und", "et", "y"):
-                for end, high in _numbers(words, middle + 1):
-                    if low[0] <= high[0]:
-                        yield end, [(">=", low), ("<=", high)]
+                yield end, [(_RELATIONS[sense.detail], value)]
+    yield from _between(words, at)
     for end, value in _numbers(words, at):
         for stop, sense in words.of_kind(end, "tail"):
             operator = sense.detail  # type: ignore[assignment]
             yield stop, [(operator, value)]
+
+
+def _between(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
+    openings = [found.end for found in words.of_kind(at, "between")]
+    openings += [found.end for found in words.of_kind(at, "time") if found.sense.detail == "from"]
+    joints = ("and", "to", "-", "\N{EN DASH}", "und", "et", "y")
+    lows = [(end, low) for stop in openings for end, low in _numbers(words, stop)]
+    for middle, low in lows:
+        if words.lower(middle) in joints:
+            for end, high in _numbers(words, middle + 1):
+                if low[0] <= high[0]:
+                    yield end, [(">=", low), ("<=", high)]
 
 
 def _exactly(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
@@ -129,7 +130,7 @@ def _exactly(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
 
 def _numbers(words: Words, at: int) -> Iterator[tuple[int, tuple[float, bool]]]:
     sign = 1.0
-    if words.lower(at) in ("-", "−", "minus"):
+    if words.lower(at) in ("-", "\N{MINUS SIGN}", "minus"):
         sign, at = -1.0, at + 1
     value = words.number(at)
     if value is not None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick, Step
+from taskweaver.analyst.language.atoms import (
+    Atom,
+    Dimension,
+    Fn,
+    Keys,
+    Look,
+    Mark,
+    Noun,
+    Pick,
+    Step,
+)
 from taskweaver.analyst.language.groups import NUMERIC, compared, is_one_row, measures
 from taskweaver.analyst.language.leftover import check_unused
 from taskweaver.analyst.language.looks import looked, pictured
@@ -48,7 +58,6 @@ def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
     )
     if reading is None:
         raise UnfitError([parts.phrase(atom) for atom in parts.left])
-    reading = _charted(parts, reading)
     parts.finish()
     unused = tuple(dict.fromkeys((*skipped, *parts.unused)))
     return Understood(reading, unused, tuple(dict.fromkeys(parts.notes)))
@@ -60,10 +69,6 @@ def _refuse(parts: Parts) -> None:
         raise UnfitError(refused, "Only what can be counted or computed from the rows is answered.")
     if parts.has(Mark, lambda mark: mark.kind == "files"):
         raise UnfitError(("files",))
-
-
-def _charted(parts: Parts, reading: Reading) -> Reading:
-    return reading
 
 
 def _summary(parts: Parts, source: Source) -> Reading | None:
@@ -83,7 +88,6 @@ def _summary(parts: Parts, source: Source) -> Reading | None:
     keys = parts.keys()
     _group_of_each(parts)
     found = measures(parts) if not _counts_rows(parts) else _row_count(parts)
-    keys = keys or _implied(parts, found)
     keys = tuple(dict.fromkeys((*keys, *compared(parts, conds, found))))
     over = parts.mark("over")
     if over is not None:
@@ -107,14 +111,8 @@ def _product(parts: Parts, source: Source) -> Reading | None:
 
 
 def _group_of_each(parts: Parts) -> None:
-    from taskweaver.analyst.language.looks import Look
-
     if parts.has(Fn, lambda fn: fn.function == "count"):
         parts.take_all(Look, lambda look: look.view == "values")
-
-
-def _implied(parts: Parts, found: Sequence[Measure]) -> tuple[()]:
-    return ()
 
 
 def _counts_rows(parts: Parts) -> bool:

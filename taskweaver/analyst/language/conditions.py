@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taskweaver.analyst.language.comparisons import comparisons
-from taskweaver.analyst.language.options import Cond, Option, conjunction
+from taskweaver.analyst.language.options import Cond, Option, both
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.language.times import Recurring, as_condition, times
 from taskweaver.analyst.language.values import value_conditions
@@ -144,7 +144,8 @@ class Conditions:
     def _after_negation(self, at: int) -> Iterator[tuple[int, float, tuple[str, ...]]]:
         """Yield the places where the negated condition may begin, words skipped before it."""
         words = self.words
-        place, unused, cost = at, (), 0.0
+        place, cost = at, 0.0
+        unused: tuple[str, ...] = ()
         for _ in range(5):
             yield place, cost, unused
             if words.is_kind(place, "filler", "row", "person", "thing", "by") and words.lower(
@@ -166,9 +167,9 @@ class Conditions:
                 continue
             after = words.skip(middle + 1, "in", "on", "from", "at", "the")
             for end, second, more in self._simple(after):
-                both = _join(first, second, words.raw(at, end), Or)
-                if both is not None:
-                    yield end, _negation(both, words.raw(at, end), ()), cost + more
+                joined = _join(first, second, words.raw(at, end), Or)
+                if joined is not None:
+                    yield end, _negation(joined, words.raw(at, end), ()), cost + more
 
     def _none_of(self, at: int, stop: int) -> Iterator[Found]:
         """Yield ``without any precipitation``: zero in a numeric column, missing in others."""
@@ -205,9 +206,9 @@ class Conditions:
             for end, second, more in self._simple(middle):
                 if second.is_time:
                     continue
-                both = _join(first, second, "", And)
-                if both is not None and not self.words.is_kind(middle, "filler", "and", "or"):
-                    found.append((end, both, cost + more))
+                joined = _join(first, second, "", And)
+                if joined is not None and not self.words.is_kind(middle, "filler", "and", "or"):
+                    found.append((end, joined, cost + more))
             if self.words.lower(middle) in (*_AND, *_OR):
                 after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
                 for end, second, more in self._simple(after):
@@ -256,14 +257,18 @@ class Conditions:
                 left.phrase + words.text[words.tokens[middle].start - 1 : words.tokens[end - 1].end]
             )
             if is_or:
-                both = _join(left, right, phrase, Or)
+                joined = _join(left, right, phrase, Or)
             elif left.is_time and right.is_time and not left.is_span:
-                both = _join(left, right, phrase, Or)
-                both = replace(both, is_list=True) if both else None
+                joined = _join(left, right, phrase, Or)
+                joined = replace(joined, is_list=True) if joined else None
             else:
-                both = None
-            if both is not None:
-                yield end, replace(both, is_time=left.is_time and right.is_time), cost + more - 0.3
+                joined = None
+            if joined is not None:
+                yield (
+                    end,
+                    replace(joined, is_time=left.is_time and right.is_time),
+                    cost + more - 0.3,
+                )
 
 
 def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | None:
@@ -281,7 +286,7 @@ def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | 
             one.column if one.column == other.column else "",
             _merged(one.condition, other.condition)
             if kind is Or
-            else conjunction(one.condition, other.condition),
+            else both(one.condition, other.condition),
         )
         for one, other in pairs
     )
@@ -305,9 +310,13 @@ def _as_set(condition: Condition) -> OneOf | None:
 
     if isinstance(condition, OneOf):
         return condition
-    if isinstance(condition, Comparison) and condition.operator == "==":
-        if isinstance(condition.left, Column) and isinstance(condition.right, str | int | bool):
-            return OneOf(condition.left.name, (condition.right,))
+    if (
+        isinstance(condition, Comparison)
+        and condition.operator == "=="
+        and isinstance(condition.left, Column)
+        and isinstance(condition.right, str | int | bool)
+    ):
+        return OneOf(condition.left.name, (condition.right,))
     return None
 
 
@@ -327,12 +336,10 @@ def _not(condition: Condition) -> Condition:
     return Not(condition)
 
 
-def _typed(value: str | bool, words: Words, name: str) -> str | int | bool:
+def _typed(value: object, words: Words, name: str) -> str | int | bool:
     if words.profile(name).kind == "integer":
-        return int(float(value))
-    if words.profile(name).kind == "flag" and isinstance(value, str):
-        return True
-    return value
+        return int(float(str(value)))
+    return True if words.profile(name).kind == "flag" else str(value)
 
 
 def _holds_zero(words: Words, name: str) -> bool:

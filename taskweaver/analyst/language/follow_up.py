@@ -18,6 +18,7 @@ from taskweaver.analyst.reading import (
     Comparison,
     Condition,
     During,
+    Expression,
     Inspection,
     Measure,
     Not,
@@ -30,12 +31,14 @@ from taskweaver.analyst.reading import (
 )
 
 _OPENINGS = frozenset(
-    "and now only same also just but ok okay instead then without except excluding per by with plot "
-    "und et y nur maintenant ahora".split()
+    "and now only same also just but ok okay instead then without except excluding per by with "
+    "plot und et y nur maintenant ahora".split()
 )
 _PRONOUNS = frozenset("them those these it its that this same instead".split())
-_BEFORE_THAT = frozenset("plot sort show draw make of in for do visualise visualize order chart about graph "
-                         "is rank give as than and split break only list repeat".split())  # fmt: skip
+_BEFORE_THAT = frozenset(
+    "plot sort show draw make of in for do visualise visualize order chart about graph  is rank "
+    "give as than and split break only list repeat".split()
+)
 
 
 def is_follow_up(words: Words) -> bool:
@@ -74,7 +77,7 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
         reading = _revised_summary(parts, reading)
     elif isinstance(reading, Rows):
         reading = _revised_rows(parts, reading)
-    parts.mark("which", "who")
+    parts.mark("which", "who", "instead")
     parts.finish()
     if reading == previous:
         raise UnfitError((words.text,))
@@ -151,15 +154,16 @@ def _moved(part: Condition, years: int) -> Condition | None:
     return None
 
 
-def _revised_summary(parts: Parts, reading: Summary) -> Reading:
+def _revised_summary(parts: Parts, reading: Summary) -> Summary:
     keys = parts.keys()
     if keys:
         is_more = any(
             parts.words.lower(at) in ("also", "too", "additionally")
             for at in range(parts.words.size)
         )
-        reading = replace(reading, keys=(*reading.keys, *keys) if is_more else keys,
-                          rank=None if reading.names_winner else reading.rank, names_winner=False)  # fmt: skip
+        rank = None if reading.names_winner else reading.rank
+        keys = (*reading.keys, *keys) if is_more else keys
+        reading = replace(reading, keys=keys, rank=rank, names_winner=False)
     reading = _with_measure(parts, reading)
     reading = _with_rank(parts, reading)
     return _with_step(parts, reading)
@@ -179,7 +183,8 @@ def _with_measure(parts: Parts, reading: Summary) -> Summary:
     for fn in fns or [Fn(old.function, old.quantile)]:
         function = "max" if fn.function == "count" else fn.function
         values = [parts.column_of(operand, kinds=kinds_for(function)) for operand in operands]
-        for value in values or [old.of]:
+        wanted: list[Expression | None] = [*values] or [old.of]
+        for value in wanted:
             if value is None:
                 raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
             if (
@@ -221,7 +226,7 @@ def _flipped(measure: Measure, pick: Pick) -> Measure:
     return measure
 
 
-def _with_step(parts: Parts, reading: Summary) -> Reading:
+def _with_step(parts: Parts, reading: Summary) -> Summary:
     steps = parts.take_all(Step)
     pictures = parts.take_all(Picture)
     parts.mark("over")
@@ -242,7 +247,7 @@ def _with_step(parts: Parts, reading: Summary) -> Reading:
     return reading
 
 
-def _revised_rows(parts: Parts, reading: Rows) -> Reading:
+def _revised_rows(parts: Parts, reading: Rows) -> Summary | Rows:
     fns = parts.take_all(Fn)
     if len(fns) == 1 and fns[0].function == "count" and not parts.has(Operand):
         return Summary(reading.source, (Measure("count"),), (), reading.where)

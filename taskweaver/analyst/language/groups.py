@@ -51,7 +51,7 @@ def measures(parts: Parts) -> tuple[Measure, ...]:
                 continue
             found += [_measure(parts, fn, operand) for fn, operand in pairs]
         else:
-            found += [_without_operand(parts, fn) for fn in functions]
+            found += [_without_operand(fn) for fn in functions]
     return tuple(dict.fromkeys(found))
 
 
@@ -73,22 +73,27 @@ def _grouped(parts: Parts) -> list[tuple[list[Fn], list[Operand]]]:
         elif _is_label(content, [other for _, other in sequence]):
             parts.use(atom)
         elif groups:
-            if groups[-1][1] and _is_mention(content, groups[-1][1]):
-                continue
-            if _takes(groups[-1][0], content, parts, is_first=not groups[-1][1]):
-                groups[-1][1].append(content)
-                parts.use(atom)
+            _add(parts, groups[-1], atom, content)
         else:
             early.append((atom, content))
-    if groups and not groups[0][1] and early:
+    if groups and not groups[0][1]:
         for atom, content in early:
-            if _takes(groups[0][0], content, parts, is_first=True):
-                groups[0][1].append(content)
-                parts.use(atom)
+            _add(parts, groups[0], atom, content)
     groups = _without_repeats(groups)
     if everything and groups and not groups[-1][1]:
         groups[-1][1].extend(_all_numbers(parts))
     return groups
+
+
+def _add(parts: Parts, group: tuple[list[Fn], list[Operand]], atom: Atom, operand: Operand) -> None:
+    """Use an operand for the functions of a group, if it goes with them."""
+    functions, operands = group
+    is_first = not operands
+    if not is_first and _is_mention(operand, operands):
+        return
+    if _takes(functions, operand, parts, is_first=is_first):
+        operands.append(operand)
+        parts.use(atom)
 
 
 def _is_label(operand: Operand, others: Sequence[Fn | Operand]) -> bool:
@@ -190,7 +195,7 @@ def _is_id(name: str) -> bool:
     return bool({"id", "key", "code", "number", "no", "nr"} & set(name_words(name)))
 
 
-def _without_operand(parts: Parts, fn: Fn) -> Measure:
+def _without_operand(fn: Fn) -> Measure:
     if fn.function == "count":
         return Measure("count")
     if fn.function == "missing":

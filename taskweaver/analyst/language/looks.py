@@ -24,13 +24,11 @@ from taskweaver.analyst.reading import (
 def looked(parts: Parts, source: Source) -> Reading | None:
     """Return the reading of a request to look at a table; None if it is none."""
     looks = [look.view for _, look in parts.all(Look)]
-    if not looks or parts.has(Fn, lambda fn: fn.function not in ("count", "nunique")):
-        return None
-    if parts.has(Picture):
-        return None
-    if "missing" in looks:
+    is_computed = parts.has(Fn, lambda fn: fn.function not in ("count", "nunique"))
+    if "missing" in looks and not parts.has(Picture):
         return _missing(parts, source)
-    if parts.has(Fn, lambda fn: fn.function == "count") and "values" in looks:
+    counts_values = parts.has(Fn, lambda fn: fn.function == "count") and "values" in looks
+    if not looks or is_computed or parts.has(Picture) or counts_values:
         return None
     look = next(look for _, look in parts.all(Look))
     parts.take_all(Look, lambda other: other == look or other.view == "values")
@@ -38,23 +36,23 @@ def looked(parts: Parts, source: Source) -> Reading | None:
         raise UnfitError(("count",))
     parts.mark("which", "percolumn", "when")
     where = parts.condition(parts.conditions())
-    names = _names(parts)
-    if look.view in ("head", "tail"):
-        return _ends(look, names, where, source)
-    if look.view == "ncolumns":
+    return _view(look, _names(parts), where, source)
+
+
+def _view(look: Look, names: tuple[str, ...], where: Condition | None, source: Source) -> Reading:
+    view = look.view
+    if view == "head" or view == "tail":
+        rank = Rank(count=look.count or 5)
+        return Rows(source, names, where, rank=rank, from_end=view == "tail")
+    if view == "ncolumns":
         return Inspection(source, "shape", names, where)
-    if look.view == "values" and not names:
+    if view == "values" and not names:
         raise UnfitError(("values",), "Name the column whose values are listed.")
-    if look.view == "columns" and names:
+    if view == "columns" and names:
         raise UnfitError(("columns",))
-    if look.view == "correlations" and len(names) == 1:
+    if view == "correlations" and len(names) == 1:
         raise UnfitError(("correlations",), "Name two columns, or none.")
-    return Inspection(source, look.view, names, where, look.count or 5)
-
-
-def _ends(look: Look, names: tuple[str, ...], where: Condition | None, source: Source) -> Reading:
-    rank = Rank(count=look.count or 5)
-    return Rows(source, names, where, None, rank, from_end=look.view == "tail")
+    return Inspection(source, view, names, where, look.count or 5)
 
 
 def _names(parts: Parts) -> tuple[str, ...]:
@@ -70,6 +68,8 @@ def _names(parts: Parts) -> tuple[str, ...]:
 def _missing(parts: Parts, source: Source) -> Reading:
     """Return the number of missing values: of a column, of each, or of all."""
     parts.take_all(Look, lambda look: look.view in ("missing", "values", "columns"))
+    if parts.has(Look):
+        raise UnfitError(("missing",))
     counts = parts.take_all(Fn, lambda fn: fn.function in ("count", "sum"))
     per_column = parts.mark("percolumn", "everything") is not None
     is_which = parts.mark("which") is not None
@@ -104,7 +104,7 @@ def pictured(parts: Parts, source: Source) -> Reading | None:
         chart = _guess(parts, is_over=over, is_against=against)
     if chart in ("bar", "pie"):
         return _of_groups(parts, chart, where, source, is_over=over)
-    return _of_rows(parts, chart, where, source, is_over=over, is_against=against)
+    return _of_rows(parts, chart, where, source, is_against=against)
 
 
 def _guess(parts: Parts, *, is_over: bool, is_against: bool) -> Chart:
@@ -132,10 +132,7 @@ def _of_groups(
     keys = parts.keys()
     if is_over:
         keys = (*keys, *_time_key(parts))
-    if parts.has(Fn):
-        found = measures(parts)
-    else:
-        found = (_counted(parts),)
+    found = measures(parts) if parts.has(Fn) else (_counted(parts),)
     if not keys:
         texts = parts.take(Operand, lambda operand: any(
             parts.kind(name) not in NUMERIC for name in operand.names))  # fmt: skip
@@ -173,7 +170,6 @@ def _of_rows(
     where: Condition | None,
     source: Source,
     *,
-    is_over: bool,
     is_against: bool,
 ) -> Reading:
     keys = parts.keys()
@@ -188,7 +184,7 @@ def _of_rows(
         names += [value.name] if isinstance(value, Column) else []
     names = list(dict.fromkeys(names))
     if chart == "line":
-        return _line(parts, names, splits, where, source, is_over=is_over)
+        return _line(parts, names, splits, where, source)
     wanted = 2 if chart == "scatter" else 1
     if len(names) != wanted or len(splits) > 1:
         count = "two columns" if wanted == 2 else "one column"
@@ -212,8 +208,6 @@ def _line(
     splits: list[str],
     where: Condition | None,
     source: Source,
-    *,
-    is_over: bool,
 ) -> Reading:
     times = [name for name in splits if name in parts.words.scope.time_columns]
     splits = [name for name in splits if name not in times]

@@ -95,7 +95,7 @@ def _chain(words: Words, at: int, *, is_product: bool) -> list[Part]:
     front = list(level)
     found = list(front)
     for _ in range(4):
-        longer = []
+        longer: list[Part] = []
         for middle, left, cost in front:
             for start, operator in _operator(words, middle, "*/" if is_product else "+-"):
                 right = (

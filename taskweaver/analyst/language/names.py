@@ -6,7 +6,8 @@ import re
 from functools import lru_cache
 
 UNITS = frozenset(
-    "mm cm m km kg g mg lbs lb oz mi ft usd eur gbp sec s ms pct percent m2 km2 sqft sqm c f".split()
+    "mm cm m km kg g mg lbs lb oz mi ft usd eur gbp sec s ms pct percent m2 km2 sqft sqm c "
+    "f".split()
 )
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _KEPT = frozenset("species series news gas bus class mass status plus less glass always".split())
@@ -116,7 +117,7 @@ def is_form(asked: str, value: str) -> bool:
     """Return whether a word is a form of a value, as ``japanese`` of ``japan`` (lower case)."""
     if _DEMONYMS.get(asked) == value or _DEMONYMS.get(asked.removesuffix("s")) == value:
         return True
-    if len(value) < 3 or len(asked) < 4 or not value[:3] == asked[:3]:
+    if len(value) < 3 or len(asked) < 4 or value[:3] != asked[:3]:
         return False
     if any(asked == value + ending for ending in _FORMS) or value == asked + "s":
         return True

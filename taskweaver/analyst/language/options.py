@@ -57,3 +57,8 @@ def conjunction(*conditions: Condition | None) -> Condition | None:
     if len(parts) < 2:
         return parts[0] if parts else None
     return And(tuple(parts))
+
+
+def both(left: Condition, right: Condition) -> Condition:
+    """Return the conjunction of two conditions."""
+    return conjunction(left, right) or left

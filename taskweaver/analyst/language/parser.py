@@ -12,8 +12,8 @@ from taskweaver.analyst.profile import ColumnProfile, ValueMatch
 
 _COLUMN_COST = (0.0, 0.05, 0.6, 0.9)
 _COMMON = frozenset(
-    "a an the of is are was were in on at for with from to and or not no i it that this do does did have "
-    "has had be been all any by as me my der die das und le la les et de el los y".split()
+    "a an the of is are was were in on at for with from to and or not no i it that this do does "
+    "did have has had be been all any by as me my der die das und le la les et de el los y".split()
 )
 _LIGHT_KINDS = {"filler", "row", "person", "thing", "refused"}
 _MAX_COLUMN_WORDS, _MAX_VALUE_WORDS = 6, 7

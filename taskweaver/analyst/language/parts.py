@@ -133,7 +133,7 @@ class Parts:
             UnfitError: If its column is of another kind.
             UnclearError: If several columns are left.
         """
-        options = [
+        options: list[Expression] = [
             option
             for option in operand.options
             if not kinds or not isinstance(option, Column) or self.kind(option.name) in kinds
@@ -151,7 +151,7 @@ class Parts:
             named = [
                 option for option in options if isinstance(option, Column) and option.name in others
             ]
-            options = named or options
+            options = [*named] or options
         if len(options) > 1:
             names = [option.name for option in options if isinstance(option, Column)]
             raise UnclearError(operand.phrase, names)

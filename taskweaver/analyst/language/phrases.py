@@ -42,6 +42,8 @@ _MARKS = {
     "everything",
     "percolumn",
     "shift",
+    "between",
+    "instead",
 }
 _VERBS = frozenset(
     "is are was were have has had do does did came come work works live lives".split()
@@ -86,10 +88,13 @@ def _contents(words: Words, conditions: Conditions, at: int) -> Iterator[Found]:
     yield from _functions(words, at)
     yield from _picks(words, at)
     yield from _dimension(words, at)
-    yield from _steps_and_looks(words, at)
+    yield from _steps(words, at)
+    yield from _looks(words, at)
     yield from _nouns(words, at)
     yield from _marks(words, at)
-    if words.tokens[at].kind == "file":
+    part = words.scope.source.tables[0].part
+    is_part = part and words.tokens[at].text.casefold() == part.casefold()
+    if words.tokens[at].kind == "file" or is_part:
         yield at + 1, Mark("filler", "file"), _FILLER
     yield at + 1, Mark("unused", words.tokens[at].text), _UNUSED
 
@@ -97,26 +102,30 @@ def _contents(words: Words, conditions: Conditions, at: int) -> Iterator[Found]:
 def _functions(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.of_kind(at, "fn"):
         if sense.detail == "percentile":
-            for start in (words.skip(end, "of"),):
-                if (quantile := _quantile(words, start)) is not None:
-                    yield start + 1, Fn("percentile", quantile), 1.0
+            quantile = _quantile(words, words.skip(end, "of"))
+            if quantile is not None:
+                yield words.skip(end, "of") + 1, Fn("percentile", quantile), 1.0
         elif sense.detail in _QUARTILES:
             yield end, Fn("percentile", _QUARTILES[sense.detail]), 1.0
         elif sense.detail == "leastmode":
             yield end, Fn("mode", is_least=True), 1.0
         else:
             yield end, Fn(sense.detail), 1.0  # type: ignore[arg-type]
+    yield from _percentiles(words, at)
+
+
+def _percentiles(words: Words, at: int) -> Iterator[Found]:
+    """Yield ``90th percentile``, and the first of ``25th and 75th percentile``."""
     quantile = _quantile(words, at)
-    if quantile is not None:
-        place = words.skip(at + 1, "%", "percent")
-        joined = words.skip(place, "and", ",", "&")
-        for end, sense in words.of_kind(place, "fn"):
-            if sense.detail == "percentile":
-                yield end, Fn("percentile", quantile), 0.9
-        if joined > place and _quantile(words, joined) is not None:
-            yield at + 1, Fn("percentile", quantile), 1.0
-        elif joined > place and words.is_kind(joined, "fn") and "th" in words.lower(at):
-            yield at + 1, Fn("percentile", quantile), 1.2
+    if quantile is None:
+        return
+    place = words.skip(at + 1, "%", "percent")
+    for end, sense in words.of_kind(place, "fn"):
+        if sense.detail == "percentile":
+            yield end, Fn("percentile", quantile), 0.9
+    joined = words.skip(place, "and", ",", "&")
+    if joined > place and _quantile(words, joined) is not None:
+        yield at + 1, Fn("percentile", quantile), 1.0
 
 
 def _quantile(words: Words, at: int) -> float | None:
@@ -189,13 +198,19 @@ def _dimension(words: Words, at: int) -> Iterator[Found]:
         yield end, Dimension(columns, sign == "-", is_comparative), 1.0
 
 
-def _steps_and_looks(words: Words, at: int) -> Iterator[Found]:
+def _steps(words: Words, at: int) -> Iterator[Found]:
+    is_how_much = words.lower(at) == "how" and words.lower(at + 1) == "much"
+    if is_how_much and _is_comparative(words, at + 2):
+        yield at + 2, Step("diff"), 1.0
     for end, sense in words.of_kind(at, "share", "diff", "cumulative"):
         yield end, Step(sense.kind, sense.detail), 1.0  # type: ignore[arg-type]
     for end, sense in words.of_kind(at, "change"):
         yield end, Step("change", sense.detail + _direction(words, at)), 1.0
     for end, sense in words.of_kind(at, "step"):
         yield end, Step("change", "", sense.detail), 1.0
+
+
+def _looks(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.of_kind(at, "chart"):
         yield end, Picture(sense.detail), 1.0  # type: ignore[arg-type]
     for end, sense in words.of_kind(at, "view"):
@@ -205,13 +220,18 @@ def _steps_and_looks(words: Words, at: int) -> Iterator[Found]:
         else:
             yield end, Look(sense.detail), 1.0  # type: ignore[arg-type]
     count = _count(words, at)
-    if count is not None:
-        start = words.skip(at + 1, "random", "sample", "example")
-        for end, _ in words.of_kind(start, "row"):
-            if start > at + 1:
-                yield end, Look("sample", count), 0.8
-            elif words.lower(at - 1) in ("show", "me", "give", "display", "print", "see", "list"):
-                yield end, Look("head", count), 0.9
+    if count is None:
+        return
+    start = words.skip(at + 1, "random", "sample", "example")
+    for end, _ in words.of_kind(start, "row"):
+        if start > at + 1:
+            yield end, Look("sample", count), 0.8
+        elif words.lower(at - 1) in ("show", "me", "give", "display", "print", "see", "list"):
+            yield end, Look("head", count), 0.9
+
+
+def _is_comparative(words: Words, at: int) -> bool:
+    return words.lower(at).endswith("er") and words.lower(at) in DIMENSION_WORDS
 
 
 def _direction(words: Words, at: int) -> str:
@@ -228,7 +248,7 @@ def _nouns(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.of_kind(at, "row", "person", "thing"):
         if sense.kind != "row" and any(found.end == end for found in words.columns(at)):
             continue
-        if words.is_value(at):
+        if words.is_value(at) or singular(low) in words.scope.other_nouns - words.scope.nouns:
             continue
         yield end, Noun(sense.kind, low), 0.5  # type: ignore[arg-type]
     if singular(low) in words.scope.nouns or low in words.scope.nouns:
@@ -256,6 +276,8 @@ def _is_relative(words: Words, at: int) -> bool:
 
 
 def _marks(words: Words, at: int) -> Iterator[Found]:
+    if words.lower(at) == "than":
+        yield at + 1, Mark("than"), 0.7
     if _is_group_count(words, at):
         yield at + 1, Mark("count", str(_count(words, at))), 0.8
     for end, sense in words.senses(at):
@@ -276,5 +298,5 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
             yield end, Mark("filler", "number"), _FILLER
         elif sense.kind == "by" and words.lower(at) in ("by", "nach", "per"):
             yield end, Mark("by"), 0.7
-        elif sense.kind == "and":
+        elif sense.kind == "and" and words.lower(at) != "than":
             yield end, Mark("filler", "and"), 0.1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from taskweaver.analyst.language.atoms import Dimension, Fn, Keys, Mark, Noun, Pick, Step
@@ -46,10 +45,10 @@ def ranked(parts: Parts, source: Source) -> Reading | None:
     pick = _with_count(parts, pick)
     where = parts.condition(parts.conditions())
     asks_when = parts.mark("when") is not None
-    is_which = parts.mark("which", "who") is not None
-    key = _group(parts, pick, asks_when=asks_when)
+    parts.mark("which", "who")
+    key = _group(parts, asks_when=asks_when)
     if key is None:
-        return _without_group(parts, pick, where, source, is_which=is_which)
+        return _without_group(parts, pick, where, source)
     return _of_groups(parts, pick, key, where, source)
 
 
@@ -61,41 +60,40 @@ def _with_count(parts: Parts, pick: Pick) -> Pick:
     return replace(pick, count=int(count.detail)) if count else pick
 
 
-def _group(parts: Parts, pick: Pick, *, asks_when: bool) -> Key | None:
+def _group(parts: Parts, *, asks_when: bool) -> Key | None:
     """Use the phrase that names the groups a rank is of; None if rows or values are ranked."""
-    for atom, noun in parts.all(Noun):
-        if noun.kind == "unit" and noun.unit:
-            if noun.unit == "day" and _is_daily(parts):
-                continue
-            keys = _unit_keys(parts, noun)
-            if keys:
-                parts.use(atom)
-                return keys
-    for atom, operand in parts.all(Operand):
-        if singular(operand.phrase.casefold()) in parts.words.scope.side_nouns:
-            label = parts.words.scope.label
-            if label is not None:
-                parts.use(atom)
-                return Key(label)
-    texts = [
-        (atom, operand)
-        for atom, operand in parts.all(Operand)
-        if any(_can_group(parts, name) for name in operand.names)
-    ]
-    if texts:
-        atom, operand = texts[0]
-        parts.use(atom)
-        names = [name for name in operand.names if _can_group(parts, name)]
-        value = parts.column_of(
-            Operand(tuple(map(Column, names)), operand.phrase, operand.distance)
-        )
-        if isinstance(value, Column):
-            return Key(value.name)
-    if asks_when:
+    key = _named_unit(parts) or _named_column(parts)
+    if key is None and asks_when:
         times = parts.words.scope.time_columns
         if len(times) != 1:
             raise UnfitError(("when",), "There is not one column of times.")
         return Key(times[0])
+    return key
+
+
+def _named_unit(parts: Parts) -> Key | None:
+    for atom, noun in parts.all(Noun):
+        if noun.kind == "unit" and not (noun.unit == "day" and _is_daily(parts)):
+            key = _unit_keys(parts, noun)
+            if key is not None:
+                parts.use(atom)
+                return key
+    return None
+
+
+def _named_column(parts: Parts) -> Key | None:
+    """Use a column of texts; a noun of a joined table stands for the column of its names."""
+    label = parts.words.scope.label
+    for atom, operand in parts.all(Operand):
+        if label and singular(operand.phrase.casefold()) in parts.words.scope.side_nouns:
+            parts.use(atom)
+            return Key(label)
+    for atom, operand in parts.all(Operand):
+        names = tuple(Column(name) for name in operand.names if _can_group(parts, name))
+        if names:
+            parts.use(atom)
+            value = parts.column_of(Operand(names, operand.phrase, operand.distance))
+            return Key(value.name) if isinstance(value, Column) else None
     return None
 
 
@@ -231,9 +229,7 @@ def _counted_rows(parts: Parts, pick: Pick) -> Measure:
     return Measure("count")
 
 
-def _without_group(
-    parts: Parts, pick: Pick, where: Condition | None, source: Source, *, is_which: bool
-) -> Reading:
+def _without_group(parts: Parts, pick: Pick, where: Condition | None, source: Source) -> Reading:
     rows = parts.take_all(Noun, lambda noun: noun.kind != "unit")
     units = parts.take_all(Noun, lambda noun: noun.kind == "unit")
     keys = _keys_beside(parts)
@@ -245,12 +241,9 @@ def _without_group(
         raise UnfitError((pick.word or "top",), "Name the column to rank by.")
     of_rows = bool(rows or units or is_who) and fn is None
     if of_rows and not keys:
-        return _rows(parts, pick, value, where, source, is_one=not (pick.count or 0) > 1)
+        return _rows(parts, pick, value, where, source)
     if pick.count and pick.count > 1 and fn is None and not keys:
-        return _rows(parts, pick, value, where, source, is_one=False)
-    if fn is not None and not keys and not is_which:
-        if fn.function in ("min", "max", "sum", "mean", "median"):
-            raise UnfitError((pick.word,), "")
+        return _rows(parts, pick, value, where, source)
     if fn is not None:
         raise UnfitError((pick.word,), f"Say of which groups the {fn.function} is compared.")
     return Summary(source, (as_measure(pick, value),), keys, where)
@@ -279,8 +272,6 @@ def _rows(
     value: Expression,
     where: Condition | None,
     source: Source,
-    *,
-    is_one: bool,
 ) -> Reading:
     """Return the rows that come first by a value, with the column that names them."""
     names = list(columns_of(value))
@@ -324,17 +315,17 @@ def sorted_groups(parts: Parts, source: Source) -> Reading | None:
         if not keys:
             raise UnfitError(("sort",), "Name the groups to sort.")
         return Summary(source, found, keys, where, rank=Rank(ascending))
-    operand = by or parts.take(Operand)
-    if operand is None or keys:
+    chosen = by or parts.take(Operand)
+    if chosen is None or keys:
         raise UnfitError(("sort",), "Name the column to sort by.")
     rows = [atom for atom, noun in parts.all(Noun) if noun.kind in ("row", "file")]
     for atom in rows:
         parts.use(atom)
-    value = parts.column_of(operand)
+    value = parts.column_of(chosen)
     return Rows(source, (), where, value, Rank(ascending))
 
 
-def _sorted_measures(parts: Parts, by: Operand | None) -> Sequence[Measure] | tuple[Measure, ...]:
+def _sorted_measures(parts: Parts, by: Operand | None) -> tuple[Measure, ...]:
     if by is not None:
         fn = parts.take(Fn)
         value = parts.column_of(by, kinds=NUMERIC)

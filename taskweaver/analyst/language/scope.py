@@ -49,6 +49,7 @@ class Scope:
         tables: Their profiles.
         nouns: Words, in the singular, that the file or table is named after.
         side_nouns: The same of the tables that are joined to the first.
+        other_nouns: The same of tables that are not read.
         choices: Options the user has chosen before, by the words that were unclear.
     """
 
@@ -56,6 +57,7 @@ class Scope:
     tables: tuple[TableProfile, ...]
     nouns: frozenset[str] = frozenset()
     side_nouns: frozenset[str] = frozenset()
+    other_nouns: frozenset[str] = frozenset()
     choices: Mapping[str, str] = field(default_factory=dict)
     _refs: dict[tuple[str, ...], ColumnRef | None] = field(default_factory=dict)
 

@@ -44,8 +44,11 @@ def scopes(
     tables: Mapping[TableId, TableProfile], wanted: Wanted, choices: Mapping[str, str]
 ) -> list[Scope]:
     """Return a scope for each single table that a request may be about."""
+    nouns = frozenset(noun for id in tables for noun in nouns_of(id))
     return [
-        Scope(Source((id,)), (table,), nouns_of(id), choices=choices)
+        Scope(
+            Source((id,)), (table,), nouns_of(id), other_nouns=nouns - nouns_of(id), choices=choices
+        )
         for id, table in list(_allowed(tables, wanted))[:_MAX_TABLES]
         if table.columns
     ]
@@ -72,7 +75,7 @@ def joins(
         if on and _is_key(right, on) and (left.rows > right.rows or not _is_key(left, on)):
             scope = Scope(
                 Source((left_id, right_id), (on,)), (left, right), nouns_of(left_id),
-                nouns_of(right_id) - nouns_of(left_id), choices,
+                nouns_of(right_id) - nouns_of(left_id), choices=choices,
             )  # fmt: skip
             found.append(scope)
     return found

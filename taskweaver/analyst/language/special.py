@@ -19,8 +19,9 @@ _NUMBER = re.compile(
     re.I,
 )
 _HELP = re.compile(
-    r"\W*(?:(?:hi|hello|hey|good (?:morning|day|evening|afternoon)|thanks?|thank you|hallo|bonjour|hola)"
-    r"(?: there| you| so much| a lot)?|help(?: me)?(?: please)?|what can you do(?: for me)?|who are you|"
+    r"\W*(?:(?:hi|hello|hey|good (?:morning|day|evening|afternoon)|thanks?|thank you|hallo|bonjour"
+    r"|hola)(?: there| you| so much| a lot)?|help(?: me)?(?: please)?"
+    r"|what can you do(?: for me)?|who are you|"
     r"how does this work|how do i use (?:this|you)|what can i ask(?: you)?)\W*",
     re.I,
 )

@@ -79,6 +79,7 @@ def _share(parts: Parts, source: Source) -> Reading:
         for atom, operand in parts.all(Operand)
         if not conds
         and len(operand.names) == 1
+        and parts.words.scope.flag_value(operand.names[0]) is None
         and parts.kind(operand.names[0]) in ("text", "flag")
     ]
     if texts and not conds:
@@ -211,7 +212,7 @@ def _contrast(parts: Parts, source: Source, *, is_relative: bool = False) -> Rea
     keys = parts.keys()
     where = parts.condition(parts.conditions())
     fn = _contrast_measure(parts, dimension)
-    parts.mark("which", "each", "over")
+    parts.mark("which", "each", "over", "between", "than")
     if is_less:
         first, second = second, first
     return Summary(source, (fn,), keys, where, Contrast(first, second, is_relative))
@@ -250,10 +251,10 @@ def _use_sides(parts: Parts, sides: tuple[Condition, Condition]) -> None:
 def _is_later(left: Condition, right: Condition) -> bool:
     if isinstance(left, During) and isinstance(right, During):
         return left.start > right.start
-    if isinstance(left, Comparison) and isinstance(right, Comparison):
-        if isinstance(left.right, int | float) and isinstance(right.right, int | float):
-            return left.right > right.right
-    return False
+    if not isinstance(left, Comparison) or not isinstance(right, Comparison):
+        return False
+    values = (left.right, right.right)
+    return isinstance(values[0], int) and isinstance(values[1], int) and values[0] > values[1]
 
 
 # -- changes and running totals -------------------------------------------------------------------
@@ -263,7 +264,7 @@ def _change(parts: Parts, source: Source, *, is_relative: bool) -> Reading:
     steps = parts.take_all(Step)
     units = [step.unit for step in steps if step.unit]
     keys = list(parts.keys())
-    times = [name for name in parts.words.scope.time_columns]
+    times = list(parts.words.scope.time_columns)
     if not keys and units and len(times) == 1:
         is_time = parts.kind(times[0]) == "time"
         if not is_time and units[0] != "year":
@@ -274,14 +275,14 @@ def _change(parts: Parts, source: Source, *, is_relative: bool) -> Reading:
     parts.mark("over")
     pick = parts.take(Pick)
     where = parts.condition(parts.conditions())
-    found = _changed(parts, keys[0], units)
+    found = _changed(parts, keys[0])
     rank = _extreme(pick, steps)
     parts.mentioned.update(key.column for key in keys)
     return Summary(source, (found,), tuple(keys), where, Change(is_relative), rank,
                    names_winner=rank is not None)  # fmt: skip
 
 
-def _changed(parts: Parts, key: Key, units: Sequence[str]) -> Measure:
+def _changed(parts: Parts, key: Key) -> Measure:
     """Return the measure that changes; a value of which there is one per period needs no name."""
     if parts.has(Fn):
         return measures(parts)[0]

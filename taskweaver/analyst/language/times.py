@@ -138,9 +138,9 @@ def _month(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:
         "im",
         "en",
     )
-    if words.lower(at) in _NEEDS_CAPITAL and not is_named:
-        if is_first or not words.tokens[at].text[0].isupper():
-            return
+    is_capital = not is_first and words.tokens[at].text[0].isupper()
+    if words.lower(at) in _NEEDS_CAPITAL and not is_named and not is_capital:
+        return
     day = re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", words.lower(at + 1))
     if day and 1 <= int(day[1]) <= 31:
         after = words.skip(at + 2, ",")
@@ -267,18 +267,21 @@ def _related(words: Words, at: int) -> Iterator[tuple[int, When]]:
 
 
 def _ranges(words: Words, at: int) -> Iterator[tuple[int, When]]:
-    openings = [
-        (found.end, ("and", "to", "-", "–", "und", "et", "y", "og"))
+    openings: list[tuple[int, tuple[str, ...]]] = [
+        (found.end, ("and", "to", "-", "\N{EN DASH}", "und", "et", "y", "og"))
         for found in words.of_kind(at, "between")
     ]
     openings += [
         (found.end, ("to", "until", "till", "through", "bis", "à", "au", "a", "hasta", "til",
-                     "up", "-", "–", "по", "up to", "thru"))
+                     "up", "-", "\N{EN DASH}", "по", "up to", "thru"))
         for found in words.of_kind(at, "time")
         if found.sense.detail in ("from",)
     ]  # fmt: skip
     openings.append(
-        (words.skip(at, "in", "the", "years"), ("-", "–", "to", "through", "until", "bis"))
+        (
+            words.skip(at, "in", "the", "years"),
+            ("-", "\N{EN DASH}", "to", "through", "until", "bis"),
+        )
     )
     for stop, joints in openings:
         start = words.skip(stop, "the", "year", "years")

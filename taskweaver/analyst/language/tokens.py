@@ -14,7 +14,7 @@ _PATTERN = re.compile(
     r"|(?P<date>\d{4}-\d{1,2}-\d{1,2}(?!\d)|\d{4}-\d{2}(?![\d-])|\d{1,2}\.\d{1,2}\.\d{4})"
     r"|(?P<number>[$€£]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?"
     r"(?:\s?%|\s?(?:million|billion|thousand|k|m|bn)\b)?(?![^\W_]))"
-    r"|(?P<word>\w+(?:['’](?:t|s|re|ll|d|ve|m)\b)?)"
+    r"|(?P<word>\w+(?:['\u2019](?:t|s|re|ll|d|ve|m)\b)?)"
     r"|(?P<symbol><=|>=|!=|<>|==|[^\w\s])",
     re.IGNORECASE,
 )
@@ -42,7 +42,9 @@ class Token:
     @property
     def lower(self) -> str:
         """The text in lower case, without a possessive ending."""
-        return re.sub(r"['’]s$", "", self.text.casefold()).replace("’", "'")
+        return re.sub(
+            r"'s$", "", self.text.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+        )
 
     @property
     def number(self) -> float | None:

@@ -98,7 +98,7 @@ def _lists(words: Words, at: int, column: str) -> Iterator[tuple[int, list[Part]
             (end, [(at, end, matches)], cost, set())
         ]
         for _ in range(12):
-            longer = []
+            longer: list[tuple[int, list[Part], float, set[str]]] = []
             for stop, parts, sum_, joints in front:
                 yield stop, parts, sum_, "and" in joints and "or" not in joints
                 longer += _longer(words, stop, parts, sum_, joints, column)

@@ -1,0 +1,136 @@
+"""Questions, put to the parts of the offline analyst in this process: no session and no kernel.
+
+The files are profiled, the dialogue reads the messages, and the code of a reading is run here. It
+takes a tenth of the time of `bench.questions.asking`, which puts the questions to the product.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench.questions.asking import WORST_LAST, Asked
+from bench.questions.files import place
+from bench.questions.judging import Answer, Verdict, judge
+from bench.questions.model import Question
+from taskweaver.analyst.answering import answer
+from taskweaver.analyst.code import as_code
+from taskweaver.analyst.dialogue import Dialogue
+from taskweaver.analyst.profile import TableId, TableProfile
+from taskweaver.analyst.profile_report import read_profiles
+from taskweaver.analyst.reading import Files, Help, NeedsLook, NotUnderstood, Unclear, Understood
+from taskweaver.analyst.world import FileInfo, PartInfo, World
+from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS
+from taskweaver.tables.session import profiles, read
+
+_MOST_LOOKS = 3
+
+
+def ask(questions: Iterable[Question]) -> Iterator[Asked]:
+    """Ask questions; yield each as it is answered. The working folder changes meanwhile."""
+    by_files = sorted(questions, key=lambda question: question.files)
+    for files, group in groupby(by_files, key=lambda question: question.files):
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            for file in files:
+                place(file, Path(folder))
+            listed = tuple(map(_listed, files))
+            for question in group:
+                yield Conversation(listed).ask(question, Path(folder))
+
+
+def _profiles(file: str, find: str) -> tuple[TableProfile, ...]:
+    with contextlib.redirect_stdout(io.StringIO()):
+        return read_profiles(repr(profiles(file, find)))
+
+
+def _listed(file: str) -> FileInfo:
+    """Return the entry of a file in the list of files; a file that cannot be read has no parts."""
+    try:
+        tables = _profiles(file, "")
+    except Exception:  # noqa: BLE001 - the list of files of the product names such a file too
+        return FileInfo(file)
+    return FileInfo(
+        file,
+        tuple(
+            PartInfo(table.id.part, tuple(c.name for c in table.columns), table.rows)
+            for table in tables
+        ),
+    )
+
+
+class Conversation:
+    """A conversation about files of the working folder."""
+
+    def __init__(self, files: tuple[FileInfo, ...]) -> None:
+        self._files = files
+        self._tables: dict[TableId, TableProfile] = {}
+        self._dialogue = Dialogue()
+        self._names: dict[str, Any] = {"read_table": lambda path, sheet=None: read(path, sheet)}
+
+    def ask(self, question: Question, folder: Path) -> Asked:
+        """Ask a question and judge its answers."""
+        answers, verdicts = [], list[Verdict]()
+        for turn in question.turns:
+            answers.append(self.say(turn.ask.replace("{data}", str(folder))))
+            if turn.kind:
+                verdicts.append(judge(question, turn, answers[-1]))
+        return Asked(question, tuple(answers), max(verdicts, key=WORST_LAST.index))
+
+    def say(self, text: str) -> Answer:
+        """Return the answer to a message."""
+        for _ in range(_MOST_LOOKS):
+            self._dialogue, outcome = self._dialogue.say(text, World(self._files, self._tables))
+            if not isinstance(outcome, NeedsLook):
+                break
+            for file in outcome.files:
+                try:
+                    looked = _profiles(file, text)
+                except Exception as error:  # noqa: BLE001 - a file that cannot be read
+                    return Answer(f"I could not do this. The code failed with: {error}")
+                self._tables |= {table.id: table for table in looked}
+        match outcome:
+            case Understood():
+                return self._answered(outcome)
+            case Unclear(question):
+                return Answer(question, is_question=True)
+            case NotUnderstood(words, reason):
+                said = f"I did not understand: {', '.join(words)}."
+                return Answer(f"{reason} {said}" if reason else said, is_question=True)
+        raise AssertionError(f"{outcome} after {_MOST_LOOKS} looks")
+
+    def _answered(self, understood: Understood) -> Answer:
+        if isinstance(understood.reading, Help):
+            return Answer("I did not understand that.")
+        if isinstance(understood.reading, Files):
+            return Answer("\n".join(f"- {file.name}" for file in self._files))
+        before = set(Path().glob("*.png"))
+        code = as_code(understood.reading, self._tables, frozenset(self._names))
+        printed = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(printed):
+                result = self._run(code)
+        except Exception as error:  # noqa: BLE001 - a defect of the code is a wrong answer
+            return Answer(f"I could not do this. The code failed with: {error!r}", code=code)
+        pictures = sorted(str(path) for path in set(Path().glob("*.png")) - before)
+        text = answer(understood, printed.getvalue(), result, pictures)
+        return Answer(text, code=code, pictures=pictures)
+
+    def _run(self, code: str) -> str:
+        """Run a cell; return its last value as the kernel shows it."""
+        tree = ast.parse(code)
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, "<cell>", "exec"), self._names)
+        if not isinstance(last, ast.Expr):
+            return ""
+        value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), self._names)
+        options = [part for option in PANDAS_OPTIONS.items() for part in option]
+        with pd.option_context(*options):
+            return "" if value is None else repr(value)
