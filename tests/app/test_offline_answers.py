@@ -73,9 +73,7 @@ def test_the_mean_per_month_is_computed_and_drawn_in_a_project_as_it_comes(proje
     dated = TABLE.dropna(subset=["Order Date"])
     expected = dated.groupby(dated["Order Date"].str[:7])["Count"].mean()
     for month, value in expected.items():
-        assert f"{month}  {value:>6.1f}".split() in [
-            line.split()[1:] for line in answer.message.splitlines()
-        ]
+        assert [month, f"{value:.1f}"] in [line.split() for line in answer.message.splitlines()]
     (name,) = (p.name for p in session.execution_cwd.glob("*.png"))
     assert name in answer.message
 
@@ -112,12 +110,9 @@ def test_a_file_that_is_not_there_is_named(session: Session) -> None:
     assert "/load" in answer.message
 
 
-def test_code_that_fails_is_mended_once(session: Session, project: Path) -> None:
+def test_another_encoding_is_read(session: Session, project: Path) -> None:
     (project / "data" / "odd.csv").write_bytes("name;n\nCafé;4\nBär;6\n".encode("latin-1"))
-    round_ = session.send_message("sum of n in odd.csv")
-    hops = [f"{post.send_from}>{post.send_to}" for post in round_.post_list]
-    assert "CodeInterpreter>CodeInterpreter" in hops
-    assert "10" in round_.post_list[-1].message
+    assert "**10**" in ask(session, "sum of n in odd.csv").message
 
 
 def test_code_of_the_user_that_fails_is_reported_not_repeated(session: Session) -> None:
@@ -169,15 +164,15 @@ def test_semicolons_spaces_in_names_and_empty_files_are_met(
     (project / "data" / "meine daten.csv").write_text("Größe;Wert\n1;2\n3;4\n", "utf-8")
     (project / "data" / "empty.csv").touch()
     assert "6" in ask(session, "sum of Wert in meine daten.csv").message
-    assert "2.0" in ask(session, "mean of Größe in meine daten.csv").message
-    assert "No columns to parse" in ask(session, "describe empty.csv").message
+    assert "**2**" in ask(session, "mean of Größe in meine daten.csv").message
+    assert "empty" in ask(session, "describe empty.csv").message
 
 
 def test_rows_without_a_group_and_texts_that_are_no_numbers_are_told(
     session: Session, project: Path
 ) -> None:
     (project / "data" / "gaps.csv").write_text("g,v\nx,1\n,2\nx,3\n")
-    assert "NaN" in ask(session, "sum of v by g in gaps.csv").message
+    assert "1 without `g`" in ask(session, "sum of v by g in gaps.csv").message
     rows = "".join(f"r{n},{n}\n" for n in range(9))
     (project / "data" / "odd.csv").write_text(f"m,n\n{rows}r9,none given\n")
     answer = ask(session, "sum of n in odd.csv")
@@ -187,11 +182,11 @@ def test_rows_without_a_group_and_texts_that_are_no_numbers_are_told(
 @pytest.mark.parametrize(
     ("content", "question", "result"),
     [
-        ("m;n\na;1,5\nb;2,5\n", "mean of n", "2.0"),
-        ("m;n\na;1.000,5\nb;2.000,5\n", "sum of n", "3001.0"),
-        ('m,n\na,"1,200"\nb,"10,000"\n', "sum of n", "11200"),
+        ("m;n\na;1,5\nb;2,5\n", "mean of n", "**2**"),
+        ("m;n\na;1.000,5\nb;2.000,5\n", "sum of n", "**3001**"),
+        ('m,n\na,"1,200"\nb,"10,000"\n', "sum of n", "**11,200**"),
         ('m,n\na,"1,200"\nb,900\n', "max of n", "1200"),
-        ("m,n\na,$5.50\nb,$4.50\n", "sum of n", "10.0"),
+        ("m,n\na,$5.50\nb,$4.50\n", "sum of n", "**10**"),
         ("m,n\na,40%\nb,60 %\n", "mean of n", "50"),
     ],
 )
@@ -241,7 +236,7 @@ def test_words_of_a_file_name_are_no_columns(session: Session, project: Path) ->
 @pytest.mark.parametrize(
     ("question", "result"),
     [
-        ("mean of max", "2.0"),
+        ("mean of max", "**2**"),
         ("max of count", "40"),
         ("sum of mean", "15"),
         ("what is the total of the count column", "70"),
@@ -280,7 +275,7 @@ def test_the_rest_of_the_menu_answers(session: Session) -> None:
 def test_more_of_the_menu_answers(session: Session) -> None:
     ask(session, "describe s.csv")
     for words, part in (
-        ("outliers in Unit Price", "robust"),
+        ("outliers in Unit Price", "1 row"),
         ("sort by Count descending", "8"),
         ("the last 2 rows", "4"),
         ("sample of 2 rows", "Count"),
@@ -307,7 +302,7 @@ def test_it_also_speaks_for_a_code_writer_alone(project: Path) -> None:
         session = app.get_session()
         assert "Unit Price" in session.send_message("sum of Count in s.csv").post_list[-1].message
         assert "29" in session.send_message("sum of Count in s.csv").post_list[-1].message
-        assert "poem" not in session.send_message("a poem").post_list[-1].message
+        assert "I did not understand" in session.send_message("a poem").post_list[-1].message
 
 
 def test_a_long_conversation_is_summarised_and_goes_on_about_the_same_file(project: Path) -> None:

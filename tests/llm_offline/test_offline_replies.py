@@ -149,8 +149,11 @@ def test_any_text_gets_a_bounded_reply(text: str) -> None:
 
 
 def test_a_refusal_quotes_the_words_and_says_how_to_connect_a_model() -> None:
-    message = ask("write a poem about the sea")["message"]
-    assert "`poem`" in message
+    message = as_planner(prompt(("User", "write a poem about the sea"), files=""), WORKERS)[
+        "message"
+    ]
+    assert "poem" in message
+    assert "There is no data file." in message
     assert "offline analyst" in message
     assert "LLM_API_KEY" in message
 

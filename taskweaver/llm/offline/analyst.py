@@ -33,6 +33,7 @@ from taskweaver.llm.offline.conversation import (
 )
 from taskweaver.llm.offline.refusals import (
     HELP,
+    NO_FILES,
     failure,
     files_answer,
     missing_file,
@@ -76,7 +77,10 @@ def read(talk: Conversation) -> tuple[str, World, Outcome]:
         isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     )
     missing = missing_file(request, world) if is_about_files else ""
-    return request, world, NotUnderstood((), reason=missing) if missing else outcome
+    if isinstance(outcome, NotUnderstood) and not world.files:
+        missing = missing or NO_FILES
+    words = outcome.words if isinstance(outcome, NotUnderstood) else ()
+    return request, world, NotUnderstood(words, reason=missing) if missing else outcome
 
 
 def _next_step(talk: Conversation, worker: str) -> dict[str, str]:

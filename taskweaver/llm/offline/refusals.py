@@ -37,6 +37,7 @@ ONLY_PYTHON = (
 )
 _MOST_WORDS, _WORD_CHARS, _MOST_FILES, _MOST_COLUMNS = 8, 60, 30, 12
 _ADD = "Put the file into the project's data folder, or add it with /load."
+NO_FILES = f"There is no data file. {_ADD}"
 _COUNT = re.compile(r"\bhow many\b|\bnumber of\b", re.IGNORECASE)
 
 
@@ -69,7 +70,7 @@ def missing_file(request: str, world: World) -> str:
 def files_answer(request: str, files: Sequence[FileInfo]) -> str:
     """Return the answer to a question for the files: their number, or a list with columns."""
     if not files:
-        return f"There are no files. {_ADD}"
+        return NO_FILES
     names = ", ".join(f"`{file.name}`" for file in files[:_MOST_FILES])
     verb = "is" if len(files) == 1 else "are"
     lead = f"There {verb} {counted(len(files), 'file')}"
