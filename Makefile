@@ -27,7 +27,7 @@ test: $(VENV)/.ready-dev  ## Run all tests with coverage.
 	$(BIN)/coverage report --fail-under=90
 
 long: $(VENV)/.ready-long  ## Run live forks, races of the host's file operations and kills at full size.
-	FORKS=20 $(BIN)/python -m pytest tests/ces/forking --timeout=600
+	FORKS=20 $(BIN)/python -m pytest tests/ces/forking tests/ces/test_entry.py --timeout=600
 	RACES=10000 $(BIN)/python -m pytest $$(grep -rlE --include=*.py "from races|import races" tests) --timeout=14400
 	KILLS=1000 $(BIN)/python -m pytest tests/app/test_killed_chat.py -s
 	ATTACKS=all $(BIN)/python -m pytest tests/attacks tests/ces/bounds --timeout=900

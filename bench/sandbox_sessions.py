@@ -45,7 +45,6 @@ def run() -> dict[str, float]:
             measured = [_measure(manager, [f"one{n}"]) for n in range(ROUNDS)]
             figures[f"first_{way}"] = statistics.median(wall for wall, _ in measured)
             figures[f"cpu_{way}"] = statistics.median(cpu for _, cpu in measured)
-        with _opened(way) as manager:
             wall, cpu = _measure(manager, [f"many{n}" for n in range(MANY)])
             figures[f"many_{way}"], figures[f"cpu_many_{way}"] = wall, cpu / MANY
     return figures

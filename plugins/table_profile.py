@@ -206,7 +206,9 @@ def _profile_numbers(column: Column, values: np.ndarray) -> None:
         outliers = int(((finite < q25 - reach) | (finite > q75 + reach)).sum())
         column.facts["outliers"] = outliers
         if outliers:
-            column.notes.append(f"{outliers:,} outliers (beyond 1.5 interquartile ranges)")
+            column.notes.append(
+                f"{_counted(outliers, 'outlier')} (beyond 1.5 interquartile ranges)"
+            )
     column.values = finite
 
 
@@ -220,7 +222,7 @@ def _profile_times(column: Column, times: pd.Series) -> None:
         usual = gaps.median()
         wide = int((gaps > 1.5 * usual).sum()) if len(gaps) > 2 else 0
         if wide:
-            column.notes.append(f"{wide:,} gaps wider than the usual step of {usual}")
+            column.notes.append(f"{_counted(wide, 'gap')} wider than the usual step of {usual}")
     column.values = ordered.dt.tz_localize(None).to_numpy("datetime64[s]").astype("float64")
 
 
@@ -251,11 +253,15 @@ def _profile_strings(column: Column, texts: pd.Series) -> None:
     stripped = texts.str.strip()
     blank = int((stripped == "").sum())
     if blank:
-        column.notes.append(f"{blank:,} blank texts")
+        column.notes.append(_counted(blank, "blank text"))
     filled = stripped[stripped != ""]
     for pattern, what in ((_NUMBER, "numbers"), (_DAY, "times")):
         if len(filled) and filled.str.slice(0, 40).str.fullmatch(pattern).mean() >= 0.95:
             column.notes.append(f"holds {what} as text")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _short(value: object) -> str:
@@ -277,7 +283,9 @@ def _duplicates(sample: pd.DataFrame, rows: int) -> str:
     if not count:
         return ""
     where = f" in the sample, so at least as many among all {rows:,}" if len(sample) < rows else ""
-    return f"{count:,} rows repeat an earlier one{where}."
+    return (
+        f"{_counted(count, 'row')} {'repeats' if count == 1 else 'repeat'} an earlier one{where}."
+    )
 
 
 def _correlated(sample: pd.DataFrame, columns: list[Column], threshold: float) -> list[str]:
@@ -315,10 +323,12 @@ def _describe(
     table: pd.DataFrame, sample: pd.DataFrame, columns: list[Column], findings: list[str]
 ) -> str:
     rows, width = table.shape
-    texts = [f"{rows:,} rows and {width:,} columns."]
+    texts = [f"{_counted(rows, 'row')} and {_counted(width, 'column')}."]
     cells = sum(column.facts["missing"] for column in columns)
     if cells:
-        texts.append(f"{cells:,} cells ({100 * cells / (rows * width):.1f} %) are missing.")
+        share = f"{100 * cells / (rows * width):.1f} %"
+        verb = "is" if cells == 1 else "are"
+        texts.append(f"{_counted(cells, 'cell')} ({share}) {verb} missing.")
     texts += findings
     odd = [column for column in columns if column.notes]
     for column in odd[:20]:

@@ -62,11 +62,7 @@ def tree(file: Path, *, as_json: bool) -> None:
         depth, branch = waiting.pop()
         waiting += [(depth + 1, child) for child in reversed(children.get(branch.number, []))]
         marks = [mark for mark in (branch.live and "live", branch.state) if mark and mark != "open"]
-        wrote = ", ".join(
-            f"{count} {what.removesuffix('s') if count == 1 else what}"
-            for what, count in counts[branch.id].items()
-            if count
-        )
+        wrote = ", ".join(_rows(count, what) for what, count in counts[branch.id].items() if count)
         deep = f"({depth} deep, of {_safe(ids[branch.parent])}) " if depth > _MOST_INDENTED else ""
         line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{_safe(branch.id)}"
         click.echo("  ".join(filter(None, [line, " ".join(marks), wrote])))
@@ -123,16 +119,26 @@ def show(
 def search(
     file: Path, query: str, *, branch: str | None, k: int, tags: Sequence[str], as_json: bool
 ) -> None:
-    """Search the archival records a branch sees, best first."""
+    """Search the archival records a branch sees, best first, and what its conversation said.
+
+    Events of the conversation are left out with --tag, and of the JSON.
+    """
     with _open(file) as opened:
         found = opened.mem_archival_search(query, k=k, tags=tags, branch_id=branch)
+        events = [] if tags else opened.mem_recall_search(query, k=k, branch_id=branch)
+        seen_by = _safe(branch or opened.root_branch_id)
     if as_json:
         _print_json(found)
         return
-    if not found:
-        click.echo("This branch sees no such record.")
-    elif found[0]["match"] == "recency":
-        click.echo("Nothing matches; these are the newest.")
+    is_newest = bool(found) and found[0]["match"] == "recency"
+    if tags and not found:
+        click.echo(f"Branch {seen_by} sees no such record.")
+    elif not events and (is_newest or not found):
+        newest = " These are the newest records." if found else ""
+        click.echo(f"Nothing matches in the records and events that {seen_by} sees.{newest}")
+    _table("conversation", ("seq", "text"), ((item["id"], item["summary"]) for item in events))
+    if events and is_newest:
+        return
     _table("records", ("id", "text", "tags", "of"), (
         (item["id"], item["text"], ", ".join(item["tags"]), item["branch_id"]) for item in found
     ))  # fmt: skip
@@ -215,7 +221,7 @@ def import_(file: Path, source: Path) -> None:
     """Add the branches of an export to a memory file; it is made when it is not there."""
     with _open(file) as opened:
         names = opened.import_(source)
-    click.echo(f"{len(names)} branches added: {_safe(', '.join(names))}")
+    click.echo(f"{_branches(len(names))} added: {_safe(', '.join(names))}")
 
 
 @memory.command()
@@ -230,9 +236,9 @@ def verify(file: Path, *, as_json: bool) -> None:
     else:
         for problem in health.problems:
             click.echo(f"problem: {_safe(problem)}")
-        rows = ", ".join(f"{count} {table}" for table, count in health.rows.items() if count)
+        rows = ", ".join(_rows(count, table) for table, count in health.rows.items() if count)
         state = "sound" if health.is_sound else "damaged"
-        click.echo(f"{state}: {health.branches} branches, {rows or 'no rows'}")
+        click.echo(f"{state}: {_branches(health.branches)}, {rows or 'no rows'}")
     sys.exit(0 if health.is_sound else 1)
 
 
@@ -249,7 +255,16 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
         return
     rows = ", ".join(f"{count} of {table}" for table, count in garbage.rows.items())
     verb = "would be removed" if dry_run else "removed"
-    click.echo(f"{len(garbage.branches)} branches and {rows or 'no rows'} {verb}")
+    click.echo(f"{_branches(len(garbage.branches))} and {rows or 'no rows'} {verb}")
+
+
+def _branches(count: int) -> str:
+    return f"{count} branch{'' if count == 1 else 'es'}"
+
+
+def _rows(count: int, table: str) -> str:
+    """Return a number of rows with the name of their table, which is a plural."""
+    return f"{count} {table.removesuffix('s') if count == 1 else table}"
 
 
 def _safe(text: str) -> str:

@@ -15,7 +15,7 @@ from taskweaver.cli.chat import ending_orderly
 from taskweaver.cli.messages import COMMAND_LINE
 from taskweaver.cli.opening import open_app
 from taskweaver.console.blocks import Note
-from taskweaver.console.chat import Chat, is_answered
+from taskweaver.console.chat import Chat, is_answered, stop_reason
 from taskweaver.console.commands import CommandLine
 from taskweaver.console.surface import PlainSurface, open_surface
 from taskweaver.console.text import safe, safe_json
@@ -85,6 +85,7 @@ def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
         "user_query": round_.question,
         "notes": round_.notes,
         "is_answered": is_answered(round_),
+        "stop": stop_reason(round_),
         "answer": round_.answer.text if round_.state == "finished" else "",
         "unsupported_numbers": list(round_.answer.unsupported_numbers),
         "artifacts": [str(chat.session.execution_cwd / path) for path in round_.artifacts],

@@ -156,6 +156,9 @@ def _conclude(project: Path | None, search: Search) -> int:
     _say(_ending(project, places, state))
     if best is None:
         _say("no node measured anything; the report says why", "yellow")
+        modules = findings.missing_modules(state.journal)
+        if modules:
+            _say(f"modules that are not installed here: {', '.join(modules[:8])}", "yellow")
     else:
         _say(f"best: {_line(best, state.journal)}", "green")
         again = findings.reached(state.journal, best)

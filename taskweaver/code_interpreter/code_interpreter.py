@@ -30,7 +30,7 @@ from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.answering import as_list
-from taskweaver.role.correction import send_back, task_of, tries_so_far
+from taskweaver.role.correction import send_back, task_of, tries_so_far, with_beginning
 from taskweaver.role.errors import RoleError
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
 from taskweaver.utils.redact import MASK, MASK_ADVICE, has_mask
@@ -187,7 +187,8 @@ class CodeInterpreter(Role, Interpreter):
                     if may_retry:
                         revise = self.generator.prompt.text("revise_reply", PROBLEM=problem)
                         return send_back(proxy, raw, revise)
-                    return self._give_up(proxy, task, f"No usable code came back: {problem}")
+                    wrong = with_beginning(problem, raw)
+                    return self._give_up(proxy, task, f"No usable code came back: {wrong}")
                 case Answer(text, raw):
                     proxy.update_message(text)
                     proxy.update_send_to(task.send_from)

@@ -162,5 +162,11 @@ def is_answered(round_: Round | None) -> bool:
     """Return whether a round gave the user an answer, not an apology."""
     if round_ is None or round_.state != "finished":
         return False
-    stops = round_.post_list[-1].get_attachment(AttachmentType.stop)
-    return all(str(stop.content).strip() != "TaskFailure" for stop in stops)
+    return stop_reason(round_) != "TaskFailure"
+
+
+def stop_reason(round_: Round) -> str:
+    """Return why the last post of a round ends it, as the leader gave it; empty if it did not."""
+    posts = round_.post_list[-1:]
+    stops = [stop for post in posts for stop in post.get_attachment(AttachmentType.stop)]
+    return str(stops[-1].content).strip() if stops else ""

@@ -106,6 +106,7 @@ class RoundView:
         self._plan = ""
         self._pending_error = ""
         self._has_failed = False
+        self._has_given_up = False
 
     def spent(self) -> Usage:
         """Return what the models consumed since this view was made."""
@@ -135,7 +136,11 @@ class RoundView:
             self._release_error()
             spent, seconds = self.spent(), monotonic() - self._since
             done = Done(
-                not self._has_failed, seconds, spent.total_tokens, spent.is_estimated, spent.cost
+                not (self._has_failed or self._has_given_up),
+                seconds,
+                spent.total_tokens,
+                spent.is_estimated,
+                spent.cost,
             )
             self._surface.preview(None)
             self._surface.show(done)
@@ -188,6 +193,7 @@ class RoundView:
             what = "mends the code" if draft.is_report else f"answers again: {reason}"
             self._surface.show(Note(f"{draft.sender} {what}"))
         elif draft.message.strip() and not draft.is_report:
+            self._has_given_up = draft.gave_up and draft.receiver == USER
             self._surface.show(self._message_block(draft.message))
 
     def _release_error(self) -> None:

@@ -18,7 +18,7 @@ from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.planner.prompt import PlannerPrompt
 from taskweaver.role.answering import as_list
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction
-from taskweaver.role.correction import send_back, tries_so_far
+from taskweaver.role.correction import send_back, tries_so_far, with_beginning
 from taskweaver.role.errors import UnusableReply
 from taskweaver.role.experiences import RoleExperiences
 from taskweaver.role.role import Role, RoleEntry
@@ -101,7 +101,8 @@ class Planner(Role):
                 return send_back(proxy, reply.raw, revise, doubts)
             self.logger.warning(f"the Planner's reply cannot be used: {problem}")
             if tries >= self.planner_config.max_retry_count:
-                raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
+                wrong = with_beginning(problem, reply.raw)
+                raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {wrong}")
             return send_back(proxy, reply.raw, self.prompt.revise(problem))
 
     def _problem(self, post: Post) -> str | None:

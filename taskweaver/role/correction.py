@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -9,6 +10,8 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import PostEventProxy
+
+_SHOWN_CHARS = 160
 
 
 def tries_so_far(rounds: Sequence[Round], alias: str) -> int:
@@ -22,6 +25,15 @@ def task_of(rounds: Sequence[Round], alias: str) -> Post | None:
     """Return the newest post another role sent `alias`."""
     posts = rounds[-1].post_list if rounds else []
     return next((p for p in reversed(posts) if p.send_to == alias != p.send_from), None)
+
+
+def with_beginning(problem: str, raw: str) -> str:
+    """Return a problem of a reply, followed by the beginning of the reply in quotes, in a line."""
+    text = " ".join(raw.split())
+    if not text:
+        return f"{problem} The reply was empty."
+    shown = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS].rstrip()} ..."
+    return f"{problem} The reply began: {json.dumps(shown, ensure_ascii=False)}"
 
 
 def send_back(

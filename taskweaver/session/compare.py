@@ -14,6 +14,9 @@ from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.text import without_addresses
 
 Pair = tuple[str | None, str | None]
+_SIDES = ("only the first", "only the second")
+_ROUND_EVENT = "[round] "
+_LINE_CHARS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,33 @@ class BranchDifference:
     memory: Difference
     variables: dict[str, Pair]
     files: dict[str, Pair]
+
+    def __str__(self) -> str:
+        """Return the differences as people read them, a line each."""
+        lines = [
+            f"{side}: {_first_line(text)}"
+            for side, texts in zip(_SIDES, self.rounds, strict=True)
+            for text in texts
+        ]
+        groups = {"variable": self.variables, "file": self.files, "memory": self.memory.core}
+        for kind, pairs in groups.items():
+            lines += [
+                f"{kind} {name}: {_first_line(first or '-')}  |  {_first_line(second or '-')}"
+                for name, (first, second) in pairs.items()
+            ]
+        remembered = zip(_SIDES, self.memory.events, self.memory.archival, strict=True)
+        for side, events, records in remembered:
+            notes = [event for event in events if not event.startswith(_ROUND_EVENT)]
+            lines += [f"{side}, event: {_first_line(event)}" for event in notes]
+            lines += [f"{side}, record: {record}" for record in records]
+        return "\n".join(lines) or "They are the same."
+
+
+def _first_line(text: str) -> str:
+    """Return the beginning of a text, in a line."""
+    line = text.strip().partition("\n")[0]
+    is_whole = line == text.strip() and len(line) <= _LINE_CHARS
+    return line if is_whole else f"{line[:_LINE_CHARS].rstrip()} ..."
 
 
 def rounds_apart(first: Sequence[Round], second: Sequence[Round]) -> tuple[list[str], list[str]]:

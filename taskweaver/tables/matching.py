@@ -40,6 +40,7 @@ _IRREGULAR = {
     "swiss": "switzerland",
     "welsh": "wales",
 }
+_NO_PLURALS = frozenset("this thus does plus yes minus versus across always perhaps".split())
 _PLURALS = {"men": "man", "women": "woman", "children": "child", "people": "person"}
 
 
@@ -81,7 +82,7 @@ class Finder:
         }
         self._forms: dict[str, set[str]] = defaultdict(set)
         for run in self._runs:
-            for form in forms(run):
+            for form in (run, *forms(run)):
                 self._forms[form].add(run)
         self._found: dict[str, list[Match]] = defaultdict(list)
 
@@ -152,7 +153,7 @@ def _single_forms(word: str) -> Iterator[str]:
 def _singulars(word: str) -> Iterator[str]:
     if word in _PLURALS:
         yield _PLURALS[word]
-    if len(word) < 4 or not word.endswith("s") or word.endswith("ss"):
+    if len(word) < 4 or not word.endswith("s") or word.endswith("ss") or word in _NO_PLURALS:
         return
     yield word[:-1]
     if word.endswith("ies"):

@@ -21,6 +21,7 @@ HEAD_BYTES = 1 << 18
 _MOST_ROWS = 1_000
 _SEPARATORS = (",", ";", "\t", "|")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MARKUP = re.compile(r"\s*<(?:!doctype|html|\?xml|head|body)\b", re.IGNORECASE)
 _PROSE_WORDS = 6
 _NO_SCORE = (0.0, False, 0, 0)
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "|", r"\s+": "blanks"}
@@ -126,6 +127,8 @@ def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextFor
     lines = _lines(head, encoding)
     if not any(line.strip() for line in lines):
         raise TableError(f"{name} is empty.")
+    if _MARKUP.match(lines[0]):
+        raise TableError(f"{name} holds markup, as of a web page, and no table in text form.")
     separator, has_blanks = _separator(lines, suffix)
     rows, starts = _rows(lines, separator, has_blanks=has_blanks)
     if not rows or _is_prose(rows, suffix):
@@ -206,11 +209,9 @@ def _rows(
 
 
 def _is_prose(rows: Sequence[Sequence[str]], suffix: str) -> bool:
-    """Return whether rows are sentences: many words, and in a text file no value at all."""
-    if statistics.mode(len(row) for row in rows) > 1:
-        is_text = suffix not in {".csv", ".tsv"}
-        if not is_text or any(_is_value(cell) for row in rows for cell in row):
-            return False
+    """Return whether rows are sentences: many words, and no value at all."""
+    if suffix in {".csv", ".tsv"} or any(_is_value(cell) for row in rows for cell in row):
+        return False
     return statistics.mean(len(" ".join(row).split()) for row in rows) >= _PROSE_WORDS
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from taskweaver.treesearch.facts import RunFacts
 from taskweaver.treesearch.journal import Journal, Judgement
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import Cost, Node, NodeKind
+
+_NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,15 @@ def failures(journal: Journal) -> list[Failure]:
         for kind, nodes in by_kind.items()
     ]
     return sorted(found, key=lambda failure: (-len(failure.nodes), failure.kind))
+
+
+def missing_modules(journal: Journal) -> list[str]:
+    """Return the modules that attempts could not import, those of most attempts first."""
+    found: Counter[str] = Counter()
+    for node in journal.buggy:
+        message = node.error.message if node.error else ""
+        found.update(set(_NO_MODULE.findall(f"{message}\n{node.output}")))
+    return [name for name, _ in found.most_common()]
 
 
 def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float | None]]:

@@ -1,17 +1,8 @@
 """Small things every floor may use: ids, files, text, redaction."""
 
-from taskweaver.utils.files import read_yaml, write_yaml
-from taskweaver.utils.helpers import (
-    EnhancedJSONEncoder,
-    create_id,
-    generate_md5_hash,
-    glob_files,
-    import_module,
-    json_dump,
-    json_dumps,
-)
+from taskweaver.utils.lazy import on_demand
 
-__all__ = [
+__all__ = [  # noqa: F822 - they come on demand
     "EnhancedJSONEncoder",
     "create_id",
     "generate_md5_hash",
@@ -22,3 +13,17 @@ __all__ = [
     "read_yaml",
     "write_yaml",
 ]
+__getattr__ = on_demand(
+    __name__,
+    {
+        "EnhancedJSONEncoder": "helpers",
+        "create_id": "helpers",
+        "generate_md5_hash": "helpers",
+        "glob_files": "helpers",
+        "import_module": "helpers",
+        "json_dump": "helpers",
+        "json_dumps": "helpers",
+        "read_yaml": "files",
+        "write_yaml": "files",
+    },
+)

@@ -106,6 +106,13 @@ def test_two_branches_are_compared(session: Session) -> None:
     assert found.variables["x"] == ("1", "2")
     assert found.variables["y"] == ("5", None)
     assert found.files == {"new.txt": ("5 bytes", None)}
+    said = str(found).splitlines()
+    assert "variable x: 1  |  2" in said
+    assert "file new.txt: 5 bytes  |  -" in said
+    assert [line.partition(":")[0] for line in said[:2]] == ["only the first", "only the second"]
+    assert "Difference(" not in str(found)
+    assert "[round]" not in str(found)
+    assert str(session.diff("b", "b")) == "They are the same."
 
 
 def test_findings_are_merged_and_conversations_are_not(session: Session) -> None:

@@ -138,7 +138,19 @@ def test_replies_that_stay_unusable_end_the_round_with_one_line(project: Path) -
     assert round_.state == "failed"
     (reason,) = listener.messages(RoundEventType.round_error)
     assert "3 replies could not be used" in reason
+    assert reason.endswith('The reply began: "no"')
     assert "\n" not in reason
+
+
+def test_the_error_of_unusable_replies_shows_their_beginning_in_a_line(project: Path) -> None:
+    garbage = 'Sure!\nHere is "it": \x1b[31m' + "blah " * 400
+    round_, _, listener = play(project, [garbage], **{"planner.max_retry_count": 0})
+    assert round_.state == "failed"
+    (reason,) = listener.messages(RoundEventType.round_error)
+    assert 'The reply began: "Sure! Here is \\"it\\":' in reason
+    assert len(reason) < 500
+    assert "\n" not in reason
+    assert "\x1b" not in reason
 
 
 def test_code_replies_that_stay_unusable_are_reported_to_the_planner(project: Path) -> None:

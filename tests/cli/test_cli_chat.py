@@ -68,10 +68,26 @@ def test_json_is_all_there_is_on_standard_output(project: Path) -> None:
     assert facts["state"] == "finished"
     assert facts["is_answered"]
     assert facts["post_list"][0]["send_from"] == "User"
+    assert facts["stop"] == "Completed"
+    assert facts["user_query"] == "plot the sum of amount per region in orders.csv"
+    assert facts["notes"] == ["files added: orders.csv."]
     assert facts["usage"]["calls"] > 0
+    assert facts["usage"]["prompt_tokens"] == facts["usage"]["completion_tokens"] == 0
     assert all(Path(path).is_file() for path in facts["artifacts"])
     assert facts["artifacts"]
     assert facts["answer"] == facts["post_list"][-1]["message"]
+
+
+def test_a_refusal_can_be_told_from_an_answer(project: Path) -> None:
+    result = ask(project, "--json", "-m", "tell me a joke")
+    facts = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert (facts["state"], facts["is_answered"]) == ("finished", False)
+    assert facts["stop"] == "TaskFailure"
+    shown = ask(project, "-m", "tell me a joke")
+    assert shown.exit_code == 1
+    assert "not done: " in shown.stdout
+    assert "tokens" not in shown.stdout
 
 
 def test_files_are_added_by_option_and_by_name(project: Path, tmp_path: Path) -> None:
@@ -200,7 +216,7 @@ def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(new_screen: Scree
     screen.wait_for(PROMPT)
     screen.type("how many columns are in orders.csv?\r")
     screen.wait_for("5")
-    screen.wait_for("tokens")
+    screen.wait_for("✓")
     screen.wait_for(PROMPT)
     screen.type("\x04")
     assert screen.wait_for_end() == 0

@@ -79,7 +79,13 @@ def test_a_branch_is_shown_with_where_things_come_from(file: Path) -> None:
 
 def test_search_diff_and_history(file: Path) -> None:
     assert "linker error" in run("search", file, "linker", "-b", "b", "-t", "ERROR").output
-    assert "Nothing matches" in run("search", file, "zebra").output
+    nothing = "Nothing matches in the records and events that run sees."
+    assert nothing in run("search", file, "zebra").output
+    said = run("search", file, "segfault", "-b", "b").output
+    assert "conversation" in said
+    assert "segfault" in said
+    assert "Nothing matches" not in said
+    assert "linker" not in said
     assert "no such record" in run("search", file, "x", "-t", "NONE").output
     difference = run("diff", file, "b", "a").output
     assert "-O3" in difference
@@ -97,7 +103,7 @@ def test_export_import_verify_and_collection(file: Path, tmp_path: Path) -> None
     assert run("verify", copy).output.startswith("sound: 3 branches")
     with MemoryManager(copy, QUIET) as memory:
         memory.prune("b")
-    assert "1 branches" in run("gc", copy, "--dry-run").output
+    assert "1 branch and" in run("gc", copy, "--dry-run").output
     assert json.loads(run("gc", copy, "--json").output)["branches"] == ["b"]
     assert run("tree", copy).output.count("\n") == 2
 

@@ -215,6 +215,9 @@ def test_an_error_the_round_survives_is_told_as_a_warning() -> None:
 def test_an_answer_that_gives_up_says_so() -> None:
     album = album_of(order("User", "It cannot be done.", stop="TaskFailure"))
     assert album.of(Answer) == [Answer("It cannot be done.", gave_up=True)]
+    for stop, is_ok in (("TaskFailure", False), ("Completed", True), ("Clarification", True)):
+        album = album_of([START, *order("User", "Well.", stop=stop), END])
+        assert [done.is_ok for done in album.of(Done)] == [is_ok]
 
 
 def test_output_is_shown_in_whole_lines_whatever_the_pieces() -> None:

@@ -341,6 +341,7 @@ def test_a_sheet_is_chosen_by_name_in_any_case_or_by_number(tmp_path: Path) -> N
         ("e.csv", b"\n \n", "e.csv is empty"),
         ("b.csv", bytes(range(256)) * 20, "binary"),
         ("p.txt", b"This is a letter of several words, and of no table at all.\n" * 4, "no table"),
+        ("w.csv", b"<!DOCTYPE html>\n<html>\n", "markup"),
         ("j.json", b"{", "not JSON"),
         ("j.json", b'{"a": 1}', "no table"),
         ("d.db", b"no database", "no SQLite"),

@@ -12,7 +12,7 @@ import pytest
 from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
 
 from taskweaver.treesearch.facts import StageFacts
-from taskweaver.treesearch.findings import Spread
+from taskweaver.treesearch.findings import Spread, missing_modules
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Objective
 from taskweaver.treesearch.node import NodeError, NodeKind
@@ -167,7 +167,9 @@ def test_a_failure_in_the_report_ends_with_the_name_of_its_error() -> None:
         f"{deep}ModuleNotFoundError: No module named 'sklearn'",
     )
     journal.put(node(1, NodeKind.DRAFT, error=error))
+    journal.put(node(2, NodeKind.DRAFT, error=NodeError("RuntimeError", "No module named ''")))
     report = build_report(journal, facts)
+    assert missing_modules(journal) == ["sklearn"]
     assert "| ModuleNotFoundError: No module named 'sklearn' |" in report
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.offline.analyst import as_code_writer, as_planner, named_image, summary
 from taskweaver.llm.offline.refusals import HELP, ONLY_PYTHON
-from taskweaver.llm.types import Chunk, ModelRequest
+from taskweaver.llm.types import Chunk, ModelRequest, Usage
 
 _PIECE = re.compile(r"\S+\s*|\s+")
 _WORDS_PER_CHUNK = 6
@@ -36,7 +36,7 @@ class OfflineService:
             if request.cancel.cancelled:
                 raise ModelError("cancelled", "the call was given up", self.model)
             yield Chunk("".join(words[at : at + _WORDS_PER_CHUNK]))
-        yield Chunk(finish="stop")
+        yield Chunk(finish="stop", usage=Usage(calls=1))  # there is no model that reads tokens
 
     def close(self) -> None:
         """Release nothing: there is nothing."""

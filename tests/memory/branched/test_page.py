@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import chromium_tab
 from memories import Clock, Open
 
 from taskweaver.memory.branched import MemoryManager, StoreUnwritable
@@ -136,6 +137,24 @@ def test_a_browser_shows_what_the_branch_sees(
     parent = shown(browser, page, "a", tmp_path / "profile")
     assert "faster solver" not in parent
     assert "after the fork" in parent
+
+
+def test_the_page_counts_in_singular_and_plural_and_names_the_root_once(
+    open_memory: Open,
+) -> None:
+    memory = open_memory("counts.sqlite")
+    memory.create_branch(None, branch_id="trunk")
+    memory.write_event("trunk", "k", "one")
+    with chromium_tab() as tab:
+        tab.load(page_of(memory)[0])
+        facts = tab.text("#facts")
+        assert facts.startswith("1 branch, 1 event, 0 records, as of row ")
+        assert tab.text("main .soft") == "root"
+        memory.fork("trunk", "twig")
+        memory.write_archival("twig", "two")
+        tab.load(page_of(memory)[0])
+        assert tab.text("#facts").startswith("2 branches, 1 event, 1 record, ")
+        assert tab.complaints == []
 
 
 def test_a_browser_copes_with_a_thousand_levels(
