@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from taskweaver.analyst.answering import answer
 from taskweaver.analyst.code import as_code
 from taskweaver.analyst.dialogue import Dialogue
+from taskweaver.analyst.mentions import find_files
 from taskweaver.analyst.reading import (
     Calculation,
     Files,
@@ -30,6 +31,7 @@ from taskweaver.llm.offline.conversation import (
     conversation,
     section,
     unfenced,
+    without_notes,
 )
 from taskweaver.llm.offline.refusals import (
     HELP,
@@ -49,6 +51,7 @@ _REQUEST_CHARS = 2_000
 _MOST_REPLAYED = 30
 """Messages of the user that are read again for each prompt: a follow-up refers to the last ones."""
 _LOOK = "Look at "
+_LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
 _NAMES_NO_FILE = (Python, Calculation, Help, Files)
 
 
@@ -72,7 +75,8 @@ def read(talk: Conversation) -> tuple[str, World, Outcome]:
     request = ""
     outcome: Outcome = NotUnderstood(())
     for request in talk.requests()[-_MOST_REPLAYED:]:
-        dialogue, outcome = dialogue.say(request, world)
+        spelled_out = request if dialogue.pending else _spelled_out(request, world)
+        dialogue, outcome = dialogue.say(spelled_out, world)
     is_about_files = not (
         isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     )
@@ -81,6 +85,19 @@ def read(talk: Conversation) -> tuple[str, World, Outcome]:
         missing = missing or NO_FILES
     words = outcome.words if isinstance(outcome, NotUnderstood) else ()
     return request, world, NotUnderstood(words, reason=missing) if missing else outcome
+
+
+def _spelled_out(request: str, world: World) -> str:
+    """Return the request that ``load x.csv`` stands for: a look at the columns."""
+    mentions = find_files(request, world.files)
+    if len(mentions) != 1 or not mentions[0].file:
+        return request
+    mention = mentions[0]
+    rest = f"{request[: mention.start]} {request[mention.end :]}"
+    if not _LOAD.fullmatch(rest):
+        return request
+    part = f" table {mention.part}" if mention.part else ""
+    return f"columns of `{mention.file}`{part}"
 
 
 def _next_step(talk: Conversation, worker: str) -> dict[str, str]:
@@ -92,9 +109,10 @@ def _next_step(talk: Conversation, worker: str) -> dict[str, str]:
         case Unclear(question):
             return _to_user(question, "Clarification", "the request has several readings")
         case NotUnderstood():
-            return _to_user(refusal(outcome), "TaskFailure", "the request has no reading")
+            text = refusal(outcome, world)
+            return _to_user(text, "TaskFailure", "the request has no reading")
         case NeedsLook(files):
-            return _look(talk, worker, request, files)
+            return _look(talk, worker, request, world, files)
         case Understood(reading):
             return _compute(talk, worker, request, world, reading)
     raise AssertionError("every outcome is handled")
@@ -116,18 +134,24 @@ def _compute(
     return _order(worker, order, steps, "One cell computes this.", step=len(steps))
 
 
-def _look(talk: Conversation, worker: str, request: str, files: Sequence[str]) -> dict[str, str]:
+def _look(
+    talk: Conversation, worker: str, request: str, world: World, files: Sequence[str]
+) -> dict[str, str]:
     """Order a look at the first of some files that was not looked at in this round."""
     if len(request) > _REQUEST_CHARS:
         text = f"The request has {len(request):,} characters; I read {_REQUEST_CHARS:,} at most."
-        return _to_user(refusal(NotUnderstood((), text)), "TaskFailure", "the request is too long")
+        return _to_user(
+            refusal(NotUnderstood((), text), world), "TaskFailure", "the request is too long"
+        )
     done = _orders(talk)
     orders = {file: _look_order(file, request) for file in files}
     file = next((file for file, order in orders.items() if order not in done), "")
     if not file:
         names = ", ".join(f"`{name}`" for name in files)
         text = f"I looked at {names} and could not read the tables."
-        return _to_user(refusal(NotUnderstood((), text)), "TaskFailure", "the looks did not help")
+        return _to_user(
+            refusal(NotUnderstood((), text), world), "TaskFailure", "the looks did not help"
+        )
     steps = [*(order.partition("\n")[0] for order in orders.values()), "Compute the answer"]
     at = list(orders).index(file)
     why = f"I need the columns and values of `{file}`."
@@ -160,8 +184,11 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))
     if isinstance(outcome, Understood):
         text = answer(outcome, output, result, artifacts(report))
-    else:  # the conversation is read differently now: the result stands for itself
-        text = "\n\n".join(filter(None, [f"{goal}:", output, result]))
+    else:  # the look before it was summarised meanwhile: the result stands for itself
+        bodies = [fenced(part) for part in (result, output) if part.strip()]
+        saved = ", ".join(f"`{name}`" for name in artifacts(report))
+        ends = [f"Saved: {saved}"] if saved else []
+        text = "\n\n".join([f"{goal[:1].upper()}{goal[1:]}", *bodies, *ends])
     return _to_user(text, "Completed", "the result answers the request")
 
 
@@ -219,7 +246,7 @@ def _own_words(talk: Conversation) -> dict[str, str]:
         case Unclear(question):
             return _words(question)
         case NotUnderstood():
-            return _words(refusal(outcome))
+            return _words(refusal(outcome, world))
         case NeedsLook(files):
             return _code(look_code(files[0], request), "I look at the columns and values first.")
         case Understood(Help()):
@@ -248,5 +275,6 @@ def named_image(text: str) -> str:
 def summary(text: str) -> str:
     """Return an extract of a conversation: requests, first lines of messages, errors."""
     wanted = re.compile(r"^(?:---|the user asked|.*->|.*error|.*saved|- |#)", re.I)
+    text = without_notes(text)
     lines = [line.strip() for line in text.splitlines() if wanted.match(line.strip())]
     return shorten("\n".join(lines) or text, _SUMMARY_CHARS)

@@ -159,6 +159,13 @@ def section(text: str, title: str) -> str:
     return match[1].strip() if match else ""
 
 
+def without_notes(transcript: str) -> str:
+    """Return a transcript in which the user's requests begin with their own words."""
+    return re.sub(
+        rf"^(> ?)?(The user asked: )(?:(?:{_NOTE})[^\n]*\n)+", r"\1\2", transcript, flags=re.M
+    )
+
+
 def unfenced(text: str) -> str:
     """Return the text in a fence, or the text itself."""
     match = re.match(r"(`{3,})\w*\n(.*?)\n?\1\s*\Z", text, re.DOTALL)

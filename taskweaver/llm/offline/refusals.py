@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from taskweaver.analyst.mentions import find_files, nearest_file
+from taskweaver.analyst.profile import TableProfile
 from taskweaver.analyst.reading import NotUnderstood
 from taskweaver.analyst.world import FileInfo, World
 from taskweaver.llm.offline.conversation import section, unfenced
@@ -41,7 +42,7 @@ NO_FILES = f"There is no data file. {_ADD}"
 _COUNT = re.compile(r"\bhow many\b|\bnumber of\b", re.IGNORECASE)
 
 
-def refusal(outcome: NotUnderstood) -> str:
+def refusal(outcome: NotUnderstood, world: World) -> str:
     """Return the answer to a request without a reading."""
     parts = []
     if outcome.words:
@@ -51,6 +52,8 @@ def refusal(outcome: NotUnderstood) -> str:
     parts += [outcome.reason] if outcome.reason else []
     if outcome.nearest:
         parts.append(f"The nearest request that I understand: {outcome.nearest}.")
+    elif outcome.words and len(world.tables) == 1:
+        parts.append(_columns(next(iter(world.tables.values()))))
     return f"{' '.join(parts)}\n\n{CONNECT}"
 
 
@@ -80,6 +83,12 @@ def files_answer(request: str, files: Sequence[FileInfo]) -> str:
     if len(files) > _MOST_FILES:
         lines.append(f"- and {len(files) - _MOST_FILES} more")
     return "\n".join([f"{lead}:", *lines])
+
+
+def _columns(table: TableProfile) -> str:
+    names = [f"`{_shown(column.name)}`" for column in table.columns[:_MOST_COLUMNS]]
+    more = ", ..." if len(table.columns) > _MOST_COLUMNS else ""
+    return f"The columns of `{table.id.file}` are {', '.join(names)}{more}."
 
 
 def _file_lines(file: FileInfo) -> list[str]:
