@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.analyst.inert import column_name, listed, value_text
-from taskweaver.analyst.printed import Printed, number, read_printed, table_text
+from taskweaver.analyst.inert import column_name, listed, shown_text, value_text
+from taskweaver.analyst.printed import Printed, number, read_printed, table_text, unquoted
 from taskweaver.analyst.reading import (
+    And,
     Contrast,
+    Files,
     Inspection,
     Python,
     Reading,
@@ -19,11 +21,11 @@ from taskweaver.analyst.reading import (
     Understood,
 )
 from taskweaver.analyst.words import DEFAULT_ROWS, in_words, where_words
-from taskweaver.utils.inert_markdown import inert_line, inert_markdown
-from taskweaver.utils.text import counted, fenced, shorten
+from taskweaver.utils.inert_markdown import inert_markdown
+from taskweaver.utils.parsing import literal_value
+from taskweaver.utils.text import counted, fenced
 
 _COUNTS = {"count", "nunique", "missing"}
-_LINE_CHARS = 400
 
 
 def answer(understood: Understood, output: str, result: str, artifacts: Sequence[str] = ()) -> str:
@@ -60,8 +62,8 @@ def _no_rows(reading: Reading, printed: Printed) -> str:
         return ""
     if isinstance(reading, Summary) and isinstance(reading.then, Contrast) and not reading.keys:
         side = reading.then.first if printed.rows[0] == 0 else reading.then.second
-        among = f", all{where_words(reading.where)}" if reading.where is not None else ""
-        return f"There are no rows{where_words(side)}{among}."
+        where = side if reading.where is None else And((side, reading.where))
+        return f"There are no rows{where_words(where)}."
     if _counts_rows(reading):
         return ""
     if isinstance(reading, Inspection) and reading.view == "outliers":
@@ -105,14 +107,34 @@ def _body(reading: Reading, printed: Printed, result: str) -> list[str]:
         if value == "":
             return ["There is no value to compute it from."]
         return [_value(reading, printed, value)]
-    if isinstance(reading, Inspection) and reading.view == "shape":
-        sizes = re.findall(r"\d+", text)
-        if len(sizes) == 2:
-            rows, columns = map(int, sizes)
-            return [f"**{counted(rows, 'row')}, {counted(columns, 'column')}**"]
-    if "\n" not in text:
-        return [f"**{inert_line(shorten(text.strip(), _LINE_CHARS))}**"]
-    return [_winner(reading, text) or fenced(table_text(text))]
+    if isinstance(reading, Files):
+        shown = _names(text)
+    elif isinstance(reading, Inspection) and reading.view == "shape":
+        shown = _sizes(text)
+    elif "\n" in text:
+        shown = _winner(reading, text) or fenced(table_text(text))
+    else:
+        shown = shown_text(unquoted(text))
+    return [shown]
+
+
+def _sizes(text: str) -> str:
+    """Return the sizes of a table that are printed as ``(8, 7)``."""
+    sizes = [int(size) for size in re.findall(r"\d+", text)]
+    counts = [counted(size, noun) for size, noun in zip(sizes, ("row", "column"), strict=False)]
+    return f"**{', '.join(counts)}**"
+
+
+def _names(text: str) -> str:
+    """Return the names in a printed list of files."""
+    try:
+        names = literal_value(text)
+    except (ValueError, SyntaxError):
+        names = None
+    if not isinstance(names, list):
+        return fenced(text)
+    files = counted(len(names), "file")
+    return f"**{files}**: {', '.join(column_name(str(name)) for name in names)}"
 
 
 def _value(reading: Reading, printed: Printed, value: str) -> str:
@@ -121,7 +143,7 @@ def _value(reading: Reading, printed: Printed, value: str) -> str:
     shown = f"**{value}{' %' if is_percent else ''}**"
     sides = [number(text) for text in printed.values]
     if len(sides) == 2 and all(sides):
-        shown += f" ({sides[0]} against {sides[1]})"
+        shown += f" ({sides[0]} {'against' if is_percent else 'minus'} {sides[1]})"
     return shown
 
 
@@ -136,7 +158,7 @@ def _winner(reading: Reading, text: str) -> str:
     value = number(values.pop())
     if not value or len(rows) > 10 or text.splitlines()[1].split() == []:
         return ""
-    names = [f"**{inert_line(row[0])}**" for row in rows]
+    names = [shown_text(row[0]) for row in rows]
     return f"{listed(names)}, {'each ' if len(names) > 1 else ''}with {value}"
 
 
@@ -150,5 +172,10 @@ def _notes(understood: Understood, printed: Printed) -> list[str]:
     if understood.unused:
         notes.append(f"I did not use: {', '.join(map(value_text, understood.unused))}.")
     others = (*understood.notes, *printed.others)
-    notes += [inert_markdown(" ".join(note.split())) for note in others]
+    notes += [_inert(note) for note in others]
     return notes
+
+
+def _inert(note: str) -> str:
+    """Return a line with nothing but code spans and text."""
+    return inert_markdown(" ".join(note.split())).replace("&#36;", "$")

@@ -148,7 +148,7 @@ def _label_chars(key: Key | None, frame: Frame) -> int:
 def rows_chart(reading: Rows, frame: Frame) -> list[str]:
     """Return the lines that draw the columns of rows.
 
-    A scatter plot has the second column across and the first one up; a line has `by` across, or
+    A scatter plot has the first column across and the second one up; a line has `by` across, or
     else the first time column, or else the first of several columns.
     """
     columns = list(reading.columns) or [
@@ -157,7 +157,7 @@ def rows_chart(reading: Rows, frame: Frame) -> list[str]:
     data = frame.name
     match reading.chart:
         case "scatter" if len(columns) > 1:
-            plot = _scatter(columns[1], columns[0], data, reading.split)
+            plot = _scatter(columns[0], columns[1], data, reading.split)
         case "histogram":
             plot = _distribution(columns, reading.split, data, "hist")
         case "box":

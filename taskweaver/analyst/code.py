@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from urllib.parse import quote
 
 from taskweaver.analyst.conditions_code import chosen_code, negated_columns
-from taskweaver.analyst.frames import RESULT, Frame, variable_names
+from taskweaver.analyst.frames import RESULT, Frame, lasting_names, variable_names
 from taskweaver.analyst.layout import laid_out
 from taskweaver.analyst.measures_code import measured_columns
 from taskweaver.analyst.profile import ColumnProfile, TableId, TableProfile
@@ -93,11 +93,12 @@ def _loaded(
     source: Source, tables: Mapping[TableId, TableProfile], variables: Collection[str]
 ) -> tuple[Frame, list[str]]:
     """Return the frame of a source, and the code that reads and joins its tables."""
-    names = variable_names([*tables, *source.tables])
+    known = [*tables, *source.tables]
+    names, lasting = variable_names(known), lasting_names(known)
     lines = [
         f"{names[table]} = {_read(table)}"
         for table in dict.fromkeys(source.tables)
-        if names[table] not in variables
+        if names[table] not in variables or names[table] not in lasting
     ]
     columns: dict[str, ColumnProfile] = {}
     joined = names[source.tables[0]]

@@ -148,7 +148,7 @@ def during_words(start: str, end: str) -> str:
         since, before = _plain(start, first), _plain(end, last)
         if since and before:
             return f"from {since} up to {before}"
-        return f"on or after {since}" if since else f"before {before}" if before else "at any time"
+        return f"{since} or later" if since else f"before {before}" if before else "at any time"
     whole = whole_unit(first, last)
     if whole:
         return whole

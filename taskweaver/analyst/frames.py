@@ -30,18 +30,37 @@ def variable_names(tables: Iterable[TableId]) -> dict[TableId, str]:
     A name is made of the file's name and the sheet or table; of the file's ending too, where two
     tables would have the same name.
     """
-    ids = sorted(set(tables), key=lambda table: (table.file, table.part))
-    short = {table: _name(PurePath(table.file).stem, table.part) for table in ids}
-    often = Counter(short.values())
+    ids, short = _short_names(tables)
     found: dict[TableId, str] = {}
     for table in ids:
         name = short[table]
-        if often[name] > 1:
+        if list(short.values()).count(name) > 1:
             name = _name(table.file, table.part)
         while name in found.values():
             name += "_"
         found[table] = name
     return found
+
+
+def lasting_names(tables: Iterable[TableId]) -> set[str]:
+    """Return the names that stay those of their tables, whatever tables are looked at later.
+
+    A variable with another name may hold a table that had the name before.
+    """
+    ids = list(tables)
+    _, short = _short_names(ids)
+    names = variable_names(ids)
+    often = Counter([*short.values(), *(_name(table.file, table.part) for table in short)])
+    return {
+        name
+        for table, name in names.items()
+        if name == short[table] and often[name] == 1 + (name == _name(table.file, table.part))
+    }
+
+
+def _short_names(tables: Iterable[TableId]) -> tuple[list[TableId], dict[TableId, str]]:
+    ids = sorted(set(tables), key=lambda table: (table.file, table.part))
+    return ids, {table: _name(PurePath(table.file).stem, table.part) for table in ids}
 
 
 def _name(file: str, part: str) -> str:

@@ -16,7 +16,7 @@ from taskweaver.utils.text import shorten
 
 _MOST_CHARS = 80
 _WORD = re.compile(r"[^\W\d_](?:[^\W_]|[-_](?=[^\W_]))*")
-_PLAIN = re.compile(r"(?:[^\W_]|[ ,.'/:+-]|_(?=[^\W_]))*")
+_PLAIN = re.compile(r"(?:[^\W_]|[ ,.'/:+()%!?-]|_(?=[^\W_]))*")
 _RESERVED = frozenset(
     "a all among an and any are as at before bottom by contains does each either every except false"
     " first for from if in is last least less missing more most neither nor not of on or over per"
@@ -45,6 +45,12 @@ def value_text(value: Scalar) -> str:
         return value
     text = _one_line(value).replace('"', "'")
     return f'"{text}"' if _PLAIN.fullmatch(text) else f'`"{text}"`'
+
+
+def shown_text(text: str) -> str:
+    """Return a text that is a result: bold, or as code where it could be read as Markdown."""
+    plain = _one_line(text)
+    return f"**{plain}**" if plain and _PLAIN.fullmatch(plain) else column_name(text)
 
 
 def number_text(value: float) -> str:

@@ -19,6 +19,7 @@ _TIME = re.compile(
     r"(?:Timestamp\(['\"])?(\d{4}-\d{2}-\d{2})(?: (\d{2}:\d{2}:\d{2}\S*?))?(?:['\"].*\))?"
 )
 _ABSENT = {"nan", "NaN", "NaT", "None", "<NA>", "inf", "-inf"}
+_FORM = re.compile(r".+: [\d,]+ rows? x [\d,]+ columns?(?:, .*)?")
 _CLOCK = re.compile(r"(?<=\d) \d\d:\d\d:\d\d")
 _ROW_NUMBER = re.compile(r"(?:\d+|\.\.)(?= +\S)")
 _UNGROUPED = 10_000
@@ -34,7 +35,7 @@ class Printed:
         rows: Numbers of rows used: one, or one for each side of a contrast.
         missing: Number of missing values by column.
         values: The two values of a contrast.
-        others: All other lines, such as the decisions about how a file is read.
+        others: Other lines, such as decisions about how a file is read; not its form alone.
     """
 
     rows: tuple[int, ...] = ()
@@ -59,7 +60,7 @@ def read_printed(output: str) -> Printed:
             values = tuple(rest.split())
         elif name == _BARS:
             others.append(f"The picture shows the {rest.strip()} bars.")
-        elif line.strip():
+        elif line.strip() and not _FORM.fullmatch(line):
             others.append(line.strip())
     return Printed(rows, missing, values, tuple(others[:_MOST_OTHERS]))
 
@@ -113,15 +114,29 @@ def table_text(text: str) -> str:
     """Return a printed table without row numbers and without times that are all midnight."""
     if set(_CLOCK.findall(text)) == {" 00:00:00"}:
         text = text.replace(" 00:00:00", " " * len(" 00:00:00"))
-    lines = text.splitlines()
+    lines = [line.rstrip() for line in text.splitlines()]
     end = next((at for at, line in enumerate(lines) if not line.strip()), len(lines))
     head, *rows = lines[:end] or [""]
+    if rows and not head.endswith(
+        "\\"
+    ):  # a report may have cut the blanks before the first heading
+        head = head.rjust(max(map(len, rows)))
+        lines[0] = head
     numbers = [match for row in rows if (match := _ROW_NUMBER.match(row))]
     if not rows or len(numbers) < len(rows) or head.endswith("\\"):
-        return text
+        return "\n".join(lines)
     width = max(match.end() for match in numbers)
     if head[:width].strip():
-        return text
+        return "\n".join(lines)
     kept = [line[width:] for line in lines[:end]]
     indent = min(len(line) - len(line.lstrip()) for line in kept if line.strip())
     return "\n".join([*(line[indent:] for line in kept), *lines[end:]])
+
+
+def unquoted(text: str) -> str:
+    """Return the text that a printed string literal is of; other text as it is."""
+    try:
+        value = literal_value(text.strip())
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, str) else text

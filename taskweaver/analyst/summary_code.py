@@ -51,7 +51,8 @@ def _values(reading: Summary, frame: Frame) -> list[str]:
     """Return the code of measures of all rows: one value, or a table with a row for each."""
     codes = [value_code(measure, frame) for measure in reading.measures]
     if len(codes) == 1 and not reading.chart:
-        return [codes[0]]
+        is_in_parentheses = reading.measures[0].function in {"range", "iqr"}
+        return [codes[0][1:-1] if is_in_parentheses else codes[0]]
     labels = [label_of(measure) for measure in reading.measures]
     entries = "\n".join(
         f"    {label!r}: {code}," for label, code in zip(labels, codes, strict=True)

@@ -18,6 +18,7 @@ from taskweaver.analyst.inert import column_name, column_names, value_text
 from taskweaver.analyst.reading import (
     Calculation,
     Change,
+    Column,
     Condition,
     Contrast,
     Cumulative,
@@ -84,12 +85,12 @@ def _summary(reading: Summary) -> str:
     is_ranked = reading.rank is not None or reading.names_winner
     text = _ranked(reading) if is_ranked else _then(reading, _per(reading))
     text += _source(reading.source)
-    # The condition of a contrast or share ends the text; another one must not join it.
-    has_own = isinstance(reading.then, Contrast) or (
-        isinstance(reading.then, Share) and reading.then.part is not None
-    )
     where = where_words(reading.where)
-    text += f", all{where}" if where and has_own else where
+    if where and isinstance(reading.then, Contrast):
+        where = f", all{where}"  # it joins neither side
+    if where and isinstance(reading.then, Share) and reading.then.part is not None:
+        text, where = f"among rows{where}, {text}", ""
+    text += where
     return f"{_CHARTS[reading.chart]} of {text}" if reading.chart else text
 
 
@@ -106,8 +107,8 @@ def _then(reading: Summary, per: str) -> str:
             text = _share(part, measure, per)
         case Contrast(first, second, is_relative):
             kind = "relative difference in percent" if is_relative else "difference"
-            sides = f"{_side(first)} minus {_side(second)}"
-            text = f"{kind} of the {measure}{per}: {sides}"
+            sides = f"{_side(first)} and {_side(second)}"
+            text = f"{kind} of the {measure}{per} between {sides}"
         case Change(is_relative):
             kind = "relative change in percent" if is_relative else "change"
             text = f"{kind} of the {measure}{per}"
@@ -145,30 +146,37 @@ def _ranked(reading: Summary) -> str:
 
 def _rows(reading: Rows) -> str:
     subject = f"{column_names(reading.columns)} of " if reading.columns else ""
-    rank = reading.rank
-    by = f" by {expression_words(reading.by)}" if reading.by is not None else ""
-    tail = _source(reading.source) + where_words(reading.where)
+    picked = _ordered_rows(reading) if reading.by is not None else _rows_of_file(reading)
+    return f"{subject}{picked}{_source(reading.source)}{where_words(reading.where)}"
+
+
+def _rows_of_file(reading: Rows) -> str:
+    rank, place = reading.rank, "last" if reading.from_end else "first"
+    if rank is not None and rank.nth:
+        return f"row {rank.nth} from the {'end' if reading.from_end else 'start'}"
+    count = DEFAULT_ROWS if rank is None else rank.count
+    is_whole = count is None or (rank is None and not reading.from_end)
+    return "rows" if is_whole else f"{place} {count} rows"
+
+
+def _ordered_rows(reading: Rows) -> str:
+    rank, by = reading.rank, expression_words(reading.by or Column(""))
     if rank is None:
-        if reading.from_end:
-            return f"{subject}the last {DEFAULT_ROWS} rows{by and f' in order of{by[3:]}'}{tail}"
-        return f"{subject}rows{by and f' in order of{by[3:]}'}{tail}"
+        last = f"last {DEFAULT_ROWS} " if reading.from_end else ""
+        return f"{last}rows in order of {by}"
     extreme = "smallest" if rank.ascending else "largest"
-    if rank.nth:
-        end = f"row with the {ordinal_words(rank.nth)}{extreme}{by[3:] if by else ' position'}"
-        return f"{subject}{end}{tail}"
-    if not by:
-        place = "last" if reading.from_end else "first"
-        count = f"{place} {rank.count} rows" if rank.count is not None else "rows"
-        return f"{subject}{count}{tail}"
+    if rank.nth or rank.count == 1:
+        return f"row with the {ordinal_words(rank.nth) if rank.nth else ''}{extreme} {by}"
     if rank.count is None:
-        return f"{subject}rows{by}, {extreme} first{tail}"
-    return f"{subject}{'bottom' if rank.ascending else 'top'} {rank.count} rows{by}{tail}"
+        return f"rows by {by}, {extreme} first"
+    return f"{'bottom' if rank.ascending else 'top'} {rank.count} rows by {by}"
 
 
 def _chart_of_rows(reading: Rows) -> str:
-    columns = list(reading.columns)
+    across = reading.by.name if isinstance(reading.by, Column) else ""
+    columns = [name for name in reading.columns if name != across]
     if reading.chart == "scatter" and len(columns) > 1:
-        of = f"{column_name(columns[0])} against {column_names(columns[1:])}"
+        of = f"{column_name(columns[1])} against {column_name(columns[0])}"
     else:
         of = column_names(columns) if columns else "all columns"
     if reading.by is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,7 +33,8 @@ class StoredSession:
     Attributes:
         session_id: Its id.
         folder: Its folder.
-        changed_at: When it was last written to.
+        changed_at: When a round, post or end of a round was last stored; for a damaged one, when
+            its files were last written.
         rounds: How many rounds it has.
         first_query: What was asked first.
         is_open: Whether a process has it open.
@@ -74,8 +76,8 @@ def _described(folder: Path) -> StoredSession | None:
         rounds, first_query = readable_rounds(folder)
     except (BranchedMemoryError, OSError):
         rounds, first_query = 0, ""
-    time = _changed_at(folder, *folder.glob("memory.*"))
-    return StoredSession(folder.name, folder, time, rounds, first_query, False, problem)
+    changed = _changed_at(folder, *folder.glob("memory.*"))
+    return StoredSession(folder.name, folder, changed, rounds, first_query, False, problem)
 
 
 def _changed_at(*paths: Path) -> datetime:
@@ -123,10 +125,12 @@ def stored_session(folder: Path) -> StoredSession | None:
             rounds = store.turns.load(MAIN_BRANCH, with_posts=False)
         except UnknownBranch:
             return None
+        # Not the time of the file: to open one whose process was killed writes to it.
+        used_at = min(max(store.turns.last_at(), 0.0), time.time())
     if not rounds:
         return None
     first = rounds[0].user_query.strip().rpartition("\n")[2]
-    changed = _changed_at(*folder.glob(f"{MEMORY_FILE}*"))
+    changed = datetime.fromtimestamp(used_at, UTC)
     return StoredSession(folder.name, folder, changed, len(rounds), first, is_open)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from taskweaver.tables.deciding import (
     shared_decimal,
 )
 from taskweaver.tables.errors import TableError
+from taskweaver.tables.numerals import numeral
 from taskweaver.tables.plan import Fill, Option, Plan, Step, Tidy
 from taskweaver.tables.sniffing import (
     SEPARATOR_NAMES,
@@ -52,6 +54,7 @@ class Raw:
         frame: The frame, with the plan's steps carried out.
         form: Words on the form of the file: ``comma``, ``UTF-8``.
         notes: Sentences on other decisions.
+        unclear: Phrases on decisions without evidence.
         texts: Columns of numerals that stay text.
         decimal: Decimal separator of the file; empty for unknown.
     """
@@ -60,6 +63,7 @@ class Raw:
     frame: Frame
     form: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unclear: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     decimal: str = ""
 
@@ -106,6 +110,8 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     decimal = decimal or _frame_decimal(frame)
     raw = Raw(plan, frame, [SEPARATOR_NAMES[form.separator], _ENCODING_NAMES[form.encoding]])
     raw.notes, raw.texts, raw.decimal = notes, [*texts], decimal
+    if form.separator == ";" and not decimal:
+        raw.unclear = list(_unclear_points(form, frame))
     if form.skipped:
         raw.form.append(
             f"header in line {form.skipped + 1}" if form.names else "first lines left out"
@@ -192,6 +198,17 @@ def _iso_columns(form: TextForm) -> dict[str, str]:
 def _sample_decimal(form: TextForm) -> str:
     samples = [[(text, 1) for text in texts if text] for texts in _columns(form).values()]
     return shared_decimal(samples)
+
+
+def _unclear_points(form: TextForm, frame: Frame) -> Iterator[str]:
+    """Give phrases on columns where ``1.234`` may be a number over a thousand."""
+    for name, texts in _columns(form).items():
+        forms = [numeral(text) for text in texts if text.strip()]
+        if name in frame.columns and frame[name].dtype == float and forms:
+            points = [item for item in forms if item and item.is_unclear and item.thousands == "."]
+            if len(points) == len(forms):
+                example = next(text for text in texts if text.strip())
+                yield f"`{name}`: {example!r} was read as {float(example):g}"
 
 
 def _frame_decimal(frame: Frame) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from taskweaver.tables.steps import converted
 
 SHARE = 0.95
 """Share of a column's values that have to convert."""
-_SAMPLE = 2_000
+_SAMPLE = 1_000
 _MOST_CHARS = 60
 NAMES_OF_NUMERALS = re.compile(
     r"zip|zip ?codes?|post(al)? ?codes?|plz|phones?|(tele)?phone ?(number|no)?|mobile|fax|tel"
@@ -61,15 +61,16 @@ def is_name_like(texts: Iterable[str]) -> bool:
     return bool(found) and all(re.fullmatch(r"\+\d[\d ()/-]{5,}", text) for text in found)
 
 
-def decide(frame: Any, *, likely_decimal: str = "") -> Decisions:
+def decide(frame: Any, *, likely_decimal: str = "", kept: Collection[str] = ()) -> Decisions:
     """Decide on all columns of texts of a frame, and convert those columns in it.
 
     Args:
         frame: The frame, which is changed.
         likely_decimal: The decimal separator of the file, if it is known.
+        kept: Columns that stay text.
     """
     decided = Decisions()
-    columns = [column for column in frame.columns if is_of_texts(frame[column])]
+    columns = [c for c in frame.columns if is_of_texts(frame[c]) and c not in kept]
     samples = {column: counted(sampled(frame[column])) for column in columns}
     if not likely_decimal:
         likely_decimal = shared_decimal(samples.values())
@@ -122,7 +123,8 @@ def shared_decimal(samples: Iterable[Sequence[tuple[str, int]]]) -> str:
     found = set()
     for sample in samples:
         if not any("," in text for text, _ in sample):
-            if any("." in text and numeral(text) for text, _ in sample[:50]):
+            forms = [numeral(text) for text, _ in sample[:50] if "." in text]
+            if any(form is not None and form.decimal == "." for form in forms):
                 found.add(".")
         elif _may_be_numbers(sample):
             form = number_form(sample)

@@ -33,11 +33,13 @@ def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
         plan = Plan("jsonl", name, options)
         try:
             frame = read_source(plan)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise TableError(f"{path.name} is not JSON in lines: {error}.") from None
         return _tidy(plan, frame)
     try:
         data = json.loads(content.decode(encoding))
+    except RecursionError:
+        raise TableError(f"{path.name} is nested too deeply.") from None
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
             return read_json(path, name, has_lines=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 LONGEST_RUN = 8
-_MOST_WORDS = 2_000
+_MOST_WORDS = 500
 _LONGEST_VALUE = 100
 _PER_WORDS = 6
 _SYMBOLS = frozenset("+#%&$@*<>=!|~^?")
@@ -80,10 +80,11 @@ class Finder:
             for length in range(1, LONGEST_RUN + 1)
             if start + length <= len(words)
         }
-        self._forms: dict[str, set[str]] = defaultdict(set)
+        self._wanted: dict[str, set[str]] = defaultdict(set)
         for run in self._runs:
             for form in (run, *forms(run)):
-                self._forms[form].add(run)
+                for name in _value_names(form):
+                    self._wanted[name].add(run)
         self._found: dict[str, list[Match]] = defaultdict(list)
 
     def look(self, column: str, values: Iterable[str]) -> None:
@@ -93,19 +94,17 @@ class Finder:
                 self._look_at(column, value)
 
     def _look_at(self, column: str, value: str) -> None:
-        name = folded(value)
-        raw = value.casefold().strip()
-        is_plain = name == raw
-        if not is_plain and self._occurs(raw):
-            self._found[raw].append(Match(column, value, is_exact=True))
-        if not name or (not is_plain and not _SYMBOLS.isdisjoint(raw)):
-            return
-        if name in self._runs:
-            self._found[name].append(Match(column, value, is_exact=True))
-        for key in value_forms(name):
-            for run in self._forms.get(key, ()):
-                if run != name:
-                    self._found[run].append(Match(column, value, is_exact=False))
+        raw = value.casefold()
+        name = raw
+        if not raw.replace(" ", "").isalnum():
+            raw = raw.strip()
+            if raw and self._occurs(raw):
+                self._found[raw].append(Match(column, value, is_exact=True))
+            if not _SYMBOLS.isdisjoint(raw):
+                return
+            name = folded(raw)
+        for run in self._wanted.get(name, ()):
+            self._found[run].append(Match(column, value, is_exact=run == name))
 
     def _occurs(self, raw: str) -> bool:
         """Return whether a value with punctuation occurs in the request, not inside of a word."""
@@ -162,7 +161,11 @@ def _singulars(word: str) -> Iterator[str]:
         yield word[:-2]
 
 
-def value_forms(name: str) -> Iterator[str]:
-    """Give the texts under which a value is found by a form: itself, and its singular."""
+def _value_names(name: str) -> Iterator[str]:
+    """Give a name and its plurals, as values of a column may have them."""
     yield name
-    yield from _singulars(name)
+    if len(name) > 2:
+        yield from (f"{name}s", f"{name}es")
+        if name.endswith("y"):
+            yield f"{name[:-1]}ies"
+    yield from (plural for plural, single in _PLURALS.items() if single == name)

@@ -91,7 +91,7 @@ def _column(name: str, series: Any, finder: Finder) -> ColumnFacts:
     present = series.dropna()
     if kind in {"text", "flag"}:
         try:
-            distinct = [str(value) for value in present.unique()]
+            distinct = list(map(str, present.unique().tolist()))
         except TypeError:  # lists and dictionaries
             distinct = [str(value) for value in present.astype(str).unique()]
         if kind == "text":

@@ -141,7 +141,8 @@ def _load(path: Path, name: str, sheet: str | int | None) -> Table:
         if isinstance(error, TableError):
             raise
         raise TableError(f"{path.name} cannot be opened: {error.strerror or error}.") from error
-    decided = decide(raw.frame, likely_decimal=raw.decimal)
+    decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
+    decided.unclear[:0] = raw.unclear
     plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
     return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
 

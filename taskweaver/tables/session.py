@@ -47,8 +47,8 @@ class Reads:
 
     def keep(self, path: str | os.PathLike[str], sheet: str | int | None, table: Table) -> None:
         """Keep a table for the next read of it, while there is room."""
-        size_bytes = int(table.frame.memory_usage(deep=False).sum())
-        if size_bytes <= MOST_KEPT_BYTES:
+        kept = [known.frame for _, known in self._kept.values()]
+        if sum(map(_size_bytes, [*kept, table.frame])) <= MOST_KEPT_BYTES:
             self._kept[_key(path, sheet)] = (stamp(path), table)
             self._age = 0
 
@@ -64,6 +64,10 @@ class Reads:
 
 
 READS = Reads()
+
+
+def _size_bytes(frame: Any) -> int:
+    return int(frame.memory_usage(deep=False).sum())
 
 
 def _key(path: str | os.PathLike[str], sheet: str | int | None) -> tuple[str, str | int | None]:

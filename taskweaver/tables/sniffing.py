@@ -18,7 +18,7 @@ from taskweaver.tables.errors import TableError
 from taskweaver.tables.numerals import numeral
 
 HEAD_BYTES = 1 << 18
-_MOST_ROWS = 1_000
+_MOST_ROWS = 300
 _SEPARATORS = (",", ";", "\t", "|")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MARKUP = re.compile(r"\s*<(?:!doctype|html|\?xml|head|body)\b", re.IGNORECASE)
@@ -181,9 +181,19 @@ def _separator(lines: Sequence[str], suffix: str) -> tuple[str, bool]:
         widths = [len(line.split()) for line in lines if line.strip()]
         if min(widths) > 1 and len(set(widths)) == 1:
             return r"\s+", False
+    if best == "," and _is_one_column(lines):
+        return ";", False
     after = sum(line.count(f"{best} ") for line in lines)
     has_blanks = best != "\t" and after > 0.5 * sum(line.count(best) for line in lines) > 0
     return best, has_blanks
+
+
+def _is_one_column(lines: Sequence[str]) -> bool:
+    """Return whether a header without a comma is above numbers with decimal commas."""
+    filled = [line for line in lines if line.strip()]
+    forms = [numeral(line) for line in filled[1:]]
+    has_commas = any(form is not None and form.decimal == "," for form in forms)
+    return has_commas and "," not in filled[0] and None not in forms
 
 
 def _rows(

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from taskweaver.tables.sniffing import TextForm
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 _LONGEST = 20
 _ZERO, _PLUS, _QUOTE = ord("0"), ord("+"), ord('"')
 _LINE_FEED = ord("\n")
@@ -54,12 +54,13 @@ def _found(data: Any, separator: str) -> bool:
     """Return whether a field in some bytes is a numeral that begins with 0 or +."""
     import numpy as np
 
-    # Zeros are rarer than separators: all else is done for their places alone.
-    places = np.flatnonzero((data == _ZERO) | (data == _PLUS))
-    places = places[(places > 0) & (places < len(data) - 2)]
-    before = data[places - 1]
-    is_begin = (before == ord(separator)) | (before == _LINE_FEED) | (before == _QUOTE)
-    places = places[is_begin] + 1
+    # Comparisons of bytes are much faster than lists of places, which come last therefore.
+    before, after = data[:-1], data[1:]
+    begins = before == ord(separator)
+    begins |= before == _LINE_FEED
+    begins |= before == _QUOTE
+    begins &= (after == _ZERO) | (after == _PLUS)
+    places = np.flatnonzero(begins) + 2
     for length in range(_LONGEST):
         if not len(places):
             return False

@@ -15,6 +15,7 @@ from taskweaver.analyst.reading import (
     Comparison,
     Contrast,
     During,
+    Files,
     Inspection,
     Key,
     Measure,
@@ -84,9 +85,9 @@ MEAN, ROWS = Measure("mean", AMOUNT), Measure("count")
         (
             Summary(SOURCE, (MEAN,), then=Contrast(NORTH, SOUTH)),
             [
-                "Difference of the mean of `amount`: `region` is North minus `region` is South"
+                "Difference of the mean of `amount` between `region` is North and `region` is South"
                 " (3 and 2 rows, 1 without `amount`)",
-                "**3.333333** (23.33333 against 20)",
+                "**3.333333** (23.33333 minus 20)",
             ],
         ),
         (
@@ -131,6 +132,20 @@ def test_a_table_is_shown_once_without_the_numbers_of_rows() -> None:
     ]
 
 
+def test_a_table_that_lost_its_first_blanks_is_aligned_again() -> None:
+    assert table_text("a  b\nregion\nEast   10  2\nNorth   1  2").splitlines() == [
+        "        a  b",
+        "region",
+        "East   10  2",
+        "North   1  2",
+    ]
+    assert table_text("a    b\n0  10  2.5\n1   1  2.0").splitlines() == [
+        " a    b",
+        "10  2.5",
+        " 1  2.0",
+    ]
+
+
 def test_a_long_list_of_rows_says_how_many_there_are() -> None:
     many = SALES.loc[SALES.index.repeat(10)].reset_index(drop=True)
     found = run(Rows(SOURCE, ("count",)), {"sales.csv": many}).answer
@@ -143,7 +158,10 @@ def test_notes_follow_the_result() -> None:
         Summary(SOURCE, (MEAN,)), unused=("victims", "a`b"), notes=("`class` is the column.",)
     )
     text = answer(
-        understood, "sales.csv: separator ';'\nrows used: 12345\n", "98765.4321", ["mean.png"]
+        understood,
+        "sales.csv: 5 rows x 2 columns, semicolon\nDates: day first\nrows used: 12345\n",
+        "98765.4321",
+        ["mean.png"],
     )
     assert text.split("\n\n") == [
         "Mean of `amount` (12,345 rows)",
@@ -151,7 +169,7 @@ def test_notes_follow_the_result() -> None:
         "Saved: `mean.png`",
         'I did not use: victims, "a\'b".',
         "`class` is the column.",
-        "sales.csv: separator ';'",
+        "Dates: day first",
     ]
 
 
@@ -183,6 +201,7 @@ def test_numbers_keep_their_digits(text: str, shown: str | None) -> None:
     "text",
     [
         "        a\nregion   \nEast    1",
+        "x" * 40 + " \\\n0 1",
         "1 2\n3 4",
         "a \\\n0 1\n\n b\n0 2",
         "",
@@ -190,15 +209,21 @@ def test_numbers_keep_their_digits(text: str, shown: str | None) -> None:
     ],
 )
 def test_other_tables_stay_as_they_are(text: str) -> None:
-    assert table_text(text) == text
+    assert table_text(text) == "\n".join(line.rstrip() for line in text.splitlines())
 
 
 def test_names_in_answers_are_inert() -> None:
     frame = SALES.rename(columns={"region": "<b>`x`"}).assign(**{"<b>`x`": "![](http://x/a.png)"})
     reading = Summary(SOURCE, (ROWS,), (Key("<b>`x`"),), names_winner=True)
     text = run(reading, {"sales.csv": frame}).answer
-    assert "![](" not in text
+    assert text.endswith("`![](http://x/a.png)`, with 8")  # a span of code
     assert text.startswith("`<b>'x'` with the largest number of rows")
+
+
+def test_a_list_of_files_is_counted() -> None:
+    assert answer(Understood(Files()), "", "['a.csv', 'b.csv']").endswith(
+        "**2 files**: `a.csv`, `b.csv`"
+    )
 
 
 def test_a_time_span_in_words_has_its_rows() -> None:

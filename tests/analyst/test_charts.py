@@ -111,8 +111,8 @@ def test_a_box_for_each_group() -> None:
 
 
 @pytest.mark.parametrize("split", ["", "product"])
-def test_a_scatter_plot_has_the_first_column_up(split: str) -> None:
-    axes, _ = drawn(Rows(SOURCE, ("amount", "count"), chart="scatter", split=split))
+def test_a_scatter_plot_has_the_first_column_across(split: str) -> None:
+    axes, _ = drawn(Rows(SOURCE, ("count", "amount"), chart="scatter", split=split))
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("count", "amount")
     assert len(axes.collections[0].get_offsets()) == 8
 

@@ -368,6 +368,18 @@ def test_variables_are_named_after_files_and_never_shadow_a_name() -> None:
     assert as_code(sheet, {}).startswith("budget_plan = read_table('budget.xlsx', sheet='Plan')")
 
 
+def test_a_variable_that_may_hold_another_table_is_loaded_again() -> None:
+    tables = profiles() | {TableId("old/sales.csv"): profiles()[ID]}
+    names = set(variable_names(tables).values())
+    code = as_code(summary("count"), tables, names | {"sales"})
+    assert code.startswith("sales_csv = read_table('sales.csv')")
+    archive = {TableId(name): profiles()[ID] for name in ("A.csv", "a.csv", "a.csv.gz")}
+    for table in archive:
+        reading = Summary(Source((table,)), (Measure("count"),))
+        assert "read_table" in as_code(reading, archive, set(variable_names(archive).values()))
+    assert "read_table" not in as_code(summary("count"), profiles(), {"sales"})
+
+
 def test_other_requests() -> None:
     assert as_code(Python("x = 1"), {}) == "x = 1"
     assert as_code(Calculation("17 * (2 + 3)"), {}) == "17 * (2 + 3)"

@@ -93,11 +93,11 @@ SOUTH = Comparison(Column("region"), "==", "South")
         ),
         (
             Summary(SALES, (ROWS,), then=Share(NORTH), where=Missing("day")),
-            "share of rows in percent where `region` is North, all where `day` is missing",
+            "among rows where `day` is missing, share of rows in percent where `region` is North",
         ),
         (
             Summary(SALES, (MEAN,), then=Contrast(NORTH, SOUTH)),
-            "difference of the mean of `amount`: `region` is North minus `region` is South",
+            "difference of the mean of `amount` between `region` is North and `region` is South",
         ),
         (
             Summary(SALES, (MEAN,), (Key("day", unit="year"),), then=Change(is_relative=True)),
@@ -117,9 +117,14 @@ SOUTH = Comparison(Column("region"), "==", "South")
         ),
         (
             Rows(SALES, ("a", "b"), chart="scatter"),
-            "scatter plot of `a` against `b`",
+            "scatter plot of `b` against `a`",
         ),
         (Rows(SALES, ("day",), by=Column("a"), rank=Rank(count=3)), "`day` of top 3 rows by `a`"),
+        (Rows(SALES, by=Column("a"), rank=Rank(count=1)), "row with the largest `a`"),
+        (
+            Rows(SALES, ("day", "a"), by=Column("day"), chart="line"),
+            "line chart of `a` over `day`",
+        ),
         (Rows(SALES, rank=Rank(ascending=True, count=3)), "first 3 rows"),
         (Rows(SALES, rank=Rank(count=3), from_end=True), "last 3 rows"),
         (Inspection(SALES, "values", ("region",)), "distinct values of `region`"),
@@ -163,7 +168,7 @@ def test_a_reading_in_words(reading: Reading, words: str) -> None:
         (During("day", "2014-07-01", "2014-10-01"), "`day` is in Q3 2014"),
         (During("day", "2014-07-01", "2014-07-02"), "`day` is on 2014-07-01"),
         (During("day", "2014-03-01", "2014-06-01"), "`day` is from 2014-03-01 to 2014-05-31"),
-        (During("day", "2014-03-01"), "`day` is on or after 2014-03-01"),
+        (During("day", "2014-03-01"), "`day` is 2014-03-01 or later"),
         (During("day", "", "2014-03-01"), "`day` is before 2014-03-01"),
         (OnCalendar("day", "month", (6, 7, 8)), "`day` is in June, July or August"),
         (OnCalendar("day", "weekday", (5, 6)), "`day` is on a Saturday or Sunday"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import subprocess
 import sys
@@ -159,6 +160,44 @@ def test_sessions_are_listed_newest_first_and_removed(project: Path) -> None:
         pytest.raises(SessionError, match="no session"),
     ):
         app.resume_session(second)
+
+
+KILLED = """
+import os, signal, sys
+from support import planner_reply
+from taskweaver.app.app import TaskWeaverApp
+
+app = TaskWeaverApp(sys.argv[1], model=lambda _: planner_reply("User", "hi"))
+sessions = sorted([app.get_session(), app.get_session()], key=lambda one: one.session_id)
+for session in reversed(sessions):  # they are listed, and recovered, in the order of their ids
+    session.send_message("hello")
+print(session.session_id, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_session_used_last_is_resumed_when_several_were_killed(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(project)], capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    assert done.returncode == -9, done.stderr
+    for _ in range(2):
+        found = stored_sessions(project / "workspace" / "sessions")
+        assert found[0].session_id == done.stdout.strip()
+
+
+@pytest.mark.parametrize("when", [9e999, -9e999, 1e300])
+def test_a_time_that_none_can_be_does_not_keep_sessions_from_being_listed(
+    project: Path, when: float
+) -> None:
+    id_ = first_session(project, "x = 1")
+    file = project / "workspace" / "sessions" / id_ / "memory.sqlite"
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        for table in ("rounds", "posts", "round_ends"):
+            connection.execute(f"UPDATE {table} SET created_at = ?", (when,))
+    (found,) = stored_sessions(file.parents[1])
+    assert (found.session_id, found.problem) == (id_, "")
 
 
 def test_a_full_disk_is_told_and_the_session_goes_on_when_there_is_room(project: Path) -> None:

@@ -212,3 +212,21 @@ def test_a_policy_is_told_in_words() -> None:
     text = policy_text(Policy(allowed_modules=["numpy"], blocked_functions=["eval"]))
     assert "- Import only numpy." in text
     assert "- Do not use eval." in text
+
+
+def test_functions_that_read_tables_are_allowed_where_reading_is() -> None:
+    cell = "frame = read_table('a.csv')\nprofile_tables('a.csv')"
+
+    assert verify(cell, Policy(blocked_functions=("open", "eval"))) == []
+    assert (
+        verify("read_table = 3\npd.read_table('a.txt')", Policy(blocked_functions=("open",))) == []
+    )
+
+
+def test_functions_that_read_tables_are_refused_where_reading_is() -> None:
+    policy = Policy(blocked_functions=(".read_csv",))
+
+    assert verify("read_table('a.csv')", policy) == [
+        "Line 1: 'read_table' reads a file, which the policy forbids."
+    ]
+    assert verify("f = profile_tables", policy) != []

@@ -96,6 +96,7 @@ def test_lines_with_too_many_values_are_named(tmp_path: Path) -> None:
     [
         (["12,5", "3,25", "1.234,5"], [12.5, 3.25, 1234.5]),
         (["1,234", "2,345", "12,5"], [1.234, 2.345, 12.5]),
+        (["1.234,5", "2.345", "1"], [1234.5, 2345, 1]),
         (["1,234", "2,345.5", "7"], [1234, 2345.5, 7]),
         (["$1,250.00", "$3", "-$4.50"], [1250, 3, -4.5]),
         (["5 €", "1.000,50 €", "2 €"], [5, 1000.5, 2]),
@@ -125,6 +126,20 @@ def test_thousands_follow_the_decimal_commas_of_other_columns(tmp_path: Path) ->
 
 def test_a_number_that_may_be_two_is_named(tmp_path: Path) -> None:
     assert "'1,234' was read as 1234" in report(written(tmp_path, 'a,b\n"1,234",x\n"2,345",y\n'))
+
+
+def test_a_point_that_may_separate_thousands_is_named(tmp_path: Path) -> None:
+    assert "`p`: '1.000' was read as 1" in report(written(tmp_path, "p;n\n1.000;1\n2.500;2\n"))
+
+
+def test_a_single_column_may_have_decimal_commas(tmp_path: Path) -> None:
+    assert loaded(written(tmp_path, "value\n1,5\n2,5\n")).frame.value.tolist() == [1.5, 2.5]
+
+
+def test_long_ids_keep_their_digits_where_some_are_missing(tmp_path: Path) -> None:
+    frame = loaded(written(tmp_path, "id,n\n12345678901234567,1\n,2\n12345678901234568,3\n")).frame
+
+    assert frame.id.dropna().tolist() == ["12345678901234567", "12345678901234568"]
 
 
 @pytest.mark.parametrize(
@@ -344,6 +359,7 @@ def test_a_sheet_is_chosen_by_name_in_any_case_or_by_number(tmp_path: Path) -> N
         ("w.csv", b"<!DOCTYPE html>\n<html>\n", "markup"),
         ("j.json", b"{", "not JSON"),
         ("j.json", b'{"a": 1}', "no table"),
+        ("j.json", b"[" * 100_000, "nested too deeply"),
         ("d.db", b"no database", "no SQLite"),
         ("x.xlsx", b"no workbook", "no workbook"),
         ("x.parquet", b"no parquet", "no Parquet"),

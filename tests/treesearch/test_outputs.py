@@ -167,7 +167,7 @@ def test_a_failure_in_the_report_ends_with_the_name_of_its_error() -> None:
         f"{deep}ModuleNotFoundError: No module named 'sklearn'",
     )
     journal.put(node(1, NodeKind.DRAFT, error=error))
-    journal.put(node(2, NodeKind.DRAFT, error=NodeError("RuntimeError", "No module named ''")))
+    journal.put(node(2, NodeKind.DRAFT, error=NodeError("MetricError", "No module named ''")))
     report = build_report(journal, facts)
     assert missing_modules(journal) == ["sklearn"]
     assert "| ModuleNotFoundError: No module named 'sklearn' |" in report

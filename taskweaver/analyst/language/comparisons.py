@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
 from taskweaver.analyst.language.measures import dimension_columns
+from taskweaver.analyst.language.names import name_words
 from taskweaver.analyst.language.options import Cond, Option
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.reading import And, Column, Comparator, Comparison, Condition
 
 Found = tuple[int, Cond, float]
 _BE = (
-    "is are was were be of has had have value values a the ist est that by which being lies lie in "
+    "is are was were be of has had have value values a the ist est that by which being lies lie "
     "equal".split()
 )
 _LINK = ("a", "the", "of", "with", "in", "an", "in", "total", "their", "its")
@@ -26,6 +27,33 @@ def comparisons(words: Words, at: int) -> Iterator[Found]:
     yield from _column_first(words, at)
     yield from _number_first(words, at)
     yield from _dimension_first(words, at)
+    yield from _signed(words, at)
+    yield from _ages(words, at)
+
+
+def _signed(words: Words, at: int) -> Iterator[Found]:
+    """Yield ``negative balance`` and ``positive balance``."""
+    operators: dict[str, Comparator] = {"negative": "<", "positive": ">"}
+    if words.lower(at) in operators:
+        for column in words.columns(at + 1):
+            names = tuple(name for name in column.ref.names if words.is_numeric(name))
+            if names:
+                tests: Tests = [(operators[words.lower(at)], (0.0, False))]
+                yield column.end, _cond(words, at, column.end, names, tests), column.cost
+
+
+def _ages(words: Words, at: int) -> Iterator[Found]:
+    """Yield ``under 18`` after a noun for persons, where a column holds ages."""
+    place = at - 1
+    while words.lower(place) in ("are", "is", "were", "was", "who", "aged"):
+        place -= 1
+    ages = dimension_columns(words, "age")
+    if not ages or not words.is_kind(place, "person"):
+        return
+    for end, tests in _tests(words, at):
+        stop = words.skip(end, "years", "year", "old")
+        if not words.columns(stop) and all(value[0] < 130 for _, value in tests):
+            yield stop, _cond(words, at, stop, ages, tests), 0.4
 
 
 def _column_first(words: Words, at: int) -> Iterator[Found]:
@@ -34,12 +62,32 @@ def _column_first(words: Words, at: int) -> Iterator[Found]:
         if not names:
             continue
         start = words.skip(column.end, *_BE)
-        for end, tests in _tests(words, start):
+        for stop, tests in _tests(words, start):
+            end = _after_unit(words, stop, names)
             yield end, _cond(words, at, end, names, tests), column.cost
         if start > column.end and words.lower(start - 1) not in ("a", "in", "by"):
-            for end, tests in _exactly(words, start):
+            for end, tests in _exactly(words, start, is_last=True):
                 yield end, _cond(words, at, end, names, tests), column.cost + 0.1
         yield from _two_columns(words, at, column.end, names)
+
+
+_UNITS = {
+    "dollars": "", "usd": "", "euros": "", "eur": "", "pounds": "", "mm": "mm", "cm": "cm",
+    "kg": "kg", "grams": "g", "gram": "g", "g": "g", "km": "km", "minutes": "min minute minutes",
+    "mins": "min minute minutes", "lbs": "lb", "meters": "m", "metres": "m", "hours": "hour h hrs",
+    "seconds": "sec s second", "miles": "mile mi", "points": "",
+}  # fmt: skip
+"""Units after a number, with the words of a column's name that state them; empty for any."""
+
+
+def _after_unit(words: Words, at: int, names: tuple[str, ...]) -> int:
+    """Return the place after a unit, if the name of the column states it or needs not to."""
+    wanted = _UNITS.get(words.lower(at))
+    if wanted is None:
+        return at
+    units = set(wanted.split())
+    stated = [units & set(name_words(name)) for name in names]
+    return at + 1 if not units or all(stated) else at
 
 
 def _two_columns(words: Words, at: int, stop: int, names: tuple[str, ...]) -> Iterator[Found]:
@@ -122,9 +170,10 @@ def _between(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
                     yield end, [(">=", low), ("<=", high)]
 
 
-def _exactly(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
+def _exactly(words: Words, at: int, *, is_last: bool = False) -> Iterator[tuple[int, Tests]]:
     for end, value in _numbers(words, words.skip(at, "exactly")):
-        if not words.is_kind(end, "tail") and not words.is_kind(end, "op"):
+        is_part = words.is_kind(end, "tail", "op") or (is_last and words.columns(end))
+        if not is_part:
             yield end, [("==", value)]
 
 

@@ -21,7 +21,7 @@ from taskweaver.analyst.language.looks import looked, pictured
 from taskweaver.analyst.language.measures import Operand
 from taskweaver.analyst.language.options import Cond
 from taskweaver.analyst.language.parser import Words
-from taskweaver.analyst.language.parts import Parts, UnfitError
+from taskweaver.analyst.language.parts import Parts, UnclearError, UnfitError
 from taskweaver.analyst.language.ranks import ranked, sorted_groups
 from taskweaver.analyst.language.steps import stepped
 from taskweaver.analyst.reading import (
@@ -102,12 +102,34 @@ def _product(parts: Parts, source: Source) -> Reading | None:
         for atom, operand in parts.all(Operand)
         if isinstance(operand.options[0], Operation) and operand.options[0].operator == "*"
     ]
+    if not products and parts.has(Keys):
+        return _of_choice(parts, source)
     if len(products) != 1 or not parts.has(Keys):
         return None
     parts.use(products[0][0])
     where = parts.condition(parts.conditions())
     value = parts.column_of(products[0][1])
     return Summary(source, (Measure("sum", value),), parts.keys(), where)
+
+
+def _of_choice(parts: Parts, source: Source) -> Reading | None:
+    """Ask for the function of ``sales by region``, or use the one that was chosen."""
+    numbers = [
+        (atom, operand)
+        for atom, operand in parts.all(Operand)
+        if not operand.is_arithmetic and all(parts.words.is_numeric(name) for name in operand.names)
+    ]
+    if len(numbers) != 1 or parts.has(Dimension):
+        return None
+    parts.use(numbers[0][0])
+    value = parts.column_of(numbers[0][1])
+    phrase = numbers[0][1].phrase
+    choice = parts.words.scope.choices.get(f"of {phrase}".casefold())
+    if choice not in ("total", "mean"):
+        raise UnclearError(f"of {phrase}", ("total", "mean"))
+    where = parts.condition(parts.conditions())
+    measure = Measure("sum" if choice == "total" else "mean", value)
+    return Summary(source, (measure,), parts.keys(), where)
 
 
 def _group_of_each(parts: Parts) -> None:

@@ -124,7 +124,8 @@ class Conditions:
             if value is None:
                 continue
             option = Option(name, Comparison(Column(name), "==", _typed(value, self.words, name)))
-            yield column.end, Cond((option,), self.words.raw(at, column.end)), column.cost + 0.5
+            found = Cond((option,), self.words.raw(at, column.end), is_flag=True)
+            yield column.end, found, column.cost + 0.5
 
     # -- negation and alternatives ----------------------------------------------------------------
 

@@ -89,11 +89,19 @@ def _add(parts: Parts, group: tuple[list[Fn], list[Operand]], atom: Atom, operan
     """Use an operand for the functions of a group, if it goes with them."""
     functions, operands = group
     is_first = not operands
-    if not is_first and _is_mention(operand, operands):
+    if not is_first and (_is_mention(operand, operands) or not _is_joined(parts, atom)):
         return
     if _takes(functions, operand, parts, is_first=is_first):
         operands.append(operand)
         parts.use(atom)
+
+
+def _is_joined(parts: Parts, atom: Atom) -> bool:
+    """Return whether a conjunction or a comma comes before a phrase."""
+    at = atom.start - 1
+    while parts.words.lower(at) in ("the", "of", "with"):
+        at -= 1
+    return parts.words.lower(at) in ("and", ",", "&", "with", "und", "et", "y", "и", "og", "to")
 
 
 def _is_label(operand: Operand, others: Sequence[Fn | Operand]) -> bool:
@@ -161,6 +169,7 @@ def _takes(functions: Sequence[Fn], operand: Operand, parts: Parts, *, is_first:
 
 
 def _correlation(parts: Parts, operands: Sequence[Operand]) -> Measure:
+    parts.mark("between")
     values = list(dict.fromkeys(parts.column_of(operand, kinds=NUMERIC) for operand in operands))
     if len(values) != 2:
         raise UnfitError(("correlation",), "A correlation is of two columns of numbers.")
@@ -180,6 +189,9 @@ def counted(parts: Parts, operand: Operand) -> Measure:
     if not isinstance(value, Column):
         raise UnfitError((operand.phrase,))
     profile = parts.words.profile(value.name)
+    is_flag = parts.words.scope.flag_value(value.name) is not None
+    if (is_flag or profile.kind == "time") and operand.distance:
+        raise UnfitError((operand.phrase,))
     if profile.kind in NUMERIC and not _is_id(value.name):
         last = operand.phrase.casefold().split()[-1]
         if profile.kind == "integer" and singular(last) != last and operand.distance < 2:

@@ -62,13 +62,13 @@ DIMENSIONS = {
     "mass": "heavy heavier heaviest weigh weighs weighed light lighter:- lightest:- mass weight",
     "temperature": "hot hotter hottest warm warmer warmest cold:- colder:- coldest:- cool:- "
     "cooler:- coolest:-",
-    "age": "old older oldest young:- younger:- youngest:- elderly",
+    "age": "old older oldest aged young:- younger:- youngest:- elderly",
     "height": "tall taller tallest short:- shorter:- shortest:-",
     "length": "long longer longest short:- shorter:- shortest:-",
     "income": "rich richer richest wealthy wealthier wealthiest poor:- poorer:- poorest:- earn "
     "earns earned earning paid",
     "price": "expensive costly pricey pricier priciest cheap:- cheaper:- cheapest:- costs cost "
-    "costing costlier costliest",
+    "costing costlier costliest paid pay pays",
     "population": "populous populated",
     "speed": "fast faster fastest quick quicker quickest slow:- slower:- slowest:-",
     "area": "spacious large:0",
@@ -85,7 +85,7 @@ DIMENSION_COLUMNS = {
     "temperature": "temperature temp temperatur température",
     "age": "age alter âge edad",
     "height": "height ht größe taille altura",
-    "length": "length duration runtime minutes time length_min dauer durée",
+    "length": "length duration runtime minutes dauer durée",
     "income": "income salary wage wages earnings pay gdp gdppercap gehalt einkommen compensation",
     "price": "price rent cost fare fee amount_paid unit_price preis prix precio rate msrp",
     "population": "pop population",
@@ -127,8 +127,9 @@ def _add(entry: str, found: dict[str, tuple[Sense, ...]]) -> None:
 
 
 LEXICON = _parsed(files(__package__).joinpath("lexicon.txt").read_text("utf-8"))
+LEXICON_WORDS = frozenset(word for phrase in LEXICON for word in phrase.split())
 LONGEST = max(len(phrase.split()) for phrase in LEXICON)
-"""Senses of phrases, and the number of words of the longest."""
+"""Senses of phrases, the words in them, and the number of words of the longest."""
 DIMENSION_WORDS: dict[str, tuple[tuple[str, str], ...]] = {}
 """Adjectives and verbs that state a dimension: its name and ``-`` for its lower end."""
 for _name, _words in DIMENSIONS.items():

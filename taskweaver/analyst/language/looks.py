@@ -98,6 +98,8 @@ def pictured(parts: Parts, source: Source) -> Reading | None:
     parts.mark("which")
     where = parts.condition(parts.conditions())
     chart: Chart | None = charts[0] if charts else None
+    if chart == "histogram" and _counts_texts(parts):
+        chart = "bar"
     if parts.has(Fn):
         return _of_groups(parts, chart, where, source, is_over=over)
     if chart is None:
@@ -105,6 +107,13 @@ def pictured(parts: Parts, source: Source) -> Reading | None:
     if chart in ("bar", "pie"):
         return _of_groups(parts, chart, where, source, is_over=over)
     return _of_rows(parts, chart, where, source, is_against=against)
+
+
+def _counts_texts(parts: Parts) -> bool:
+    """Return whether the ``distribution`` of a column of texts is drawn: counts as bars."""
+    is_distribution = "distribution" in parts.words.text.casefold()
+    names = [name for _, operand in parts.all(Operand) for name in operand.names]
+    return is_distribution and len(names) == 1 and parts.kind(names[0]) == "text"
 
 
 def _guess(parts: Parts, *, is_over: bool, is_against: bool) -> Chart:

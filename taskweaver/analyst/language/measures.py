@@ -83,7 +83,7 @@ def _factors(words: Words, at: int) -> Iterator[Part]:
 
 
 def _operator(words: Words, at: int, allowed: str) -> Iterator[tuple[int, Operator]]:
-    if words.lower(at) == "-" and "-" in allowed:
+    if words.lower(at) == "-" and "-" in allowed and words.is_spaced(at):
         yield at + 1, "-"
     for end, sense in words.of_kind(at, "op"):
         if sense.detail in allowed:

@@ -84,8 +84,21 @@ def is_word_of(asked: str, word: str) -> bool:
         return True
     if _SHORT.get(word) == asked or _SHORT.get(asked) == word:
         return True
+    if len(word) >= 4 and asked in (word + "ed", word + "d", word + "ing", word[:-1] + "ing"):
+        return True
     shorter, longer = sorted((asked, word), key=len)
     return len(shorter) >= 4 and longer.startswith(shorter) and len(longer) - len(shorter) >= 3
+
+
+def is_abbreviated(asked: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    """Return whether words are those of a name, of which some are short: ``departure delay``."""
+    pairs = list(zip(asked, name, strict=False))
+    if len(asked) != len(name) or not any(left == right for left, right in pairs):
+        return False
+    return all(
+        left == right or (min(len(left), len(right)) >= 3 and left.startswith(right))
+        for left, right in pairs
+    )
 
 
 def distance(left: str, right: str, limit: int = 2) -> int:
@@ -107,7 +120,7 @@ def distance(left: str, right: str, limit: int = 2) -> int:
 
 def is_misspelled(asked: str, word: str) -> bool:
     """Return whether a word is another one with a typing error."""
-    if min(len(asked), len(word)) < 5 or asked[0] != word[0] or asked.isdigit():
+    if min(len(asked), len(word)) < 5 or asked[0] != word[0] or asked[-1] != word[-1]:
         return False
     limit = 2 if min(len(asked), len(word)) >= 8 else 1
     return 0 < distance(asked, word, limit) <= limit

@@ -76,6 +76,13 @@ class Words:
         """Return the tokens joined by spaces; quotes are left out."""
         return " ".join(token.text for token in self.tokens[start:end])
 
+    def is_spaced(self, at: int) -> bool:
+        """Return whether spaces stand on both sides of a token."""
+        token = self.tokens[at]
+        return (
+            self.text[token.start - 1 : token.start] == self.text[token.end : token.end + 1] == " "
+        )
+
     def senses(self, at: int) -> list[SenseAt]:
         """Return the senses of the phrases that begin at a token, the longest first."""
         if at not in self._senses:
@@ -118,6 +125,8 @@ class Words:
             if tokens[0].kind == "number":
                 continue
             ref = self.scope.column(tuple(token.lower for token in tokens), self.phrase(at, end))
+            if ref is not None and end == at + 1:
+                ref = self._without_times(ref)
             if ref is None:
                 continue
             is_function = (
@@ -125,6 +134,14 @@ class Words:
             )
             cost = _COLUMN_COST[ref.distance] + (0.4 if is_function else 0.0)
             yield ColumnAt(end, ref, cost)
+
+    def _without_times(self, ref: ColumnRef) -> ColumnRef | None:
+        """Return columns that a noun may mean: ``orders`` is no part of ``order_date``."""
+        kinds = {sense.kind for sense in LEXICON.get(ref.phrase.casefold(), ())}
+        if ref.distance < 2 or not kinds & {"thing", "person"}:
+            return ref
+        names = tuple(name for name in ref.names if self.profile(name).kind != "time")
+        return ColumnRef(names, ref.distance, ref.phrase) if names else None
 
     def values(self, at: int) -> list[ValuesAt]:
         """Return the values that the phrases beginning at a token may mean."""
@@ -155,11 +172,27 @@ class Words:
             and any(found.end == at + 1 and found.matches[0].is_exact for found in self.values(at))
         )
 
+    def is_name(self, at: int) -> bool:
+        """Return whether a word inside a sentence is a value, written with a capital letter."""
+        text = self.tokens[at].text
+        is_inside = at > 0 and self.lower(at - 1) not in (".", "?", "!", ":")
+        return (
+            is_inside
+            and len(text) > 2
+            and text[0].isupper()
+            and not text.isupper()
+            and any(
+                found.end == at + 1 and found.matches[0].value == text for found in self.values(at)
+            )
+        )
+
     def is_plain_value(self, at: int, end: int) -> bool:
         """Return whether words can be a value without the name of its column before them."""
         if self.tokens[at].kind in ("quoted", "literal"):
             return True
         text = self.raw(at, end)
+        if end - at == 1 and self.is_name(at):
+            return True
         if end - at == 1 and len(text) == 1:
             return text.isupper() and text not in ("A", "I")
         kinds = {sense.kind for sense in LEXICON.get(text.casefold(), ())}

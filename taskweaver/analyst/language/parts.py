@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from taskweaver.analyst.language.atoms import Atom, Content, Keys, Mark, Noun
 from taskweaver.analyst.language.measures import Operand, columns_of
-from taskweaver.analyst.language.names import singular
+from taskweaver.analyst.language.names import name_words, singular
 from taskweaver.analyst.language.options import Cond, Option, conjunction
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.reading import (
@@ -218,9 +218,15 @@ class Parts:
 
     def _before_condition(self, atom: Atom) -> bool:
         after = next((other for other in self.atoms if other.start == atom.end), None)
-        return after is not None and isinstance(after.content, Cond) and after.content.is_bare
+        return after is not None and isinstance(after.content, Cond)
 
     def _is_side_noun(self, operand: Operand) -> bool:
+        """Return whether an operand is only a noun: of a joined table, or the rows' own."""
+        for name in operand.names:
+            profile = self.words.profile(name)
+            is_id = name_words(name)[-1:] == ("id",) and profile.distinct == self.words.scope.rows
+            if operand.distance == 2 and is_id:
+                return True
         return singular(operand.phrase.casefold()) in self.words.scope.side_nouns
 
     # -- the end ----------------------------------------------------------------------------------

@@ -84,6 +84,9 @@ def _contents(words: Words, conditions: Conditions, at: int) -> Iterator[Found]:
     for end, operand, cost in operands(words, at):
         is_column = "column" in (words.lower(at - 1), words.lower(end))
         yield end, operand, (0.5 if is_column else 1.0) + cost
+    yield at + 1, Mark("unused", words.tokens[at].text), _UNUSED
+    if words.is_name(at):
+        return
     yield from key_phrases(words, at)
     yield from _functions(words, at)
     yield from _picks(words, at)
@@ -96,7 +99,6 @@ def _contents(words: Words, conditions: Conditions, at: int) -> Iterator[Found]:
     is_part = part and words.tokens[at].text.casefold() == part.casefold()
     if words.tokens[at].kind == "file" or is_part:
         yield at + 1, Mark("filler", "file"), _FILLER
-    yield at + 1, Mark("unused", words.tokens[at].text), _UNUSED
 
 
 def _functions(words: Words, at: int) -> Iterator[Found]:
@@ -248,11 +250,12 @@ def _nouns(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.of_kind(at, "row", "person", "thing"):
         if sense.kind != "row" and any(found.end == end for found in words.columns(at)):
             continue
-        if words.is_value(at) or singular(low) in words.scope.other_nouns - words.scope.nouns:
+        if words.values(at) or singular(low) in words.scope.other_nouns - words.scope.nouns:
             continue
         yield end, Noun(sense.kind, low), 0.5  # type: ignore[arg-type]
-    if singular(low) in words.scope.nouns or low in words.scope.nouns:
-        yield at + 1, Noun("file", low), 1.6 if words.is_value(at) else 0.4
+    is_file = singular(low) in words.scope.nouns or low in words.scope.nouns
+    if is_file and not _is_other(words, at):
+        yield at + 1, Noun("file", low), 0.4
     for end, sense in words.of_kind(at, "unit"):
         yield end, Noun("unit", low, sense.detail), 0.7
 
@@ -273,6 +276,12 @@ def _is_relative(words: Words, at: int) -> bool:
     return at > 0 and (
         is_noun or low in ("those", "ones", "in", "on", "for") or bool(words.columns(at - 1))
     )
+
+
+def _is_other(words: Words, at: int) -> bool:
+    """Return whether a noun is also a value or the name of a column."""
+    named = any(found.end == at + 1 and found.ref.distance < 2 for found in words.columns(at))
+    return named or bool(words.values(at))
 
 
 def _marks(words: Words, at: int) -> Iterator[Found]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taskweaver.analyst.language.atoms import Dimension, Fn, Keys, Mark, Noun, Pick, Step
+from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick, Step
 from taskweaver.analyst.language.groups import (
     NUMERIC,
     as_measure,
@@ -44,12 +44,25 @@ def ranked(parts: Parts, source: Source) -> Reading | None:
     parts.use(picks[0][0])
     pick = _with_count(parts, pick)
     where = parts.condition(parts.conditions())
+    of_rows = _ranks_rows(parts, picks[0][0])
     asks_when = parts.mark("when") is not None
     parts.mark("which", "who")
-    key = _group(parts, asks_when=asks_when)
+    key = None if of_rows else _group(parts, asks_when=asks_when)
     if key is None:
         return _without_group(parts, pick, where, source)
     return _of_groups(parts, pick, key, where, source)
+
+
+def _ranks_rows(parts: Parts, pick: Atom) -> bool:
+    """Return whether a noun for rows follows a superlative, as in ``5 longest flights``."""
+    groups = [atom for atom, _ in parts.all(Operand) if atom.start < pick.start]
+    after = [
+        atom.content
+        for atom in parts.left
+        if atom.start >= pick.end and isinstance(atom.content, Noun | Operand | Fn)
+    ]
+    is_noun = bool(after) and isinstance(after[0], Noun) and after[0].kind != "unit"
+    return is_noun and not groups
 
 
 def _with_count(parts: Parts, pick: Pick) -> Pick:
@@ -203,7 +216,7 @@ def _group_measure(
     if fn is not None:
         return Measure(fn.function, value, quantile=fn.quantile)
     is_unique = not key.unit and not key.part and is_single(parts, key.column, where)
-    if not is_unique and (pick.word in ("most", "least", "fewest", "top") or pick.columns):
+    if not is_unique:
         name = columns_of(value)[0]
         choice = parts.words.scope.choices.get(name.casefold())
         if choice in ("total", "mean", "single value"):
@@ -266,6 +279,13 @@ def _keys_beside(parts: Parts) -> tuple[Key, ...]:
     return tuple(result)
 
 
+def _is_named(parts: Parts, value: Expression) -> bool:
+    """Return whether the column that rows are ranked by is one to show: not ``by body_mass_g``."""
+    return any(
+        isinstance(atom.content, Operand) and value in atom.content.options for atom in parts.atoms
+    )
+
+
 def _rows(
     parts: Parts,
     pick: Pick,
@@ -283,7 +303,7 @@ def _rows(
     times = [name for name in parts.words.scope.time_columns if parts.kind(name) == "time"]
     lead = [label] if label else times if _is_daily(parts) else []
     first = list(dict.fromkeys([*lead, *columns, *names]))
-    is_known = bool(lead) or bool(columns)
+    is_known = bool(lead or columns or _is_named(parts, value))
     rank = Rank(pick.ascending, None if pick.nth else pick.count or 1, pick.nth)
     chosen = tuple(first) if is_known else ()
     return Rows(source, chosen, where, value, rank)

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from taskweaver.analyst.language.lexicon import LEXICON
+from taskweaver.analyst.language.lexicon import LEXICON, LEXICON_WORDS
 from taskweaver.analyst.language.names import (
     core_words,
+    is_abbreviated,
     is_form,
     is_misspelled,
     is_word_of,
@@ -131,7 +132,10 @@ class Scope:
             written = tuple(match for match in exact if match.value == text.strip())
             columns = {match.column for match in written}
             return written or exact if len(columns) == len({m.column for m in exact}) else exact
-        if found or key in LEXICON or " " in key:
+        one = self._value_index.get(singular(key), ()) if not found else ()
+        if one and key not in self.columns:
+            return tuple(ValueMatch(match.column, match.value, False) for match in one)
+        if found or key in LEXICON_WORDS or " " in key:
             return found
         words = {key, singular(key)}
         return tuple(
@@ -201,6 +205,9 @@ class Scope:
         full = [name for name in parts if len(core_words(name)) == len(singulars)]
         if parts:
             return ColumnRef(tuple(full or parts), 2, phrase)
+        short = [name for name in self.columns if is_abbreviated(singulars, core_words(name))]
+        if short:
+            return ColumnRef(tuple(short), 2, phrase)
         joined = "".join(singulars)
         starts = {"".join(singulars[:end]) for end in range(1, len(singulars))}
         longer = [

@@ -72,8 +72,12 @@ def _share(parts: Parts, source: Source) -> Reading:
     parts.mark("which", "who")
     measure = _total(parts)
     if keys:
-        where = parts.condition(parts.conditions())
-        return Summary(source, (measure,), keys, where, Share())
+        inner = [cond for cond in parts.conditions() if not cond.is_time]
+        times = [cond for _, cond in conds if cond.is_time]
+        if len(inner) > 1:
+            raise UnfitError([cond.phrase for cond in inner], "Say which rows are the whole.")
+        where = parts.condition(times)
+        return Summary(source, (measure,), keys, where, Share(parts.condition(inner)))
     texts = [
         (atom, operand)
         for atom, operand in parts.all(Operand)
@@ -103,12 +107,16 @@ def _total(parts: Parts) -> Measure:
     numeric = [
         (atom, operand)
         for atom, operand in parts.all(Operand)
-        if operand.is_arithmetic or any(parts.kind(name) in NUMERIC for name in operand.names)
+        if operand.is_arithmetic or any(_adds_up(parts, name) for name in operand.names)
     ]
     if numeric and not any(fn.function == "count" for fn in fns):
         parts.use(numeric[0][0])
         return Measure("sum", parts.column_of(numeric[0][1], kinds=NUMERIC))
     return Measure("count")
+
+
+def _adds_up(parts: Parts, name: str) -> bool:
+    return parts.kind(name) in NUMERIC and parts.words.scope.flag_value(name) is None
 
 
 def _split(
@@ -125,6 +133,8 @@ def _split(
         and atom.start > step.start
     ]
     verb = next((at for at in verbs if any(atom.start > at for atom, _ in conds)), None)
+    if verb is None and conds[-1][1].is_flag:
+        return [conds[-1][1]], [cond for _, cond in conds[:-1]]
     if verb is None:
         timeless = [cond for _, cond in conds if not cond.is_time]
         if len(timeless) == 1:

@@ -124,6 +124,8 @@ def _dated(text: str) -> Period | None:
 def _decade(words: Words, at: int) -> Iterator[tuple[int, Period]]:
     if match := re.fullmatch(r"(1\d{2}0|20\d0)s", words.lower(at)):
         yield at + 1, years(int(match[1]), int(match[1]) + 9)
+    elif match := re.fullmatch(r"([3-9]0)s", words.lower(at)):
+        yield at + 1, years(1900 + int(match[1]), 1909 + int(match[1]))
 
 
 def _month(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:

@@ -18,7 +18,7 @@ _PATTERN = re.compile(
     r"|(?P<symbol><=|>=|!=|<>|==|[^\w\s])",
     re.IGNORECASE,
 )
-_JOINED = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
+_JOINED = re.compile(r"(?<=\w)-(?=[^\W\d_])")
 _SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
 _NO_SPACES = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 

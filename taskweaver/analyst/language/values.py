@@ -135,9 +135,10 @@ def _single(
         if own:
             found = True
             yield end, own, cost
-    if column and not found:
+    if column and not found and words.lower(at - 1) != "in":
         number = words.tokens[at].number
-        if words.is_numeric(column) and number is not None and not words.tokens[at].is_percent:
+        is_numeric = words.is_numeric(column) and not words.columns(at + 1)
+        if is_numeric and number is not None and not words.tokens[at].is_percent:
             yield at + 1, (ValueMatch(column, repr(number)),), 0.2
 
 

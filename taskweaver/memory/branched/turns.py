@@ -106,6 +106,13 @@ class Turns:
                 rounds[round_seq].state, rounds[round_seq].end_seq = state, seq
         return list(rounds.values())
 
+    def last_at(self) -> float:
+        """Return when something was last stored of any branch, as a time stamp; 0 for never."""
+        newest = "SELECT created_at FROM (SELECT created_at FROM {} ORDER BY seq DESC LIMIT 1)"
+        query = " UNION ALL ".join(map(newest.format, ("rounds", "posts", "round_ends")))
+        with self._database.snapshot() as connection:
+            return max((float(row[0]) for row in connection.execute(query)), default=0.0)
+
     def _rows(
         self,
         connection: sqlite3.Connection,
