@@ -66,6 +66,8 @@ class Dialogue:
             return self, outcome
         if isinstance(outcome, Unclear) and outcome == self.pending:
             outcome = NotUnderstood((outcome.phrase or text,), "That is still not clear.")
+        if isinstance(outcome, NotUnderstood) and self.pending is not None:
+            return self, outcome
         return self._after(text, outcome, ()), outcome
 
     def _answered(

@@ -26,6 +26,8 @@ from taskweaver.analyst.language.ranks import ranked, sorted_groups
 from taskweaver.analyst.language.steps import stepped
 from taskweaver.analyst.reading import (
     Column,
+    Inspection,
+    Key,
     Measure,
     Operation,
     Rank,
@@ -88,7 +90,8 @@ def _summary(parts: Parts, source: Source) -> Reading | None:
     keys = parts.keys()
     _group_of_each(parts)
     found = measures(parts) if not _counts_rows(parts) else _row_count(parts)
-    keys = tuple(dict.fromkeys((*keys, *compared(parts, conds, found))))
+    if parts.mark("combined") is None:
+        keys = tuple(dict.fromkeys((*keys, *compared(parts, conds, found))))
     over = parts.mark("over")
     if over is not None:
         raise UnfitError(("over time",), "Say the period: “per year”, “per month”.")
@@ -103,13 +106,22 @@ def _product(parts: Parts, source: Source) -> Reading | None:
         if isinstance(operand.options[0], Operation) and operand.options[0].operator == "*"
     ]
     if not products and parts.has(Keys):
-        return _of_choice(parts, source)
+        return _of_choice(parts, source) or _counted_groups(parts, source)
     if len(products) != 1 or not parts.has(Keys):
         return None
     parts.use(products[0][0])
     where = parts.condition(parts.conditions())
     value = parts.column_of(products[0][1])
     return Summary(source, (Measure("sum", value),), parts.keys(), where)
+
+
+def _counted_groups(parts: Parts, source: Source) -> Reading | None:
+    """Return the number of rows of groups: ``flights per day``."""
+    has_rows = parts.has(Noun, lambda noun: noun.kind in ("row", "file", "thing", "person"))
+    if not has_rows or parts.has(Operand) or parts.has(Dimension):
+        return None
+    where = parts.condition(parts.conditions())
+    return Summary(source, (Measure("count"),), parts.keys(), where)
 
 
 def _of_choice(parts: Parts, source: Source) -> Reading | None:
@@ -172,8 +184,6 @@ def _mode(parts: Parts, fn: Fn, source: Source) -> Reading:
         if fn.is_least:
             raise UnfitError(("least common",))
         return Summary(source, (Measure("mode", value),), keys, where)
-    from taskweaver.analyst.reading import Key
-
     rank = Rank(fn.is_least, 1)
     return Summary(
         source, (Measure("count"),), (Key(value.name),), where, None, rank, names_winner=True
@@ -214,8 +224,6 @@ def _rows(parts: Parts, source: Source) -> Reading | None:
     conds = parts.conditions()
     if not conds:
         return None
-    if any(cond.is_list for cond in conds) and parts.mark("each"):
-        raise UnfitError(("compare",), "Say of which measure: mean, total, median.")
     names = []
     computed = parts.take(Operand, lambda operand: operand.is_arithmetic)
     if computed is not None:
@@ -226,13 +234,22 @@ def _rows(parts: Parts, source: Source) -> Reading | None:
             raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
         names.append(value.name)
     where = parts.condition(conds)
-    parts.mark("which", "who", "when")
+    is_which = parts.mark("which", "who", "when") is not None
+    if is_which and any(cond.is_negative for cond in conds):
+        raise UnfitError([cond.phrase for cond in conds if cond.is_negative])
+    if len(names) == 1 and _repeats(parts, names[0]):
+        return Inspection(source, "values", (names[0],), where)
     is_shown = parts.has(Noun, lambda noun: noun.kind != "unit")
     if not names and not is_shown:
         raise UnfitError(
             [cond.phrase for cond in conds], "Say which value of these rows is asked for."
         )
     return Rows(source, tuple(dict.fromkeys(names)), where)
+
+
+def _repeats(parts: Parts, name: str) -> bool:
+    profile = parts.words.profile(name)
+    return profile.kind == "text" and profile.distinct < parts.words.scope.rows
 
 
 def _computed(parts: Parts, operand: Operand, conds: Sequence[Cond], source: Source) -> Reading:

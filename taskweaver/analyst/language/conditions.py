@@ -6,11 +6,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taskweaver.analyst.language.comparisons import comparisons
+from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.options import Cond, Option, both
 from taskweaver.analyst.language.parser import Words
-from taskweaver.analyst.language.times import Recurring, as_condition, times
+from taskweaver.analyst.language.time_conditions import as_condition
+from taskweaver.analyst.language.times import Recurring, times
 from taskweaver.analyst.language.values import value_conditions
-from taskweaver.analyst.reading import And, Condition, Missing, Not, OneOf, Or
+from taskweaver.analyst.reading import (
+    And,
+    Column,
+    Comparison,
+    Condition,
+    Latest,
+    Missing,
+    Not,
+    OnCalendar,
+    OneOf,
+    Or,
+)
 
 Found = tuple[int, Cond, float]
 _AND = ("and", ",", "&", "but", "und", "et", "y", "и", "og")
@@ -259,7 +272,7 @@ class Conditions:
             )
             if is_or:
                 joined = _join(left, right, phrase, Or)
-            elif left.is_time and right.is_time and not left.is_span:
+            elif _are_periods(left, right):
                 joined = _join(left, right, phrase, Or)
                 joined = replace(joined, is_list=True) if joined else None
             else:
@@ -270,6 +283,13 @@ class Conditions:
                     replace(joined, is_time=left.is_time and right.is_time),
                     cost + more - 0.3,
                 )
+
+
+def _are_periods(left: Cond, right: Cond) -> bool:
+    """Return whether two times are periods or years, so that ``and`` lists them."""
+    conditions = [option.condition for cond in (left, right) for option in cond.options]
+    is_calendar = any(isinstance(condition, OnCalendar | Latest) for condition in conditions)
+    return left.is_time and right.is_time and not is_calendar
 
 
 def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | None:
@@ -307,8 +327,6 @@ def _merged(left: Condition, right: Condition) -> Condition:
 
 
 def _as_set(condition: Condition) -> OneOf | None:
-    from taskweaver.analyst.reading import Column, Comparison
-
     if isinstance(condition, OneOf):
         return condition
     if (
@@ -328,8 +346,6 @@ def _negation(found: Cond, phrase: str, unused: tuple[str, ...]) -> Cond:
 
 
 def _not(condition: Condition) -> Condition:
-    from taskweaver.analyst.reading import Comparison
-
     if isinstance(condition, Not):
         return condition.part
     if isinstance(condition, Comparison) and condition.operator == "==":
@@ -357,8 +373,6 @@ def _is_unknown(words: Words, at: int) -> bool:
 
 
 def _is_noun(words: Words, at: int) -> bool:
-    from taskweaver.analyst.language.names import singular
-
     return bool(words.lower(at)) and singular(words.lower(at)) in words.scope.nouns
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from taskweaver.analyst.language.atoms import Atom, Fn, Pick
 from taskweaver.analyst.language.measures import Operand, columns_of
-from taskweaver.analyst.language.names import singular
+from taskweaver.analyst.language.names import name_words, singular
 from taskweaver.analyst.language.options import Cond
 from taskweaver.analyst.language.parts import Parts, UnfitError
 from taskweaver.analyst.reading import (
+    And,
     Column,
     Comparison,
     Condition,
@@ -120,6 +121,9 @@ def _without_repeats(
 ) -> list[tuple[list[Fn], list[Operand]]]:
     """Drop functions without an operand that explain one before: ``range (max minus min)``."""
     known = {fn for functions, operands in groups if operands for fn in functions}
+    counts = {Fn("count"), Fn("nunique")}
+    if known or any(fn in counts for functions, _ in groups for fn in functions):
+        known.add(Fn("sum"))  # "how many ... in total"
     return [
         (functions, operands)
         for functions, operands in groups
@@ -202,8 +206,6 @@ def counted(parts: Parts, operand: Operand) -> Measure:
 
 
 def _is_id(name: str) -> bool:
-    from taskweaver.analyst.language.names import name_words
-
     return bool({"id", "key", "code", "number", "no", "nr"} & set(name_words(name)))
 
 
@@ -276,8 +278,6 @@ def _expected_rows(parts: Parts, where: Condition | None) -> float:
 
 
 def _conjuncts(where: Condition | None) -> tuple[Condition, ...]:
-    from taskweaver.analyst.reading import And
-
     if where is None:
         return ()
     return where.parts if isinstance(where, And) else (where,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from taskweaver.analyst.language.atoms import Atom, Fn, Mark
 from taskweaver.analyst.language.measures import Operand
-from taskweaver.analyst.language.options import Cond
 from taskweaver.analyst.language.parts import Parts, UnfitError
 
 
@@ -24,27 +23,14 @@ def check_unused(parts: Parts) -> tuple[str, ...]:
 
 
 def _is_harmless(parts: Parts, atom: Atom) -> bool:
-    """Return whether a word is a noun for counted rows, or the name of some arithmetic."""
+    """Return whether a word is the name of some arithmetic."""
     words, at = parts.words, atom.start
     token = words.tokens[at]
     if token.kind != "word" or not token.text.islower() or len(token.text) < 3:
         return False
     if words.senses(at) or words.columns(at) or words.values(at):
         return False
-    return _is_counted(parts, atom) or _is_label(parts, atom)
-
-
-def _is_counted(parts: Parts, atom: Atom) -> bool:
-    before = next((other for other in parts.atoms if other.end == atom.start), None)
-    is_after_count = (
-        before is not None and isinstance(before.content, Fn) and before.content.function == "count"
-    )
-    has_condition = any(isinstance(other.content, Cond) for other in parts.atoms)
-    after = next((other for other in parts.atoms if other.start == atom.end), None)
-    ends = after is None or (
-        isinstance(after.content, Mark) and after.content.kind in ("filler", "verb")
-    )
-    return is_after_count and has_condition and ends and parts.phrase(atom).endswith("s")
+    return _is_label(parts, atom)
 
 
 def _is_label(parts: Parts, atom: Atom) -> bool:

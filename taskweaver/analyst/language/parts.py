@@ -220,6 +220,18 @@ class Parts:
         after = next((other for other in self.atoms if other.start == atom.end), None)
         return after is not None and isinstance(after.content, Cond)
 
+    def _is_noun(self, atom: Atom, operand: Operand) -> bool:
+        """Return whether an operand is only the noun of a phrase that is used."""
+        return self._is_restricted_noun(atom, operand) or self._is_side_noun(operand)
+
+    def _is_restricted_noun(self, atom: Atom, operand: Operand) -> bool:
+        """Return whether a column of texts is the noun of a condition: ``African countries``."""
+        if any(self.kind(name) != "text" for name in operand.names) or operand.distance > 2:
+            return False
+        conds = [other for other in self.atoms if isinstance(other.content, Cond)]
+        after = self.words.skip(atom.end, "in", "from", "with", "that", "where", "on")
+        return any(cond.end == atom.start or after == cond.start > atom.end for cond in conds)
+
     def _is_side_noun(self, operand: Operand) -> bool:
         """Return whether an operand is only a noun: of a joined table, or the rows' own."""
         for name in operand.names:
@@ -240,7 +252,7 @@ class Parts:
         for atom in list(self.left):
             content = atom.content
             if (isinstance(content, Operand) and set(content.names) & self.mentioned) or (
-                isinstance(content, Operand) and self._is_side_noun(content)
+                isinstance(content, Operand) and self._is_noun(atom, content)
             ):
                 self.left.remove(atom)
             elif isinstance(content, Noun):

@@ -20,7 +20,7 @@ from taskweaver.analyst.language.atoms import (
 from taskweaver.analyst.language.comparisons import dimensions
 from taskweaver.analyst.language.conditions import Conditions
 from taskweaver.analyst.language.keys import key_phrases
-from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
+from taskweaver.analyst.language.lexicon import DIMENSION_WORDS, LEXICON, Sense
 from taskweaver.analyst.language.measures import operands
 from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.parser import Words
@@ -44,6 +44,7 @@ _MARKS = {
     "shift",
     "between",
     "instead",
+    "combined",
 }
 _VERBS = frozenset(
     "is are was were have has had do does did came come work works live lives".split()
@@ -250,7 +251,11 @@ def _nouns(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.of_kind(at, "row", "person", "thing"):
         if sense.kind != "row" and any(found.end == end for found in words.columns(at)):
             continue
-        if words.values(at) or singular(low) in words.scope.other_nouns - words.scope.nouns:
+        if (
+            words.values(at)
+            or not _fits_file(words, sense.kind)
+            or singular(low) in words.scope.other_nouns - words.scope.nouns
+        ):
             continue
         yield end, Noun(sense.kind, low), 0.5  # type: ignore[arg-type]
     is_file = singular(low) in words.scope.nouns or low in words.scope.nouns
@@ -278,6 +283,19 @@ def _is_relative(words: Words, at: int) -> bool:
     )
 
 
+def _fits_file(words: Words, kind: str) -> bool:
+    """Return whether a noun can stand for the rows of a file that is named after its rows."""
+    named = {
+        sense.kind: name
+        for name in words.scope.nouns
+        for sense in LEXICON.get(name, ())
+        if sense.kind in ("thing", "person")
+    }
+    if kind == "row" or not named:
+        return True
+    return kind == "person" and "person" in named
+
+
 def _is_other(words: Words, at: int) -> bool:
     """Return whether a noun is also a value or the name of a column."""
     named = any(found.end == at + 1 and found.ref.distance < 2 for found in words.columns(at))
@@ -291,21 +309,25 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
         yield at + 1, Mark("count", str(_count(words, at))), 0.8
     for end, sense in words.senses(at):
         if sense.kind in _MARKS:
-            kind = sense.detail if sense.kind == "dir" else sense.kind
-            cost = 1.3 if sense.kind == "refused" else 0.6
-            yield (
-                end,
-                Mark(kind, sense.detail if sense.kind != "refused" else words.raw(at, end)),
-                cost,
-            )
-            if kind in ("which", "who") and end == at + 1 and _is_relative(words, at):
-                yield end, Mark("filler", words.lower(at)), _FILLER
+            yield from _marks_of(words, at, end, sense)
         elif sense.kind == "filler" and not (end == at + 1 and words.is_value(at)):
             is_verb = words.lower(at) in _VERBS and end == at + 1
             yield end, Mark("verb" if is_verb else "filler", words.lower(at)), _FILLER
         elif sense.kind == "number":
             yield end, Mark("filler", "number"), _FILLER
-        elif sense.kind == "by" and words.lower(at) in ("by", "nach", "per"):
+        elif sense.kind == "by" and words.lower(at) in ("by", "nach"):
             yield end, Mark("by"), 0.7
         elif sense.kind == "and" and words.lower(at) != "than":
             yield end, Mark("filler", "and"), 0.1
+
+
+def _marks_of(words: Words, at: int, end: int, sense: Sense) -> Iterator[Found]:
+    if sense.kind == "refused":
+        yield end, Mark("refused", words.raw(at, end)), 1.3
+        return
+    kind = sense.detail if sense.kind == "dir" else sense.kind
+    yield end, Mark(kind, sense.detail), 0.6
+    is_when = kind == "when" and at > 0 and words.columns(words.skip(at + 1, "the", "its"))
+    is_relative = kind in ("which", "who") and end == at + 1 and _is_relative(words, at)
+    if is_when or is_relative:
+        yield end, Mark("filler", words.lower(at)), _FILLER

@@ -234,7 +234,7 @@ def _counted_rows(parts: Parts, pick: Pick) -> Measure:
         for atom, operand in parts.all(Operand)
         if any(parts.kind(name) == "text" for name in operand.names)
     ]
-    if not rows and others:
+    if not rows and others and pick.word != "top":
         parts.use(others[0][0])
         return counted(parts, others[0][1])
     if not rows and parts.words.scope.source.tables:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Mark, Noun, Pick, Step
+from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick, Step
 from taskweaver.analyst.language.groups import NUMERIC, measures
 from taskweaver.analyst.language.measures import Operand
 from taskweaver.analyst.language.options import Cond
-from taskweaver.analyst.language.parts import Parts, UnfitError
+from taskweaver.analyst.language.parts import Parts, UnfitError, columns_in
 from taskweaver.analyst.reading import (
+    And,
     Change,
     Column,
     Comparison,
@@ -56,8 +57,6 @@ def stepped(parts: Parts, source: Source) -> Reading | None:
 
 
 def _has_keys(parts: Parts) -> bool:
-    from taskweaver.analyst.language.atoms import Keys
-
     return parts.has(Keys)
 
 
@@ -184,8 +183,6 @@ def _same_column(parts: Parts) -> tuple[Condition, Condition] | None:
 
 def _years(parts: Parts) -> tuple[Condition, Condition] | None:
     """Return the first and the last year of ``from 2004 to 2005``, the later one first."""
-    from taskweaver.analyst.reading import And
-
     for _, cond in parts.all(Cond):
         condition = cond.options[0].condition
         if not cond.is_time or len(cond.options) != 1:
@@ -249,8 +246,6 @@ def _contrast_measure(parts: Parts, dimension: Dimension | None) -> Measure:
 
 
 def _use_sides(parts: Parts, sides: tuple[Condition, Condition]) -> None:
-    from taskweaver.analyst.language.parts import columns_in
-
     names = columns_in(sides[0])
     for atom, cond in parts.all(Cond):
         if len(cond.options) == 1 and columns_in(cond.options[0].condition) == names:

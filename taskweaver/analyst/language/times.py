@@ -10,14 +10,7 @@ from datetime import date, timedelta
 from taskweaver.analyst.language.lexicon import MONTHS, SEASONS, WEEKDAYS
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.reading import (
-    And,
     CalendarPart,
-    Column,
-    Comparison,
-    Condition,
-    During,
-    Latest,
-    OnCalendar,
     Unit,
 )
 
@@ -238,7 +231,7 @@ def _listed(words: Words, at: int, first: Period | Recurring) -> Iterator[tuple[
         after = words.skip(end, "and", "or", ",", "und", "&")
         found = [
             (stop, point)
-            for stop, point in points(words, words.skip(after, "in", "on"))
+            for stop, point in _without_year(words, words.skip(after, "in", "on"))
             if isinstance(point, Recurring) and point.part == first.part
         ]
         if not found:
@@ -246,6 +239,19 @@ def _listed(words: Words, at: int, first: Period | Recurring) -> Iterator[tuple[
         end, point = found[0]
         values += point.values
         yield end, Recurring(first.part, tuple(dict.fromkeys(values)))
+    year_at_end = year_at(words, words.skip(end, "of", "in", ","))
+    is_run = values == tuple(range(values[0], values[0] + len(values)))
+    if year_at_end and first.part == "month" and is_run and end > at:
+        stop = words.skip(end, "of", "in", ",") + 1
+        yield stop, months(year_at_end, values[0], len(values))
+
+
+def _without_year(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:
+    """Yield the times at a token; of a month with a year also the month alone."""
+    yield from points(words, at)
+    month = MONTHS.get(words.lower(at))
+    if month is not None and year_at(words, at + 1):
+        yield at + 1, Recurring("month", (month,))
 
 
 def _related(words: Words, at: int) -> Iterator[tuple[int, When]]:
@@ -339,52 +345,3 @@ def _tails(words: Words, at: int) -> Iterator[tuple[int, When]]:
         if isinstance(point, Period):
             for stop, sense in words.of_kind(end, "tail"):
                 yield stop, Bound("since" if sense.detail == ">=" else "until", point)
-
-
-def as_condition(when: When, column: str, *, is_time: bool) -> Condition | None:
-    """Return a restriction of time as a condition on a column.
-
-    Args:
-        when: The restriction.
-        column: A time column, or an integer column of years.
-        is_time: Whether it is a time column.
-
-    Returns:
-        The condition; None if years cannot express it.
-    """
-    if isinstance(when, Recent):
-        return Latest(column, when.count, when.unit) if is_time or when.unit == "year" else None
-    if isinstance(when, Recurring):
-        return OnCalendar(column, when.part, when.values) if is_time else None
-    if is_time:
-        return _during(when, column)
-    return _in_years(when, column)
-
-
-def _during(when: Period | Bound, column: str) -> Condition:
-    if isinstance(when, Period):
-        return During(column, when.start, when.end)
-    bounds = {
-        "since": (when.period.start, ""),
-        "after": (when.period.end, ""),
-        "before": ("", when.period.start),
-        "until": ("", when.period.end),
-    }
-    return During(column, *bounds[when.relation])
-
-
-def _in_years(when: Period | Bound, column: str) -> Condition | None:
-    period = when if isinstance(when, Period) else when.period
-    if not period.first_year or not period.last_year:
-        return None
-    name = Column(column)
-    if isinstance(when, Bound):
-        if when.relation in ("since", "before"):
-            operator = ">=" if when.relation == "since" else "<"
-            return Comparison(name, ">=" if operator == ">=" else "<", period.first_year)
-        return Comparison(name, ">" if when.relation == "after" else "<=", period.last_year)
-    if period.first_year == period.last_year:
-        return Comparison(name, "==", period.first_year)
-    return And(
-        (Comparison(name, ">=", period.first_year), Comparison(name, "<=", period.last_year))
-    )

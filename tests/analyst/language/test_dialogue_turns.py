@@ -1,0 +1,118 @@
+"""Conversations: requests that change the last one, and answers to questions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reading_worlds import ALL, FLIGHTS, NATIONS, replies, source, world
+
+from taskweaver.analyst.dialogue import Dialogue
+from taskweaver.analyst.reading import (
+    And,
+    Column,
+    Comparison,
+    During,
+    Key,
+    Measure,
+    NeedsLook,
+    NotUnderstood,
+    Rank,
+    Share,
+    Summary,
+    Unclear,
+    Understood,
+)
+from taskweaver.analyst.world import World
+
+_FIRST = Summary(source(FLIGHTS), (Measure("mean", Column("dep_delay")),))
+
+
+def _readings(*texts: str) -> list[object]:
+    found = replies(world(FLIGHTS), *texts)
+    return [outcome.reading if isinstance(outcome, Understood) else outcome for outcome in found]
+
+
+def _where(name: str, value: object) -> Comparison:
+    return Comparison(Column(name), "==", value)  # type: ignore[arg-type]
+
+
+def test_a_condition_is_replaced_added_and_kept() -> None:
+    texts = ("mean dep_delay of Delta", "and of United?", "only from JFK", "per destination")
+    united = _where("carrier", "United")
+    both = And((united, _where("origin", "JFK")))
+    assert _readings(*texts) == [
+        replace(_FIRST, where=_where("carrier", "Delta")),
+        replace(_FIRST, where=united),
+        replace(_FIRST, where=both),
+        replace(_FIRST, where=both, keys=(Key("destination"),)),
+    ]
+
+
+def test_the_measure_and_the_year_are_replaced() -> None:
+    texts = ("mean dep_delay in 2023", "what about arr_delay?", "the median", "and the year after?")
+    later = During("date", "2024-01-01", "2025-01-01")
+    assert _readings(*texts)[-1] == replace(
+        _FIRST, measures=(Measure("median", Column("arr_delay")),), where=later
+    )
+
+
+def test_order_share_and_picture_are_added() -> None:
+    total = Summary(source(FLIGHTS), (Measure("sum", Column("distance")),), (Key("carrier"),))
+    texts = ("total distance per carrier", "sort that descending", "plot that as a bar chart")
+    assert _readings(*texts)[1:] == [
+        replace(total, rank=Rank()),
+        replace(total, rank=Rank(), chart="bar"),
+    ]
+    assert _readings("total distance per carrier", "in percent")[1] == replace(total, then=Share())
+
+
+def test_rows_of_the_last_answer_are_counted() -> None:
+    readings = _readings("how many flights are from JFK", "how many of them are cancelled")
+    both = And((_where("origin", "JFK"), _where("cancelled", value=True)))
+    assert readings[1] == Summary(source(FLIGHTS), (Measure("count"),), where=both)
+
+
+def test_the_winner_at_the_other_end() -> None:
+    readings = _readings("which carrier has the most flights", "and the fewest?")
+    assert isinstance(readings[1], Summary)
+    assert readings[1].rank == Rank(ascending=True, count=1)
+
+
+def test_an_answer_is_used_by_name_place_or_part() -> None:
+    for answer in ("arr_delay", "`arr_delay` please", "the second one", "arr"):
+        outcome = replies(world(FLIGHTS), "mean delay per carrier", answer)[1]
+        assert isinstance(outcome, Understood), answer
+        expected = replace(
+            _FIRST, measures=(Measure("mean", Column("arr_delay")),), keys=(Key("carrier"),)
+        )
+        assert outcome.reading == expected
+
+
+def test_the_same_question_is_not_asked_twice() -> None:
+    first, second, third = replies(world(FLIGHTS), "mean delay", "mean delay", "the first one")
+    assert isinstance(first, Unclear)
+    assert isinstance(second, NotUnderstood)
+    assert isinstance(third, Understood)
+
+
+def test_another_request_after_a_question_is_read() -> None:
+    outcome = replies(world(FLIGHTS), "mean delay", "mean distance of Delta")[1]
+    assert isinstance(outcome, Understood)
+
+
+def test_a_file_is_chosen() -> None:
+    found = replies(world(FLIGHTS, NATIONS), "how many rows are there", "the nations one")
+    assert found[1] == Understood(Summary(source(NATIONS), (Measure("count"),)))
+
+
+def test_the_table_of_the_last_request_is_kept() -> None:
+    found = replies(world(*ALL), "mean lifeExp in Germany", "and in France?")
+    assert isinstance(found[1], Understood)
+    assert "France" in repr(found[1])
+
+
+def test_files_are_looked_at_before_they_are_read() -> None:
+    files = world(FLIGHTS).files
+    dialogue, outcome = Dialogue().say("mean dep_delay", World(files))
+    assert outcome == NeedsLook(("flights.csv",))
+    assert dialogue == Dialogue()
