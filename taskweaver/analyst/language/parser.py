@@ -92,11 +92,15 @@ class Words:
     def _find_senses(self, at: int) -> Iterator[SenseAt]:
         for end in range(min(at + LONGEST, self.size), at, -1):
             words = self._lower[at:end]
-            if None in words:
+            if None in words or any(map(self._is_name, self.tokens[max(at, 1) : end])):
                 continue
             joined = " ".join(word for word in words if word)
             for sense in LEXICON.get(joined, ()):
                 yield SenseAt(end, sense)
+
+    def _is_name(self, token: Token) -> bool:
+        """Return whether a word is a column as written: ``total Count`` is no number of rows."""
+        return token.text in self.scope.columns and token.text != token.lower
 
     def of_kind(self, at: int, *kinds: str) -> list[SenseAt]:
         """Return the senses of some kinds at a token."""
