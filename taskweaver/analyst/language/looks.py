@@ -195,6 +195,9 @@ def _of_rows(
     if chart == "line":
         return _line(parts, names, splits, where, source)
     wanted = 2 if chart == "scatter" else 1
+    has_time = any(key.unit or key.part for key in keys)
+    if splits and (chart != "box" or has_time):
+        raise UnfitError(splits, f"A {chart} is not split by a column.")
     if len(names) != wanted or len(splits) > 1:
         count = "two columns" if wanted == 2 else "one column"
         raise UnfitError((chart,), f"A {chart} is drawn from {count} of numbers.")

@@ -228,7 +228,7 @@ def _contrast(parts: Parts, source: Source, *, is_relative: bool = False) -> Rea
 def _contrast_measure(parts: Parts, dimension: Dimension | None) -> Measure:
     if dimension is not None and not any(operand for _, operand in parts.all(Operand)):
         fn = parts.take(Fn)
-        value = parts.column_of(Operand(tuple(map(Column, dimension.columns)), "it"))
+        value = parts.column_of(Operand(tuple(map(Column, dimension.columns)), dimension.word))
         if fn is None:
             raise UnfitError(("difference",), "Say of which measure: mean, total, median.")
         return Measure(fn.function, value, quantile=fn.quantile)
