@@ -95,6 +95,12 @@ def test_an_identifier_is_no_measure() -> None:
     assert isinstance(outcome_of("longest purchase", PURCHASES), NotUnderstood)
 
 
+def test_the_nearest_request_has_no_unknown_words() -> None:
+    outcome = outcome_of("mean dep_delay per carrier on christmas", FLIGHTS)
+    assert isinstance(outcome, NotUnderstood)
+    assert outcome.nearest == "mean of `dep_delay` per `carrier`"
+
+
 def test_a_value_is_never_taken_as_filler() -> None:
     outcome = outcome_of("mean quantity of paid purchases", PURCHASES)
     assert "paid" in repr(outcome)
