@@ -27,7 +27,6 @@ from taskweaver.analyst.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.words import in_words
 from taskweaver.analyst.world import World
 
 
@@ -153,10 +152,7 @@ class Dialogue:
         is_open = not is_understood and not isinstance(found, Unclear)
         if is_open and revised is not None and isinstance(revised.outcome, Understood):
             return _searched(text, revised, world)
-        outcome = _searched(text, found, world) if isinstance(found, Result) else found
-        if isinstance(outcome, NotUnderstood) and isinstance(found, Result):
-            outcome = replace(outcome, nearest=_nearest(text, outcome, found.scope, mentions))
-        return outcome
+        return _searched(text, found, world) if isinstance(found, Result) else found
 
     def _revised(
         self,
@@ -211,18 +207,6 @@ def _searched(text: str, result: Result, world: World) -> Outcome:
         and any(c.kind == "text" and c.values is None for c in world.tables[id].columns)
     ]
     return NeedsLook(tuple(dict.fromkeys(unsearched))) if unsearched else outcome
-
-
-def _nearest(text: str, outcome: NotUnderstood, scope: Scope, mentions: Sequence[Mention]) -> str:
-    """Return the reading of a request without the words that were not understood, in words."""
-    for word in outcome.words:
-        at = text.find(word)
-        if at >= 0:
-            text = text[:at] + " " * len(word) + text[at + len(word) :]
-    result = read(text, scope, mentions) if re.search(r"\w", text) else None
-    if result is None or not isinstance(result.outcome, Understood):
-        return ""
-    return in_words(result.outcome.reading)
 
 
 def _last_version(text: str) -> str:
