@@ -29,6 +29,7 @@ from taskweaver.analyst.profile_report import read_profiles
 from taskweaver.analyst.reading import Files, Help, NeedsLook, NotUnderstood, Unclear, Understood
 from taskweaver.analyst.world import FileInfo, PartInfo, World
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS
+from taskweaver.llm.offline.refusals import files_answer
 from taskweaver.tables.session import profiles, read
 
 _MOST_LOOKS = 3
@@ -98,7 +99,7 @@ class Conversation:
                 self._tables |= {table.id: table for table in looked}
         match outcome:
             case Understood():
-                return self._answered(outcome)
+                return self._answered(text, outcome)
             case Unclear(question):
                 return Answer(question, is_question=True)
             case NotUnderstood(words, reason):
@@ -106,11 +107,11 @@ class Conversation:
                 return Answer(f"{reason} {said}" if reason else said, is_question=True)
         raise AssertionError(f"{outcome} after {_MOST_LOOKS} looks")
 
-    def _answered(self, understood: Understood) -> Answer:
+    def _answered(self, request: str, understood: Understood) -> Answer:
         if isinstance(understood.reading, Help):
             return Answer("I did not understand that.")
         if isinstance(understood.reading, Files):
-            return Answer("\n".join(f"- {file.name}" for file in self._files))
+            return Answer(files_answer(request, self._files))
         before = set(Path().glob("*.png"))
         code = as_code(understood.reading, self._tables, frozenset(self._names))
         printed = io.StringIO()

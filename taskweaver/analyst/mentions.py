@@ -90,6 +90,11 @@ def find_files(text: str, files: Sequence[FileInfo]) -> tuple[Mention, ...]:
     return tuple(_joined(text, sorted(found, key=lambda mention: mention.start)))
 
 
+def is_data_file(name: str) -> bool:
+    """Return whether a file's extension is one of tables."""
+    return _FILE_END.search(name) is not None
+
+
 def nearest_file(name: str, files: Sequence[FileInfo]) -> str:
     """Return the file whose name is most like a name that no file has; empty for none."""
 

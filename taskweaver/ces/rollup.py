@@ -41,7 +41,7 @@ def keep(pid: int, file: int) -> None:
 
     Args:
         pid: The process, known to have sent it.
-        file: Its file descriptor; closed in any case by now or by `forget`.
+        file: Its file descriptor; it is closed at once, or by `forget`.
     """
     if _can_open(pid) or not _is_rollup_of(pid, file):
         os.close(file)

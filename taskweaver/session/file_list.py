@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from taskweaver.analyst.file_list import ListedFile, TableOverview, file_list
-from taskweaver.analyst.mentions import EXTENSIONS
+from taskweaver.analyst.mentions import is_data_file
 from taskweaver.ces.claims import items, text
 from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client
@@ -71,8 +71,8 @@ class BranchFiles:
     def _stamps(self) -> dict[str, _Stamp]:
         """Return time and size of the files by name; the copy here hides one of the data folder."""
         found = {name: stamp for name, stamp in self._all() if is_plain_name(name)}
-        tables = sorted(name for name in found if _is_table(name) and name[0] != ".")
-        others = sorted(name for name in found if not _is_table(name) and name[0] != ".")
+        tables = sorted(name for name in found if is_data_file(name) and name[0] != ".")
+        others = sorted(name for name in found if not is_data_file(name) and name[0] != ".")
         return {name: found[name] for name in [*tables, *others][:_MOST_FILES]}
 
     def _all(self) -> Iterator[tuple[str, _Stamp]]:
@@ -89,7 +89,7 @@ class BranchFiles:
         """Have the kernel look at files, and keep the outcome."""
         request, left = [], _REQUEST_BYTES
         for name in names:
-            content = self._beginning(name, stamps[name], left) if _is_table(name) else b""
+            content = self._beginning(name, stamps[name], left) if is_data_file(name) else b""
             self._known[name] = stamps[name], ListedFile(name, stamps[name][1])
             if content:
                 left -= len(content)
@@ -146,7 +146,3 @@ def _stamp(facts: os.stat_result) -> _Stamp:
 
 def _suffix(name: str) -> str:
     return PurePosixPath(name).suffix.lower().lstrip(".")
-
-
-def _is_table(name: str) -> bool:
-    return _suffix(name) in EXTENSIONS

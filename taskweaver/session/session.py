@@ -134,9 +134,9 @@ class Session:
         _check_text(message)
         with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
             self._spending.begin_round(self.usage)
-            mentioned = mentioned_files(message, self.config.data_dir, self.config.data_root)
-            before = self._current.files.brought(self.config.data_dir)
-            notes = self._current.files.bring(files or [], before | mentioned)
+            named = "\n".join([message, *self._current.files.brought])
+            mentioned = mentioned_files(named, self.config.data_dir, self.config.data_root)
+            notes = self._current.files.bring(files or [], mentioned)
             notes += self._current.take_note(self.restoring())
             return self._play("\n".join([*notes, message]), self._current.play)
 

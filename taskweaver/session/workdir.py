@@ -161,9 +161,10 @@ class WorkingFiles:
         notes = {FILES_ADDED: added, FILES_CHANGED: changed, FILES_KEPT: kept}
         return [f"{what}: {', '.join(names)}." for what, names in notes.items() if names]
 
-    def brought(self, folder: Path) -> dict[str, Path]:
-        """Return the files of the data folder that were brought before, by name."""
-        return {name: path for name in self._brought if (path := folder / name).is_file()}
+    @property
+    def brought(self) -> tuple[str, ...]:
+        """Names of the files of the data folder that were brought before."""
+        return tuple(self._brought)
 
     def _state(self, name: str, source: Path) -> Literal["new", "same", "changed", "kept"]:
         copy_now = self._stamp_here(name)

@@ -12,6 +12,7 @@ from taskweaver.analyst.file_list import listed_files
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.client import KernelClient
 from taskweaver.llm.types import ChatMessage
+from taskweaver.session.receipts.inputs import inputs_of
 
 COLD = {"execution.zygote": False, "execution.sandbox": "none"}
 
@@ -95,3 +96,18 @@ def test_unchanged_files_are_read_once(project: Path, monkeypatch: pytest.Monkey
             session.send_message("hello")
     assert asked == [["huge.csv", "t.csv"]]
     assert '"huge.csv", about ' in section(script.prompts[0])
+
+
+def test_a_file_that_only_code_names_is_an_input_and_is_told_when_it_changes(project: Path) -> None:
+    data = project / "data"
+    cell = code_reply("len(open('t.csv').readlines())")
+    order, answer = planner_reply("CodeInterpreter", "count"), planner_reply("User", "There are 3.")
+    script = Script([order, cell, answer, order, cell, answer])
+    with TaskWeaverApp(project, model=script, config=COLD) as app, app.get_session() as session:
+        session.send_message("count the lines")
+        (found,) = inputs_of(session.memory.conversation.rounds, session.execution_cwd, data)
+        assert (found.name, found.change) == ("t.csv", "")
+        (data / "t.csv").write_text("n\n1\n")
+        round_ = session.send_message("once more")
+    assert "files changed, read them again: t.csv." in round_.user_query
+    assert "## Result\n```\n2\n```" in script.last(5)

@@ -172,6 +172,7 @@ def test_a_killed_chat_loses_no_round_and_leaves_nothing(place: Place) -> None:
     for number in range(KILLS):
         if number % _PER_SESSION == 0:
             acknowledged, how, place.told = acknowledged + len(place.told), "new", {}
+            print(f"{number} kills, {acknowledged} acknowledged rounds", flush=True)
         place.kill_one(rng, how)
         assert place.left_processes() == []
         if place.told:

@@ -73,28 +73,27 @@ def test_the_mean_per_month_is_computed_and_drawn_in_a_project_as_it_comes(proje
     dated = TABLE.dropna(subset=["Order Date"])
     expected = dated.groupby(dated["Order Date"].str[:7])["Count"].mean()
     for month, value in expected.items():
-        assert f"{month}  {value:>6.1f}".split() in [
-            line.split()[1:] for line in answer.message.splitlines()
-        ]
+        assert [month, f"{value:.1f}"] in [line.split() for line in answer.message.splitlines()]
     (name,) = (p.name for p in session.execution_cwd.glob("*.png"))
     assert name in answer.message
 
 
 def test_follow_ups_change_the_request_before(session: Session) -> None:
     ask(session, "mean of Count by Region in s.csv")
-    assert "North      8" in ask(session, "and now the maximum, only in 2024").message
+    answer = ask(session, "and now the maximum")
+    assert ["North", "8"] in [line.split() for line in answer.message.splitlines()]
+    answer = ask(session, "only in 2025")
+    assert ["North", "7"] in [line.split() for line in answer.message.splitlines()]
     assert ".png" in ask(session, "now plot it").message
 
 
-def test_it_asks_which_column_is_meant_and_goes_on_with_the_answer(session: Session) -> None:
-    question = ask(session, "sum of Profit by Region in s.csv")
-    assert stop(question) == "Clarification"
-    assert "no column `Profit`" in question.message
-    assert "`Unit Price`" in question.message
-    answer = ask(session, "Unit Price")
-    assert stop(answer) == "Completed"
-    assert "North" in answer.message
-    assert "5.0" in answer.message
+def test_a_column_that_is_not_there_is_named_with_those_that_are(session: Session) -> None:
+    refused = ask(session, "sum of Profit by Region in s.csv")
+    assert stop(refused) == "TaskFailure"
+    assert "I did not understand `Profit`." in refused.message
+    assert "`Unit Price`" in refused.message
+    answer = ask(session, "sum of Unit Price by Region in s.csv")
+    assert ["South", "2.0"] in [line.split() for line in answer.message.splitlines()]
 
 
 def test_an_ambiguous_word_is_asked_about(session: Session, project: Path) -> None:
@@ -112,12 +111,9 @@ def test_a_file_that_is_not_there_is_named(session: Session) -> None:
     assert "/load" in answer.message
 
 
-def test_code_that_fails_is_mended_once(session: Session, project: Path) -> None:
+def test_another_encoding_is_read(session: Session, project: Path) -> None:
     (project / "data" / "odd.csv").write_bytes("name;n\nCafé;4\nBär;6\n".encode("latin-1"))
-    round_ = session.send_message("sum of n in odd.csv")
-    hops = [f"{post.send_from}>{post.send_to}" for post in round_.post_list]
-    assert "CodeInterpreter>CodeInterpreter" in hops
-    assert "10" in round_.post_list[-1].message
+    assert "**10**" in ask(session, "sum of n in odd.csv").message
 
 
 def test_code_of_the_user_that_fails_is_reported_not_repeated(session: Session) -> None:
@@ -169,29 +165,29 @@ def test_semicolons_spaces_in_names_and_empty_files_are_met(
     (project / "data" / "meine daten.csv").write_text("Größe;Wert\n1;2\n3;4\n", "utf-8")
     (project / "data" / "empty.csv").touch()
     assert "6" in ask(session, "sum of Wert in meine daten.csv").message
-    assert "2.0" in ask(session, "mean of Größe in meine daten.csv").message
-    assert "No columns to parse" in ask(session, "describe empty.csv").message
+    assert "**2**" in ask(session, "mean of Größe in meine daten.csv").message
+    assert "empty" in ask(session, "describe empty.csv").message
 
 
 def test_rows_without_a_group_and_texts_that_are_no_numbers_are_told(
     session: Session, project: Path
 ) -> None:
     (project / "data" / "gaps.csv").write_text("g,v\nx,1\n,2\nx,3\n")
-    assert "NaN" in ask(session, "sum of v by g in gaps.csv").message
+    assert "1 without `g`" in ask(session, "sum of v by g in gaps.csv").message
     rows = "".join(f"r{n},{n}\n" for n in range(9))
     (project / "data" / "odd.csv").write_text(f"m,n\n{rows}r9,none given\n")
     answer = ask(session, "sum of n in odd.csv")
-    assert "36" in answer.message
+    assert "`n` does not hold numbers" in answer.message
 
 
 @pytest.mark.parametrize(
     ("content", "question", "result"),
     [
-        ("m;n\na;1,5\nb;2,5\n", "mean of n", "2.0"),
-        ("m;n\na;1.000,5\nb;2.000,5\n", "sum of n", "3001.0"),
-        ('m,n\na,"1,200"\nb,"10,000"\n', "sum of n", "11200"),
+        ("m;n\na;1,5\nb;2,5\n", "mean of n", "**2**"),
+        ("m;n\na;1.000,5\nb;2.000,5\n", "sum of n", "**3001**"),
+        ('m,n\na,"1,200"\nb,"10,000"\n', "sum of n", "**11,200**"),
         ('m,n\na,"1,200"\nb,900\n', "max of n", "1200"),
-        ("m,n\na,$5.50\nb,$4.50\n", "sum of n", "10.0"),
+        ("m,n\na,$5.50\nb,$4.50\n", "sum of n", "**10**"),
         ("m,n\na,40%\nb,60 %\n", "mean of n", "50"),
     ],
 )
@@ -204,11 +200,11 @@ def test_numbers_written_as_text_are_computed_with(
 
 @pytest.mark.parametrize("function", ["sum", "mean", "max"])
 def test_a_column_of_text_is_told_to_be_one(session: Session, project: Path, function: str) -> None:
-    (project / "data" / "codes.csv").write_text("code,n\nA1,1\nB2,2\n17,3\n")
-    answer = ask(session, f"{function} of code in codes.csv")
-    assert "`code` holds text" in answer.message
+    (project / "data" / "codes.csv").write_text("label,n\nA1,1\nB2,2\n17,3\n")
+    answer = ask(session, f"{function} of label in codes.csv")
+    assert "`label` does not hold numbers" in answer.message
     assert "`n`" in answer.message
-    assert stop(answer) == "Clarification"
+    assert stop(answer) == "TaskFailure"
 
 
 def test_an_edited_file_is_read_again(session: Session, project: Path) -> None:
@@ -241,7 +237,7 @@ def test_words_of_a_file_name_are_no_columns(session: Session, project: Path) ->
 @pytest.mark.parametrize(
     ("question", "result"),
     [
-        ("mean of max", "2.0"),
+        ("mean of max", "**2**"),
         ("max of count", "40"),
         ("sum of mean", "15"),
         ("what is the total of the count column", "70"),
@@ -280,10 +276,10 @@ def test_the_rest_of_the_menu_answers(session: Session) -> None:
 def test_more_of_the_menu_answers(session: Session) -> None:
     ask(session, "describe s.csv")
     for words, part in (
-        ("outliers in Unit Price", "robust"),
+        ("outliers in Unit Price", "1 row"),
         ("sort by Count descending", "8"),
         ("the last 2 rows", "4"),
-        ("sample of 2 rows", "Count"),
+        ("a sample of the rows", "Count"),
         ("mean and max of Count by Region, as a bar chart", ".png"),
         ("total Count in the North", "18"),
         ("what is 17*23?", "391"),
@@ -307,7 +303,7 @@ def test_it_also_speaks_for_a_code_writer_alone(project: Path) -> None:
         session = app.get_session()
         assert "Unit Price" in session.send_message("sum of Count in s.csv").post_list[-1].message
         assert "29" in session.send_message("sum of Count in s.csv").post_list[-1].message
-        assert "poem" not in session.send_message("a poem").post_list[-1].message
+        assert "I did not understand" in session.send_message("a poem").post_list[-1].message
 
 
 def test_a_long_conversation_is_summarised_and_goes_on_about_the_same_file(project: Path) -> None:

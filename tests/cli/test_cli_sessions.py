@@ -64,7 +64,7 @@ def test_a_saved_conversation_is_replayed(project: Path) -> None:
     differs = taskweaver(project, "replay", str(file), "--data", f"tiny.csv={other}", "--json")
     assert differs.exit_code == 1
     steps = [json.loads(line) for line in differs.stdout.splitlines()]
-    assert [step["verdict"] for step in steps] == ["same", "differs"]
+    assert [step["verdict"] for step in steps] == ["differs", "differs"]  # profile and result
     assert "'8' was recorded, now '80'" in steps[1]["details"][0]
     assert taskweaver(project, "replay", str(file), "--set", "nonsense").exit_code == 2
     elsewhere = taskweaver(project / "data", "replay", str(file))

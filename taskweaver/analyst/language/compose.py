@@ -15,7 +15,7 @@ from taskweaver.analyst.language.atoms import (
     Pick,
     Step,
 )
-from taskweaver.analyst.language.groups import NUMERIC, compared, is_one_row, measures
+from taskweaver.analyst.language.groups import NUMERIC, compared, is_one_row, is_unique, measures
 from taskweaver.analyst.language.leftover import check_unused
 from taskweaver.analyst.language.looks import looked, pictured
 from taskweaver.analyst.language.measures import Operand
@@ -178,7 +178,7 @@ def _mode(parts: Parts, fn: Fn, source: Source) -> Reading:
         raise UnfitError(("most common",), "Name the column whose values are counted.")
     value = parts.column_of(operand)
     parts.take_all(Fn, lambda other: other.function == "count")
-    if not isinstance(value, Column):
+    if not isinstance(value, Column) or is_unique(parts, value.name):
         raise UnfitError((operand.phrase,))
     if keys:
         if fn.is_least:
@@ -203,7 +203,7 @@ def _of_dimension(parts: Parts, dimension: Dimension, source: Source) -> Reading
         options = tuple(Column(name) for name in operand.names if name in dimension.columns)
     elif operand is not None:
         raise UnfitError((operand.phrase,))
-    value = parts.column_of(Operand(options, "it"), kinds=NUMERIC)
+    value = parts.column_of(Operand(options, dimension.word), kinds=NUMERIC)
     where = parts.condition(conds)
     if fn is None:
         if "get" in {parts.words.lower(place) for place in range(parts.words.size)}:

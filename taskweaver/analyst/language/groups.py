@@ -183,7 +183,8 @@ def _correlation(parts: Parts, operands: Sequence[Operand]) -> Measure:
 def _measure(parts: Parts, fn: Fn, operand: Operand) -> Measure:
     if fn.function == "count":
         return counted(parts, operand)
-    value = parts.column_of(operand, kinds=kinds_for(fn.function))
+    kinds = ("time",) if fn.is_time else kinds_for(fn.function)
+    value = parts.column_of(operand, kinds=kinds)
     return Measure(fn.function, value, quantile=fn.quantile)
 
 
@@ -253,6 +254,11 @@ def _time_keys(condition: Or) -> list[Key]:
 def is_single(parts: Parts, key: str, where: Condition | None) -> bool:
     """Return whether each group of a key has about one row under a condition."""
     return _expected_rows(parts, where) <= parts.words.profile(key).distinct * 1.1
+
+
+def is_unique(parts: Parts, name: str) -> bool:
+    """Return whether a column has another value in each row, so that counts mean nothing."""
+    return parts.words.profile(name).distinct >= parts.words.scope.rows > 1
 
 
 def is_one_row(parts: Parts, where: Condition | None) -> bool:

@@ -98,11 +98,15 @@ class Words:
     def _find_senses(self, at: int) -> Iterator[SenseAt]:
         for end in range(min(at + LONGEST, self.size), at, -1):
             words = self._lower[at:end]
-            if None in words:
+            if None in words or any(map(self._is_name, self.tokens[max(at, 1) : end])):
                 continue
             joined = " ".join(word for word in words if word)
             for sense in LEXICON.get(joined, ()):
                 yield SenseAt(end, sense)
+
+    def _is_name(self, token: Token) -> bool:
+        """Return whether a word is a column as written: ``total Count`` is no number of rows."""
+        return token.text in self.scope.columns and token.text != token.lower
 
     def of_kind(self, at: int, *kinds: str) -> list[SenseAt]:
         """Return the senses of some kinds at a token."""
@@ -195,14 +199,21 @@ class Words:
         """Return whether a word inside a sentence is a value, written with a capital letter."""
         text = self.tokens[at].text
         is_inside = at > 0 and self.lower(at - 1) not in (".", "?", "!", ":")
+        is_capital = text[:1].isupper() and not self.text.isupper()
         return (
             is_inside
-            and len(text) > 2
-            and text[0].isupper()
-            and not text.isupper()
+            and is_capital
+            and len(text) > 1
             and any(
                 found.end == at + 1 and found.matches[0].value == text for found in self.values(at)
             )
+        )
+
+    def may_be_value(self, at: int) -> bool:
+        """Return whether a common word after a preposition may be a value, as ``in it``."""
+        is_after = self.lower(at - 1) in ("in", "of", "from", "for", "at", "by", "to", "is")
+        return is_after and any(
+            found.end == at + 1 and found.matches[0].is_exact for found in self.values(at)
         )
 
     def is_plain_value(self, at: int, end: int) -> bool:

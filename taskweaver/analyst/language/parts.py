@@ -139,8 +139,10 @@ class Parts:
             if not kinds or not isinstance(option, Column) or self.kind(option.name) in kinds
         ]
         if not options:
-            name = operand.names[0]
-            raise UnfitError((operand.phrase,), f"The column `{name}` does not hold numbers.")
+            name, kind = operand.names[0], "times" if kinds == ("time",) else "numbers"
+            raise UnfitError((operand.phrase,), f"The column `{name}` does not hold {kind}.")
+        chosen = self.words.scope.choices.get(operand.phrase.casefold())
+        options = [option for option in options if option == Column(chosen or "")] or options
         if len(options) > 1:
             others = {
                 name
@@ -276,7 +278,8 @@ def _is_minor(atom: Atom) -> bool:
 def _names_rows(noun: Noun, words: Words) -> bool:
     """Return whether a unit of time, such as days, is a noun for the rows."""
     times = [words.profile(name) for name in words.scope.time_columns]
-    return (len(times) == 1 and times[0].distinct == words.scope.rows) or noun.word == "time"
+    is_daily = len(times) == 1 and times[0].distinct == words.scope.rows
+    return noun.unit == "day" and is_daily
 
 
 def columns_in(condition: Condition) -> set[str]:

@@ -10,11 +10,12 @@ from taskweaver.analyst.language.groups import (
     as_measure,
     counted,
     is_single,
+    is_unique,
     kinds_for,
     measures,
 )
 from taskweaver.analyst.language.measures import Operand, columns_of
-from taskweaver.analyst.language.names import singular
+from taskweaver.analyst.language.names import name_words, singular
 from taskweaver.analyst.language.parts import Parts, UnclearError, UnfitError
 from taskweaver.analyst.reading import (
     Column,
@@ -28,6 +29,8 @@ from taskweaver.analyst.reading import (
     Source,
     Summary,
 )
+
+_OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
 
 
 def ranked(parts: Parts, source: Source) -> Reading | None:
@@ -45,11 +48,12 @@ def ranked(parts: Parts, source: Source) -> Reading | None:
     pick = _with_count(parts, pick)
     where = parts.condition(parts.conditions())
     of_rows = _ranks_rows(parts, picks[0][0])
+    is_of_value = _ranks_values(parts, picks[0][0])
     asks_when = parts.mark("when") is not None
     parts.mark("which", "who")
     key = None if of_rows else _group(parts, asks_when=asks_when)
     if key is None:
-        return _without_group(parts, pick, where, source)
+        return _without_group(parts, pick, where, source, is_of_value=is_of_value)
     return _of_groups(parts, pick, key, where, source)
 
 
@@ -63,6 +67,18 @@ def _ranks_rows(parts: Parts, pick: Atom) -> bool:
     ]
     is_noun = bool(after) and isinstance(after[0], Noun) and after[0].kind != "unit"
     return is_noun and not groups
+
+
+def _ranks_values(parts: Parts, pick: Atom) -> bool:
+    """Return whether a value is asked for: ``the lowest body_mass_g of Adelie penguins``."""
+    nouns = [
+        atom
+        for atom in parts.left
+        if atom.start < pick.start and isinstance(atom.content, Noun | Mark)
+    ]
+    asks = [atom for atom in nouns if parts.phrase(atom).casefold() not in _OPENINGS]
+    after = [atom.content for atom in parts.left if atom.start >= pick.end]
+    return not asks and bool(after) and isinstance(after[0], Operand)
 
 
 def _with_count(parts: Parts, pick: Pick) -> Pick:
@@ -103,6 +119,8 @@ def _named_column(parts: Parts) -> Key | None:
             return Key(label)
     for atom, operand in parts.all(Operand):
         names = tuple(Column(name) for name in operand.names if _can_group(parts, name))
+        if singular(operand.phrase.casefold()) in parts.words.scope.other_nouns:
+            raise UnfitError((operand.phrase,))
         if names:
             parts.use(atom)
             value = parts.column_of(Operand(names, operand.phrase, operand.distance))
@@ -112,9 +130,11 @@ def _named_column(parts: Parts) -> Key | None:
 
 def _can_group(parts: Parts, name: str) -> bool:
     kind = parts.kind(name)
-    return kind in ("text", "flag") or (
-        kind == "integer" and name in parts.words.scope.year_columns
+    is_id = name_words(name)[-1:] == ("id",) and (
+        parts.words.profile(name).distinct < parts.words.scope.rows
     )
+    is_year = name in parts.words.scope.year_columns
+    return kind in ("text", "flag") or (kind == "integer" and (is_id or is_year))
 
 
 def _is_daily(parts: Parts) -> bool:
@@ -142,6 +162,11 @@ def _has_calendar(parts: Parts) -> bool:
     )
 
 
+def _can_rank(parts: Parts, name: str) -> bool:
+    """Return whether a column can be ranked by: one of numbers that are no identifiers."""
+    return parts.kind(name) in NUMERIC and name_words(name)[-1:] != ("id",)
+
+
 def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
     """Use the function and the operand that a rank is by."""
     fns = parts.take_all(Fn)
@@ -149,7 +174,7 @@ def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
     operands = [] if by else [
         (atom, operand)
         for atom, operand in parts.all(Operand)
-        if operand.is_arithmetic or any(parts.kind(name) in NUMERIC for name in operand.names)
+        if operand.is_arithmetic or any(_can_rank(parts, name) for name in operand.names)
     ]  # fmt: skip
     if len(fns) > 1 and fns[0].function != fns[1].function:
         raise UnfitError([fn.function for fn in fns])
@@ -210,19 +235,22 @@ def _group_measure(
     if value is None:
         if fn is not None and fn.function not in ("count", "nunique"):
             raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
+        if is_unique(parts, key.column):
+            raise UnfitError((key.column,))
         return _counted_rows(parts, pick)
     if fn is not None and fn.function == "count" and isinstance(value, Column):
         return counted(parts, Operand((value,), value.name))
     if fn is not None:
         return Measure(fn.function, value, quantile=fn.quantile)
-    is_unique = not key.unit and not key.part and is_single(parts, key.column, where)
-    if not is_unique:
+    is_one_each = not key.unit and not key.part and is_single(parts, key.column, where)
+    if not is_one_each:
         name = columns_of(value)[0]
-        choice = parts.words.scope.choices.get(name.casefold())
+        phrase = f"{pick.word} {name}"
+        choice = parts.words.scope.choices.get(phrase.casefold())
         if choice in ("total", "mean", "single value"):
             functions = {"total": "sum", "mean": "mean"}
             return Measure(functions.get(choice, "min" if pick.ascending else "max"), value)  # type: ignore[arg-type]
-        raise UnclearError(name, ("total", "mean", "single value"))
+        raise UnclearError(phrase, ("total", "mean", "single value"))
     return Measure("min" if pick.ascending else "max", value)
 
 
@@ -242,7 +270,10 @@ def _counted_rows(parts: Parts, pick: Pick) -> Measure:
     return Measure("count")
 
 
-def _without_group(parts: Parts, pick: Pick, where: Condition | None, source: Source) -> Reading:
+def _without_group(
+    parts: Parts, pick: Pick, where: Condition | None, source: Source, *, is_of_value: bool
+) -> Reading:
+    is_value = is_of_value and not pick.count
     rows = parts.take_all(Noun, lambda noun: noun.kind != "unit")
     units = parts.take_all(Noun, lambda noun: noun.kind == "unit")
     keys = _keys_beside(parts)
@@ -252,7 +283,7 @@ def _without_group(parts: Parts, pick: Pick, where: Condition | None, source: So
     fn, value = _ordering(parts, pick)
     if value is None:
         raise UnfitError((pick.word or "top",), "Name the column to rank by.")
-    of_rows = bool(rows or units or is_who) and fn is None
+    of_rows = bool(rows or units or is_who) and fn is None and not is_value
     if of_rows and not keys:
         return _rows(parts, pick, value, where, source)
     if pick.count and pick.count > 1 and fn is None and not keys:
@@ -316,8 +347,9 @@ def sorted_groups(parts: Parts, source: Source) -> Reading | None:
     if parts.has(Pick) or parts.has(Step):
         return None
     direction = parts.mark("asc", "desc")
-    parts.mark("sort")
-    ascending = direction is None or direction.kind == "asc"
+    order = parts.mark("sort")
+    is_ranking = order is not None and order.detail == "rank"
+    ascending = direction.kind == "asc" if direction else not is_ranking
     where = parts.condition(parts.conditions())
     by = _by_operand(parts)
     keys = parts.keys()

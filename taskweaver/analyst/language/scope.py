@@ -157,12 +157,13 @@ class Scope:
             words: The words in lower case.
             phrase: The same as written.
         """
-        choice = self.choices.get(phrase.casefold())
-        if choice in self.columns:
-            return ColumnRef((choice,), 0, phrase)
         if words not in self._refs:
             self._refs[words] = self._find_column(words, phrase)
-        return self._refs[words]
+        found = self._refs[words]
+        choice = self.choices.get(phrase.casefold())
+        if found is not None and choice in found.names:
+            return ColumnRef((choice,), 0, phrase)
+        return found
 
     def _find_column(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
         exact = [name for name in self.columns if name.strip() == phrase.strip()]

@@ -5,172 +5,202 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from taskweaver.analyst.answering import answer
+from taskweaver.analyst.code import as_code
+from taskweaver.analyst.dialogue import Dialogue
+from taskweaver.analyst.mentions import find_files
+from taskweaver.analyst.reading import (
+    Calculation,
+    Files,
+    Help,
+    NeedsLook,
+    NotUnderstood,
+    Outcome,
+    Python,
+    Reading,
+    Unclear,
+    Understood,
+)
+from taskweaver.analyst.words import in_words
+from taskweaver.analyst.world import World
 from taskweaver.llm.offline.attempts import told_of_attempt
-from taskweaver.llm.offline.cells import cell
-from taskweaver.llm.offline.grammar import Request, parse
-from taskweaver.llm.offline.loading import look, variable
-from taskweaver.llm.offline.reading import (
-    Said,
-    changed_files,
-    live,
+from taskweaver.llm.offline.conversation import (
+    Conversation,
+    artifacts,
+    code_in,
+    conversation,
     section,
-    table_in,
-    tables,
     unfenced,
-    variables,
+    without_notes,
 )
-from taskweaver.llm.offline.understanding import Ask, Look, Ready, understand
-from taskweaver.llm.offline.wording import task
+from taskweaver.llm.offline.refusals import (
+    HELP,
+    NO_FILES,
+    failure,
+    files_answer,
+    missing_file,
+    reason,
+    refusal,
+)
 from taskweaver.llm.types import ChatMessage
-from taskweaver.utils.text import shorten
+from taskweaver.utils.text import fenced, shorten
 
-HELP = """\
-I am the built-in offline analyst: rules, not a language model. Over CSV, TSV, JSON, Parquet,
-Excel and SQLite files I understand, for example:
-
-- `describe sales.csv`, `columns of sales.csv`, `first 10 rows`, `missing values in sales.csv`
-- `mean of Count per month in sales.csv, and plot it`, `total Price by Region and Product`
-- `top 5 products by total Price`, `rows where Count > 10 and Region is North`, `... in 2024`
-- `correlation of Price and Count`, `outliers in Price`, `histogram of Price`, `bar chart of Region`
-- `run this SQL on shop.db: SELECT ...`, `run this code: ...`, `17 * 23`
-- then `and now plot it`, `the same by Region`, `now the median`
-
-For anything else, use a real model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local
-one; see docs/models.md."""
-
-ONLY_PYTHON = (
-    "The built-in offline analyst writes no shell commands. Use a real model: set `LLM_API_KEY`, or"
-    " `LLM_API_TYPE=ollama` for a local one; see docs/models.md."
-)
 _IMAGE = re.compile(r"https?://\S+|[^\s'\"`(]+\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
-_FINAL = ("FileNotFoundError", "EmptyDataError")
-_NOT_UNDERSTOOD = "I did not understand that.\n\n"
 _SUMMARY_CHARS = 3_000
-_LEADS = {
-    "Compute ": "Here is ",
-    "Show the ": "Here are the ",
-    "Show a ": "Here is a ",
-    "List the ": "Here are the ",
-    "Find ": "Here are ",
-    "Count the ": "Here is the number of ",
-}
+_REQUEST_CHARS = 2_000
+_MOST_REPLAYED = 30
+"""Messages of the user that are read again for each prompt: a follow-up refers to the last ones."""
+_LOOK = "Look at "
+_LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
+_NAMES_NO_FILE = (Python, Calculation, Help, Files)
 
 
 def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> dict[str, str]:
     """Return the fields of a Planner's reply."""
-    said = live(messages)
+    talk = conversation(messages)
     workers = [name for name in recipients if name != "User"]
-    worker = "CodeInterpreter" if "CodeInterpreter" in workers else next(iter(workers), "User")
-    newest = said[-1]
-    if newest.sender not in workers:
-        return _next_step(said, worker)
-    fields = _after_report(said, newest, worker)
-    plans = [item.fields["plan"] for item in _this_round(said) if "plan" in item.fields]
+    worker = "CodeInterpreter" if "CodeInterpreter" in workers else next(iter(workers), "")
+    if talk.newest.sender not in workers:
+        return _next_step(talk, worker)
+    fields = _after_report(talk, worker)
+    plans = [item.fields["plan"] for item in talk.round if "plan" in item.fields]
     if fields["send_to"] == "User" and plans:
         fields |= {"plan": plans[-1], "current_plan_step": plans[-1].splitlines()[-1]}
     return fields
 
 
-def _next_step(said: Sequence[Said], worker: str) -> dict[str, str]:
-    known = tables(said)
-    wanted = understand(said, known)
-    is_vague = isinstance(wanted, Ask) and not known
-    if is_vague or (isinstance(wanted, Ready) and wanted.request.kind == "unknown"):
-        told = told_of_attempt(said)
-        if told:
-            return _to_user(told, "Completed", "the user asks about an attempt of a search")
-    match wanted:
-        case Ask(question):
-            return _to_user(question, "Clarification", "something is not clear")
-        case Look(file):
-            order = task(Request("columns", file))
-            plan = f"1. Look at the columns of {file}\n2. Compute what was asked"
-            return _order(worker, order, plan, f"I need the columns of {file} first.", step=1)
-        case Ready(request) if request.kind == "help":
-            return _to_user(HELP, "Completed", "the user wants to know what I can do")
-        case Ready(request) if request.kind == "unknown":
-            return _to_user(
-                _NOT_UNDERSTOOD + HELP, "TaskFailure", "the request is outside my rules"
-            )
-        case Ready(request):
-            order = task(request)
-            has_looked = any(table_in(item.text) for item in _this_round(said))
-            goal = order.splitlines()[0].rstrip(":.")
-            plan = (
-                f"1. Look at the columns of {request.file}\n2. {goal}"
-                if has_looked
-                else f"1. {goal}"
-            )
-            return _order(
-                worker, order, plan, "This can be computed in one step.", step=1 + has_looked
-            )
-    raise AssertionError("every understanding is handled")
-
-
-def _this_round(said: Sequence[Said]) -> Sequence[Said]:
-    starts = [index for index, item in enumerate(said) if item.sender == "User"]
-    return said[starts[-1] :] if starts else said
-
-
-def _after_report(said: Sequence[Said], report: Said, worker: str) -> dict[str, str]:
-    order = next(
-        (item.fields.get("message", "") for item in reversed(said) if item.sender == "me"), ""
+def read(talk: Conversation) -> tuple[str, World, Outcome]:
+    """Return the user's newest request, the world it is about, and its outcome."""
+    world, dialogue = talk.world(), Dialogue()
+    request = ""
+    outcome: Outcome = NotUnderstood(())
+    for request in talk.requests()[-_MOST_REPLAYED:]:
+        spelled_out = request if dialogue.pending else _spelled_out(request, world)
+        dialogue, outcome = dialogue.say(spelled_out, world)
+    is_about_files = not (
+        isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     )
-    if "The code ran to its end." not in section(report.text, "Execution"):
-        return _to_user(_failure(report.text, order), "TaskFailure", "the step failed")
-    seen = table_in(report.text)
-    orders = [item.fields.get("message") for item in _this_round(said) if item.sender == "me"]
-    wanted = understand(said, tables(said))
-    is_columns = isinstance(wanted, Ready) and wanted.request.kind == "columns"
-    if seen is not None and not is_columns and orders.count(order) < 2:
-        return _next_step(said, worker)
-    return _to_user(_answer(report.text, order), "Completed", "the result answers the request")
+    missing = missing_file(request, world) if is_about_files else ""
+    if isinstance(outcome, NotUnderstood) and not world.files:
+        missing = missing or NO_FILES
+    words = outcome.words if isinstance(outcome, NotUnderstood) else ()
+    return request, world, NotUnderstood(words, reason=missing) if missing else outcome
 
 
-def _answer(report: str, order: str) -> str:
-    goal = order.splitlines()[0].rstrip(".:").partition(", and plot it")[0]
-    lead = f"{goal}:"
-    for verb, start in _LEADS.items():
-        lead = start + lead.removeprefix(verb) if lead.startswith(verb) else lead
-    parts = [lead]
-    for title in ("Output", "Result"):
-        body = section(report, title)
-        parts += [body] if body else []
-    artifacts = re.findall(
-        r"^- \w+: (.+?)(?: \(.*\))?$", section(report, "Artifacts"), re.MULTILINE
-    )
-    parts += ["Saved: " + ", ".join(f"`{name}`" for name in artifacts)] if artifacts else []
-    return "\n\n".join(parts)
+def _spelled_out(request: str, world: World) -> str:
+    """Return the request that ``load x.csv`` stands for: a look at the columns."""
+    mentions = find_files(request, world.files)
+    if len(mentions) != 1 or not mentions[0].file:
+        return request
+    mention = mentions[0]
+    rest = f"{request[: mention.start]} {request[mention.end :]}"
+    if not _LOAD.fullmatch(rest):
+        return request
+    part = f" table {mention.part}" if mention.part else ""
+    return f"columns of `{mention.file}`{part}"
 
 
-def _failure(report: str, order: str) -> str:
-    if not section(report, "Execution"):
-        return _with_hint(shorten(report, 2000))
-    error = unfenced(section(report, "Error")) or "no reason was given"
-    last = _reason(error)
-    step = order.splitlines()[0] if order else "the step"
-    return _with_hint(f"I could not do this: {step}\n\nThe code failed with: {last}")
+def _next_step(talk: Conversation, worker: str) -> dict[str, str]:
+    request, world, outcome = read(talk)
+    attempt = told_of_attempt(talk.said) if isinstance(outcome, NotUnderstood | Unclear) else ""
+    if attempt:
+        return _to_user(attempt, "Completed", "the user asks about an attempt of a search")
+    match outcome:
+        case Unclear(question):
+            return _to_user(question, "Clarification", "the request has several readings")
+        case NotUnderstood():
+            text = refusal(outcome, world)
+            return _to_user(text, "TaskFailure", "the request has no reading")
+        case NeedsLook(files):
+            return _look(talk, worker, request, world, files)
+        case Understood(reading):
+            return _compute(talk, worker, request, world, reading)
+    raise AssertionError("every outcome is handled")
 
 
-def _reason(error: str) -> str:
-    """Return the line of an error that says what went wrong."""
-    lines = [
-        line for line in error.strip().splitlines() if not line.startswith("The Python session")
-    ]
-    return lines[-1] if lines else "the code failed"
+def _compute(
+    talk: Conversation, worker: str, request: str, world: World, reading: Reading
+) -> dict[str, str]:
+    """Return the order for the cell of a reading, or the answer if none is needed."""
+    if isinstance(reading, Help):
+        return _to_user(HELP, "Completed", "the user asks for help")
+    if isinstance(reading, Files):
+        text = files_answer(request, talk.files)
+        return _to_user(text, "Completed", "the list of files answers the request")
+    goal = in_words(reading)
+    order = f"{goal}\n{fenced(as_code(reading, world.tables), 'python')}"
+    looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(_LOOK)]
+    steps = [*looks, goal]
+    return _order(worker, order, steps, "One cell computes this.", step=len(steps))
 
 
-def _with_hint(text: str) -> str:
-    if "No such file" not in text and "unable to open database" not in text:
-        return text
-    return f"{text}\n\nPut the file into the project's data folder, or add it with /load."
+def _look(
+    talk: Conversation, worker: str, request: str, world: World, files: Sequence[str]
+) -> dict[str, str]:
+    """Order a look at the first of some files that was not looked at in this round."""
+    if len(request) > _REQUEST_CHARS:
+        text = f"The request has {len(request):,} characters; I read {_REQUEST_CHARS:,} at most."
+        return _to_user(
+            refusal(NotUnderstood((), text), world), "TaskFailure", "the request is too long"
+        )
+    done = _orders(talk)
+    orders = {file: _look_order(file, request) for file in files}
+    file = next((file for file, order in orders.items() if order not in done), "")
+    if not file:
+        names = ", ".join(f"`{name}`" for name in files)
+        text = f"I looked at {names} and could not read the tables."
+        return _to_user(
+            refusal(NotUnderstood((), text), world), "TaskFailure", "the looks did not help"
+        )
+    steps = [*(order.partition("\n")[0] for order in orders.values()), "Compute the answer"]
+    at = list(orders).index(file)
+    why = f"I need the columns and values of `{file}`."
+    return _order(worker, orders[file], steps, why, step=at + 1)
 
 
-def _order(worker: str, order: str, plan: str, why: str, *, step: int) -> dict[str, str]:
+def _look_order(file: str, request: str) -> str:
+    return f"{_LOOK}`{file}`\n{fenced(look_code(file, request), 'python')}"
+
+
+def look_code(file: str, request: str) -> str:
+    """Return the cell that looks at a file for the words of a request."""
+    return f"profile_tables({file!r}, find={request!r})"
+
+
+def _orders(talk: Conversation) -> list[str]:
+    """Return the orders of this round."""
+    return [item.fields.get("message", "") for item in talk.round if item.sender == "me"]
+
+
+def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
+    report, orders = talk.newest.text, _orders(talk)
+    order = orders[-1] if orders else ""
+    goal = order.partition("\n")[0]
+    if "The code ran to its end." not in section(report, "Execution"):
+        return _to_user(failure(report, goal), "TaskFailure", "the step failed")
+    if order.startswith(_LOOK):
+        return _next_step(talk, worker)
+    _, _, outcome = read(talk)
+    output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))
+    if isinstance(outcome, Understood):
+        text = answer(outcome, output, result, artifacts(report))
+    else:  # the look before it was summarised meanwhile: the result stands for itself
+        bodies = [fenced(part) for part in (result, output) if part.strip()]
+        saved = ", ".join(f"`{name}`" for name in artifacts(report))
+        ends = [f"Saved: {saved}"] if saved else []
+        text = "\n\n".join([f"{goal[:1].upper()}{goal[1:]}", *bodies, *ends])
+    return _to_user(text, "Completed", "the result answers the request")
+
+
+def _order(worker: str, order: str, steps: Sequence[str], why: str, *, step: int) -> dict[str, str]:
+    plan = [f"{number}. {text}" for number, text in enumerate(steps, start=1)]
+    if not worker:
+        text = "No role of this session runs code, so nothing can be computed."
+        return _to_user(text, "TaskFailure", "there is no worker")
     return {
         "plan_reasoning": why,
-        "plan": plan,
-        "current_plan_step": plan.splitlines()[step - 1],
+        "plan": "\n".join(plan),
+        "current_plan_step": plan[step - 1],
         "stop": "InProcess",
         "send_to": worker,
         "message": order,
@@ -190,69 +220,46 @@ def _to_user(message: str, stop: str, why: str) -> dict[str, str]:
 
 def as_code_writer(messages: Sequence[ChatMessage]) -> dict[str, str]:
     """Return the fields of a code writer's reply."""
-    said = live(messages)
-    newest = said[-1].text
+    talk = conversation(messages)
+    newest = talk.newest.text
     if section(newest, "Correction"):
-        return _corrected(said)
-    words = section(newest, "Task") or newest
-    known = variables(newest) - {variable(file) for file in changed_files(newest)}
-    if section(newest, "User request"):
-        return _code(cell(parse(words), known), parse(words))
-    return _own_words(said, words, known)
+        return _failed(newest)
+    code = code_in(section(newest, "Task")) if section(newest, "User request") else ""
+    if code:
+        return _code(code, "The order holds the code.")
+    return _own_words(talk)
 
 
-def _own_words(said: Sequence[Said], words: str, known: frozenset[str]) -> dict[str, str]:
-    """Answer a user who speaks to the code writer directly."""
-    asked = [Said("User", section(i.text, "Task")) for i in said if section(i.text, "Task")]
-    match understand(asked or [Said("User", words)], tables(said)):
-        case Ask(question):
-            return _words(question)
-        case Look(file):
-            return _code(look(file), Request("columns", file))
-        case Ready(request) if request.kind in {"help", "unknown"}:
-            return _words(HELP if request.kind == "help" else _NOT_UNDERSTOOD + HELP)
-        case Ready(request):
-            return _code(cell(request, known), request)
-    raise AssertionError("every understanding is handled")
-
-
-def _corrected(said: Sequence[Said]) -> dict[str, str]:
-    """Mend a cell once: load and convert more carefully; then say that it cannot be done."""
-    tasks = [index for index, item in enumerate(said) if section(item.text, "Task")]
-    since = said[tasks[-1] :] if tasks else said
-    error = unfenced(section(said[-1].text, "Error"))
-    if not error:  # it was refused and did not run
-        why = section(said[-1].text, "Correction").partition("\n")[0]
+def _failed(newest: str) -> dict[str, str]:
+    """Return the reply after a cell that failed or was refused: it is not tried again."""
+    error = unfenced(section(newest, "Error"))
+    if not error:
+        why = section(newest, "Correction").partition("\n")[0]
         return _words(f"I could not do this. {why}")
-    last = _reason(error)
-    request = parse(section(since[0].text, "Task"))
-    can_mend = request.kind not in {"code", "sql", "arithmetic", "files", "unknown", "help"}
-    is_first = sum(1 for item in since if section(item.text, "Correction")) == 1
-    if not (can_mend and is_first) or any(name in last for name in _FINAL):
-        return _words(f"I could not do this. The code failed with: {last}")
-    return _code(
-        cell(
-            request,
-            frozenset(),
-            is_careful=True,
-            encoding="latin-1" if "UnicodeDecodeError" in last else "",
-        ),
-        request,
-        thought="I load and convert more carefully.",
-    )
+    return _words(f"I could not do this. The code failed with: {reason(error)}")
 
 
-def _code(code: str, request: Request, thought: str = "") -> dict[str, str]:
-    words = task(request) if request.kind not in {"unknown", "help"} else ""
-    if not words:
-        return _words("I cannot write code for this task.")
-    looks = "I load the file and look at its columns."
-    thought = thought or (looks if request.kind == "columns" else "One cell answers this.")
-    return {
-        "thought": thought,
-        "reply_type": "python",
-        "reply_content": code,
-    }
+def _own_words(talk: Conversation) -> dict[str, str]:
+    """Answer a user, or another model, who speaks to the code writer in words."""
+    request, world, outcome = read(talk)
+    match outcome:
+        case Unclear(question):
+            return _words(question)
+        case NotUnderstood():
+            return _words(refusal(outcome, world))
+        case NeedsLook(files):
+            return _code(look_code(files[0], request), "I look at the columns and values first.")
+        case Understood(Help()):
+            return _words(HELP)
+        case Understood(Files()):
+            return _words(files_answer(request, talk.files))
+        case Understood(reading):
+            return _code(as_code(reading, world.tables), in_words(reading))
+    raise AssertionError("every outcome is handled")
+
+
+def _code(code: str, thought: str) -> dict[str, str]:
+    return {"thought": thought, "reply_type": "python", "reply_content": code}
 
 
 def _words(text: str) -> dict[str, str]:
@@ -268,5 +275,6 @@ def named_image(text: str) -> str:
 def summary(text: str) -> str:
     """Return an extract of a conversation: requests, first lines of messages, errors."""
     wanted = re.compile(r"^(?:---|the user asked|.*->|.*error|.*saved|- |#)", re.I)
+    text = without_notes(text)
     lines = [line.strip() for line in text.splitlines() if wanted.match(line.strip())]
     return shorten("\n".join(lines) or text, _SUMMARY_CHARS)

@@ -8,14 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.offline.analyst import (
-    HELP,
-    ONLY_PYTHON,
-    as_code_writer,
-    as_planner,
-    named_image,
-    summary,
-)
+from taskweaver.llm.offline.analyst import as_code_writer, as_planner, named_image, summary
+from taskweaver.llm.offline.refusals import HELP, ONLY_PYTHON
 from taskweaver.llm.types import Chunk, ModelRequest, Usage
 
 _PIECE = re.compile(r"\S+\s*|\s+")

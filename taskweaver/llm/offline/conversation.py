@@ -1,0 +1,195 @@
+"""Conversation of a prompt: messages with their senders, reports, files and looked-at tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from taskweaver.analyst.file_list import listed_files
+from taskweaver.analyst.mentions import is_data_file
+from taskweaver.analyst.profile import TableId, TableProfile
+from taskweaver.analyst.profile_report import read_profiles
+from taskweaver.analyst.world import FileInfo, World
+from taskweaver.llm.json_stream import parse_reply
+from taskweaver.llm.types import ChatMessage
+from taskweaver.utils.quoting import MARK, quoted_section
+
+_START = "Let's start the new conversation!"
+_INCOMING = re.compile(r"From: (?P<sender>[^\n]+)\nMessage: ?(?P<text>.*)\Z", re.DOTALL)
+_CHANGED = re.compile(r"^files changed, read them again: (.+)\.$", re.MULTILINE)
+_NOTE = r"files added: |files changed[^:\n]*: |variable that is gone, |The Python session is new: "
+_NOTES = re.compile(rf"(?:^(?:{_NOTE})[^\n]*\n)+", re.MULTILINE)
+_ASKED = re.compile(r"^> ?(?:The user asked: )(.+)$|^The user asked: (.+)$", re.MULTILINE)
+_ADDED = re.compile(r"^files (?:added|changed)[^:\n]*: (.+)\.$", re.MULTILINE)
+_NUDGE = "\n\n[Note:"
+_SUMMARY = re.compile(
+    r"^## Summary of earlier rounds\n"
+    r"(.*?)(?=^From: |^## (?:Plugins|Feedback|User request|Task)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Message of a prompt.
+
+    Attributes:
+        sender: ``User``, a role, ``me`` for the model's own, ``summary``; empty for a task.
+        text: Its text.
+        fields: Fields of the model's own reply.
+    """
+
+    sender: str
+    text: str
+    fields: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def request(self) -> str:
+        """The user's own words: the text without the notes that the session puts before it."""
+        return _NOTES.sub("", self.text, count=1).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Conversation that a prompt shows, and the files that it lists.
+
+    Attributes:
+        said: The messages.
+        files: The files.
+    """
+
+    said: tuple[Said, ...]
+    files: tuple[FileInfo, ...]
+
+    @property
+    def newest(self) -> Said:
+        """The newest message."""
+        return self.said[-1]
+
+    @property
+    def round(self) -> tuple[Said, ...]:
+        """The messages since the user's newest one."""
+        starts = [at for at, item in enumerate(self.said) if item.sender == "User"]
+        return self.said[starts[-1] :] if starts else self.said
+
+    def world(self) -> World:
+        """Return the data files, those of the newest message first, and the tables looked at.
+
+        Pictures and other files that cells make are left out: their names are words of requests.
+        """
+        users = [item for item in self.said if item.sender in {"User", ""}]
+        recent = {name for item in users[-1:] for name in _names(_ADDED, item.text)}
+        if not recent:
+            summaries = [item.text for item in self.said if item.sender == "summary"]
+            recent = {file.name for file in self.files for text in summaries if file.name in text}
+        data = [file for file in self.files if is_data_file(file.name)]
+        first = [file for file in data if file.name in recent]
+        others = [file for file in data if file.name not in recent]
+        return World((*first, *others), self._tables())
+
+    def requests(self) -> list[str]:
+        """Return the user's requests in order, those that a summary quotes included."""
+        found: list[str] = []
+        for item in self.said:
+            if item.sender == "summary":
+                found += [first or second for first, second in _ASKED.findall(item.text)]
+            elif item.sender == "User":
+                found.append(item.request)
+            elif not item.sender and section(item.text, "Task"):
+                found.append(_NOTES.sub("", section(item.text, "Task"), count=1).strip())
+        return found
+
+    def _tables(self) -> Mapping[TableId, TableProfile]:
+        """Return the profiles in reports, without those of files that changed since."""
+        found: dict[TableId, TableProfile] = {}
+        for item in self.said:
+            if item.sender == "me":
+                continue
+            changed = _names(_CHANGED, item.text)
+            found = {id: table for id, table in found.items() if id.file not in changed}
+            for table in read_profiles(item.text):
+                found[table.id] = _with_matches(table, found.get(table.id))
+        return found
+
+
+def conversation(messages: Sequence[ChatMessage]) -> Conversation:
+    """Return the conversation itself: the messages behind instructions and examples."""
+    texts = [(item["role"], _text(item)) for item in messages if item["role"] != "system"]
+    starts = [at for at, (_, text) in enumerate(texts) if text.startswith(_START)]
+    current = texts[starts[-1] :] if starts else texts
+    first = current[0][1] if current else ""
+    summary = _SUMMARY.search(first)
+    before = [Said("summary", summary[1])] if summary else []
+    said = [_said(role, text.removeprefix(_START).strip()) for role, text in current]
+    return Conversation((*before, *said), listed_files(first) if starts else ())
+
+
+def _said(role: str, text: str) -> Said:
+    if role == "assistant":
+        return Said("me", text, parse_reply(text).fields)
+    match = _INCOMING.search(text)
+    if match:
+        return Said(match["sender"], match["text"].partition(_NUDGE)[0].strip())
+    return Said("", text)
+
+
+def _text(message: ChatMessage) -> str:
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content)
+
+
+def _names(pattern: re.Pattern[str], text: str) -> set[str]:
+    return {name for match in pattern.finditer(text) for name in match[1].split(", ")}
+
+
+def _with_matches(table: TableProfile, before: TableProfile | None) -> TableProfile:
+    """Return a profile with what earlier looks at the same rows found."""
+    if before is None or (before.rows, before.columns) != (table.rows, table.columns):
+        return table
+    searched = before.searched | table.searched
+    return replace(table, matches={**before.matches, **table.matches}, searched=searched)
+
+
+def section(text: str, title: str) -> str:
+    """Return the body of a ``## title`` section, of any depth; empty if there is none."""
+    match = re.search(rf"^#+ {title}\n(.*?)(?=^#{{2,3}} |\Z)", text, re.DOTALL | re.MULTILINE)
+    return match[1].strip() if match else ""
+
+
+def without_notes(transcript: str) -> str:
+    """Return a transcript in which the user's requests begin with their own words."""
+    return re.sub(
+        rf"^(> ?)?(The user asked: )(?:(?:{_NOTE})[^\n]*\n)+", r"\1\2", transcript, flags=re.M
+    )
+
+
+def unfenced(text: str) -> str:
+    """Return the text in a fence, or the text itself."""
+    match = re.match(r"(`{3,})\w*\n(.*?)\n?\1\s*\Z", text, re.DOTALL)
+    return match[2] if match else text
+
+
+def code_in(text: str) -> str:
+    """Return the code in the fence at the end of an order, as it was written; empty for none."""
+    match = re.search(r"^(`{3,})python\n(.*?)\n?^\1\s*\Z", text, re.DOTALL | re.MULTILINE)
+    return "\n".join(map(_unmarked, match[2].split("\n"))) if match else ""
+
+
+def _unmarked(line: str) -> str:
+    """Return a line without the mark that quoting put before it."""
+    inner = line.removeprefix(MARK)
+    return inner if inner != line and quoted_section(inner) == line else line
+
+
+def variables(text: str) -> frozenset[str]:
+    """Return the names under the newest ``### Variables``."""
+    return frozenset(re.findall(r"^- (\w+): ", section(text, "Variables"), re.MULTILINE))
+
+
+def artifacts(report: str) -> list[str]:
+    """Return the names of the files that a report lists."""
+    lines = section(report, "Artifacts")
+    return re.findall(r"^- \w+: (.+?)(?: \(.*\))?$", lines, re.MULTILINE)

@@ -1,0 +1,137 @@
+"""Texts of the offline analyst that are no results: help, refusals, failures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from taskweaver.analyst.mentions import find_files, nearest_file
+from taskweaver.analyst.profile import TableProfile
+from taskweaver.analyst.reading import NotUnderstood
+from taskweaver.analyst.world import FileInfo, World
+from taskweaver.llm.offline.conversation import section, unfenced
+from taskweaver.utils.text import counted, shorten
+
+HELP = """\
+I am the built-in offline analyst: rules, not a language model. Over CSV, TSV, JSON, Parquet,
+Excel and SQLite files I read requests about columns, values, times, groups and ranks:
+
+- `which files do I have?`, `describe sales.csv`, `first 10 rows`, `missing values in sales.csv`
+- `mean Count per month in sales.csv, and plot it`, `total Price by Region and Product`
+- `total Price in the North since March 2024`, `Count except North or South`, `in the last 3 months`
+- `which Region has the highest mean Price?`, `top 5 Products by total Price`, `share of North`
+- `how many customers are from Boston?`, `total quantity per city from orders.csv and customers.csv`
+- `run this SQL on shop.db: SELECT ...`, `run this code: ...`, `17 * 23`
+- then `and in the South?`, `the same by Region`, `now plot it`
+
+For anything else, connect a model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local
+one; see docs/models.md."""
+
+CONNECT = (
+    "I am the built-in offline analyst, rules and no language model: `help` shows examples. For"
+    " other questions connect a model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local one;"
+    " see docs/models.md."
+)
+ONLY_PYTHON = (
+    "The built-in offline analyst writes no shell commands. Use a real model: set `LLM_API_KEY`, or"
+    " `LLM_API_TYPE=ollama` for a local one; see docs/models.md."
+)
+_MOST_WORDS, _WORD_CHARS, _MOST_FILES, _MOST_COLUMNS = 8, 60, 30, 12
+_ADD = "Put the file into the project's data folder, or add it with /load."
+NO_FILES = f"There is no data file. {_ADD}"
+_COUNT = re.compile(r"\bhow many\b|\bnumber of\b", re.IGNORECASE)
+
+
+def refusal(outcome: NotUnderstood, world: World) -> str:
+    """Return the answer to a request without a reading."""
+    parts = []
+    if outcome.words:
+        parts.append(f"I did not understand {_quoted(outcome.words)}.")
+    elif not outcome.reason:
+        parts.append("I did not understand that.")
+    parts += [outcome.reason] if outcome.reason else []
+    if outcome.nearest:
+        parts.append(f"The nearest request that I understand: {outcome.nearest}.")
+    elif outcome.words and len(world.tables) == 1:
+        parts.append(_columns(next(iter(world.tables.values()))))
+    return f"{' '.join(parts)}\n\n{CONNECT}"
+
+
+def missing_file(request: str, world: World) -> str:
+    """Return the answer to a request for a file that is not there; empty if all are."""
+    for mention in find_files(request, world.files):
+        if not mention.file:
+            name = request[mention.start : mention.end].strip("`'\"«»„“”「」 ")
+            nearest = nearest_file(name, world.files)
+            known = ", ".join(f"`{file.name}`" for file in world.files[:_MOST_FILES])
+            hint = f" Did you mean `{nearest}`?" if nearest else ""
+            there = f" There are {known}." if known and not nearest else ""
+            return f"There is no file `{_shown(name)}`.{hint}{there} {_ADD}"
+    return ""
+
+
+def files_answer(request: str, files: Sequence[FileInfo]) -> str:
+    """Return the answer to a question for the files: their number, or a list with columns."""
+    if not files:
+        return NO_FILES
+    names = ", ".join(f"`{file.name}`" for file in files[:_MOST_FILES])
+    verb = "is" if len(files) == 1 else "are"
+    lead = f"There {verb} {counted(len(files), 'file')}"
+    if _COUNT.search(request):
+        return f"{lead}: {names}."
+    lines = [line for file in files[:_MOST_FILES] for line in _file_lines(file)]
+    if len(files) > _MOST_FILES:
+        lines.append(f"- and {len(files) - _MOST_FILES} more")
+    return "\n".join([f"{lead}:", *lines])
+
+
+def _columns(table: TableProfile) -> str:
+    names = [f"`{_shown(column.name)}`" for column in table.columns[:_MOST_COLUMNS]]
+    more = ", ..." if len(table.columns) > _MOST_COLUMNS else ""
+    return f"The columns of `{table.id.file}` are {', '.join(names)}{more}."
+
+
+def _file_lines(file: FileInfo) -> list[str]:
+    if not file.parts:
+        return [f"- `{file.name}`"]
+    lines = []
+    for part in file.parts:
+        name = f"`{file.name}`, table `{part.name}`" if part.name else f"`{file.name}`"
+        rows = "" if part.rows is None else f" ({counted(part.rows, 'row')})"
+        columns = ", ".join(f"`{column}`" for column in part.columns[:_MOST_COLUMNS])
+        more = len(part.columns) - _MOST_COLUMNS
+        lines.append(f"- {name}{rows}: {columns}" + (f" and {more} more" if more > 0 else ""))
+    return lines
+
+
+def failure(report: str, goal: str) -> str:
+    """Return the answer after a step that failed, with the reason in one line."""
+    if not section(report, "Execution"):
+        return _with_hint(shorten(report, 2000))
+    error = unfenced(section(report, "Error")) or "no reason was given"
+    return _with_hint(f"I could not do this: {goal}\n\nThe code failed with: {reason(error)}")
+
+
+def reason(error: str) -> str:
+    """Return the line of an error that states the cause."""
+    lines = [
+        line for line in error.strip().splitlines() if not line.startswith("The Python session")
+    ]
+    return lines[-1] if lines else "the code failed"
+
+
+def _with_hint(text: str) -> str:
+    is_missing = "No such file" in text or "unable to open database" in text
+    return f"{text}\n\n{_ADD}" if is_missing else text
+
+
+def _quoted(words: Sequence[str]) -> str:
+    shown = [f"`{_shown(word)}`" for word in dict.fromkeys(words)]
+    more = len(shown) - _MOST_WORDS
+    return ", ".join(shown[:_MOST_WORDS]) + (f" and {more} more words" if more > 0 else "")
+
+
+def _shown(word: str) -> str:
+    """Return a word of the user's in one line, bounded, without back quotes."""
+    line = " ".join(word.replace("`", "").split())
+    return line if len(line) <= _WORD_CHARS else f"{line[: _WORD_CHARS - 3]}..."

@@ -1,0 +1,163 @@
+"""Replies of the offline analyst to prompts, without a kernel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from taskweaver.analyst.file_list import ListedFile, TableOverview, file_list
+from taskweaver.analyst.profile import TableId
+from taskweaver.llm.offline.analyst import as_code_writer, as_planner, named_image, summary
+from taskweaver.llm.offline.conversation import code_in, conversation
+from taskweaver.llm.types import ChatMessage, format_chat_message
+from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.text import fenced
+
+TABLE = TableOverview("", 3, columns={"name": "text", "n": "integer"})
+FILES = file_list([ListedFile("a.csv", 30, (TABLE,)), ListedFile("b list.csv", 30, (TABLE,))])
+PROFILE = """\
+Profile of 1 tables, request "mean n"
+table "a.csv" part "": 3 rows
+column "name": text, 3 distinct, values ["x", "y", "z"]
+column "n": integer, 3 distinct, from "1" to "3"
+End of profile: 4 lines"""
+WORKERS = ("CodeInterpreter", "User")
+
+
+def prompt(*turns: tuple[str, str], files: str = FILES) -> list[ChatMessage]:
+    """Return a Planner's prompt; a turn of ``me`` holds the message of an earlier reply."""
+    messages = [format_chat_message("system", "You are the Planner.")]
+    for number, (sender, text) in enumerate(turns):
+        head = f"Let's start the new conversation!\n\n{files}\n\n" if number == 0 else ""
+        if sender == "me":
+            fields = {"message": text, "plan": "1. x", "send_to": "CodeInterpreter"}
+            messages.append(format_chat_message("assistant", json.dumps({"response": fields})))
+        else:
+            messages.append(format_chat_message("user", f"{head}From: {sender}\nMessage: {text}"))
+    return messages
+
+
+def ask(text: str, recipients: Sequence[str] = WORKERS) -> dict[str, str]:
+    return as_planner(prompt(("User", text)), recipients)
+
+
+def report(result: str) -> str:
+    return f"## Execution\nThe code ran to its end.\n\n## Result\n{fenced(result)}"
+
+
+@pytest.mark.parametrize("text", ["which files do I have?", "what data is there?", "list my files"])
+def test_files_are_listed_without_a_cell(text: str) -> None:
+    fields = ask(text)
+    assert fields["send_to"] == "User"
+    assert fields["message"].startswith("There are 2 files:\n- `a.csv` (3 rows): `name`, `n`")
+
+
+def test_files_are_counted_without_a_cell() -> None:
+    assert ask("how many files do I have?")["message"].startswith("There are 2 files: `a.csv`, ")
+
+
+def test_a_file_that_is_not_there_is_refused_with_the_nearest_name() -> None:
+    fields = ask("how many rows are in blist.tsv.csv?")
+    assert fields["stop"] == "TaskFailure"
+    assert "There is no file `blist.tsv.csv`." in fields["message"]
+    assert "/load" in fields["message"]
+
+
+def test_the_request_and_the_file_go_into_the_look_as_literals() -> None:
+    request = "mean n of a.csv where name is '); import os #"
+    fields = ask(request)
+    assert fields["send_to"] == "CodeInterpreter"
+    assert code_in(fields["message"]) == f"profile_tables('a.csv', find={request!r})"
+
+
+def test_after_the_look_the_order_holds_the_reading_and_its_code() -> None:
+    look = "Look at `a.csv`\n```python\nprofile_tables('a.csv', find='mean n')\n```"
+    turns = [("User", "mean n of a.csv"), ("me", look), ("CodeInterpreter", report(PROFILE))]
+    fields = as_planner(prompt(*turns), WORKERS)
+    assert fields["send_to"] == "CodeInterpreter"
+    assert fields["message"].startswith("mean of `n`\n```python\n")
+    assert "read_table('a.csv')" in code_in(fields["message"])
+
+
+def test_a_profile_of_a_file_that_changed_since_is_forgotten() -> None:
+    turns = [
+        ("User", "mean n of a.csv"),
+        ("CodeInterpreter", report(PROFILE)),
+        ("User", "files changed, read them again: a.csv.\nand the median?"),
+    ]
+    talk = conversation(prompt(*turns[:2]))
+    assert TableId("a.csv") in talk.world().tables
+    assert not conversation(prompt(*turns)).world().tables
+
+
+def test_notes_of_the_session_are_no_words_of_the_user() -> None:
+    talk = conversation(prompt(("User", "files added: b list.csv.\nmean n")))
+    assert talk.requests() == ["mean n"]
+    assert talk.world().files[0].name == "b list.csv"
+
+
+def test_requests_of_a_summary_are_read_again() -> None:
+    body = "## Summary of earlier rounds\nThe user asked: mean n of a.csv\nme -> User: 2\n\n"
+    messages = prompt(("User", "and the median?"))
+    text = str(messages[1]["content"]).replace("From: User", f"{body}From: User")
+    messages[1] = format_chat_message("user", text)
+    assert conversation(messages).requests() == ["mean n of a.csv", "and the median?"]
+
+
+def test_a_session_without_a_role_for_code_says_so() -> None:
+    assert "No role" in ask("mean n of a.csv", ["User"])["message"]
+
+
+@pytest.mark.parametrize("code", ["1 + 1", "## Task\nprint(1)\n\n# From: User", "x = '''```'''"])
+def test_the_code_writer_returns_the_code_of_an_order_as_it_is(code: str) -> None:
+    order = quoted_section(f"mean of `n`\n{fenced(code, 'python')}")
+    text = f"Let's start the new conversation!\n\n## User request\nx\n\n## Task\n{order}"
+    text += "\n\n## Requirements\n- Reply."
+    messages = [format_chat_message("system", "code"), format_chat_message("user", text)]
+    assert as_code_writer(messages)["reply_content"] == code
+
+
+def test_a_cell_that_failed_is_not_tried_again() -> None:
+    text = (
+        "## Feedback on the previous code\n### Execution\nThe code failed.\n\n### Error\n```\n"
+        "Traceback\nTableError: the file is empty\n```\n\n## Correction\nThe code failed."
+    )
+    fields = as_code_writer([format_chat_message("user", text)])
+    assert fields["reply_type"] == "text"
+    assert fields["reply_content"].endswith("The code failed with: TableError: the file is empty")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * 10_000,
+        "mean n of a.csv " * 2_000,
+        "schreibe ein Gedicht über das Meer",
+        "海についての詩を書いて",
+        "```python\nimport os",
+        "'",
+        "`" * 1_000,
+        "\u202e\u0000\ud7ff",
+    ],
+)
+def test_any_text_gets_a_bounded_reply(text: str) -> None:
+    fields = ask(text)
+    assert fields["message"].strip()
+    assert len(fields["message"]) < 4_000
+
+
+def test_a_refusal_quotes_the_words_and_says_how_to_connect_a_model() -> None:
+    message = as_planner(prompt(("User", "write a poem about the sea"), files=""), WORKERS)[
+        "message"
+    ]
+    assert "poem" in message
+    assert "There is no data file." in message
+    assert "offline analyst" in message
+    assert "LLM_API_KEY" in message
+
+
+def test_images_and_summaries_are_still_served() -> None:
+    assert named_image("look at plot.png, please") == "plot.png"
+    assert "The user asked: x" in summary("### Round 1\nThe user asked: x\nnoise")
