@@ -80,9 +80,9 @@ def is_amount(name: str) -> bool:
     return is_plural or bool(_AMOUNTS & set(raw))
 
 
-_LABELS = frozenset(
-    "id key code number no nr name title label full first last type".split()
-) | _AMOUNTS
+_LABELS = (
+    frozenset("id key code number no nr name title label full first last type".split()) | _AMOUNTS
+)
 
 
 def is_named_after(word: str, name: str) -> bool:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from taskweaver.analyst.language.lexicon import LEXICON, LONGEST, NUMBER_WORDS, Sense
-from taskweaver.analyst.language.scope import ColumnRef, Scope, is_function_word
 from taskweaver.analyst.language.names import (
     is_amount,
     is_named_after,
     name_words,
     singular,
 )
+from taskweaver.analyst.language.scope import ColumnRef, Scope, is_function_word
 from taskweaver.analyst.language.tokens import Token
 from taskweaver.analyst.profile import ColumnProfile, ValueMatch
 
