@@ -195,7 +195,7 @@ def counted(parts: Parts, operand: Operand) -> Measure:
         raise UnfitError((operand.phrase,))
     profile = parts.words.profile(value.name)
     is_flag = parts.words.scope.flag_value(value.name) is not None
-    if (is_flag or profile.kind == "time") and operand.distance:
+    if is_flag or (profile.kind == "time" and operand.distance):
         raise UnfitError((operand.phrase,))
     if profile.kind in NUMERIC and not _is_id(value.name):
         last = operand.phrase.casefold().split()[-1]

@@ -230,6 +230,8 @@ class Parts:
         """Return whether a column of texts is the noun of a condition: ``African countries``."""
         if any(self.kind(name) != "text" for name in operand.names) or operand.distance > 2:
             return False
+        if any(self.words.scope.flag_value(name) is not None for name in operand.names):
+            return False
         conds = [other for other in self.atoms if isinstance(other.content, Cond)]
         after = self.words.skip(atom.end, "in", "from", "with", "that", "where", "on")
         return any(cond.end == atom.start or after == cond.start > atom.end for cond in conds)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from taskweaver.analyst.language.lexicon import LEXICON, LEXICON_WORDS
+from taskweaver.analyst.language.meanings import equivalents
 from taskweaver.analyst.language.names import (
     core_words,
     is_abbreviated,
@@ -132,6 +133,9 @@ class Scope:
             written = tuple(match for match in exact if match.value == text.strip())
             columns = {match.column for match in written}
             return written or exact if len(columns) == len({m.column for m in exact}) else exact
+        same = tuple(equivalents(key, self.columns)) if not found else ()
+        if same:
+            return same
         one = self._value_index.get(singular(key), ()) if not found else ()
         if one and key not in self.columns:
             return tuple(ValueMatch(match.column, match.value, False) for match in one)
