@@ -128,7 +128,7 @@ def _guess(parts: Parts, *, is_over: bool, is_against: bool) -> Chart:
         return "scatter"
     if parts.has(Keys) or not numbers:
         return "bar"
-    if len(numbers) == 1:
+    if len(numbers) == 1 and not parts.words.scope.time_columns:
         return "histogram"
     raise UnfitError(("plot",), "Name the kind of picture: bar, line, scatter, histogram or box.")
 

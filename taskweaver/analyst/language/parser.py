@@ -181,7 +181,7 @@ class Words:
         """Return whether a word inside a sentence is a value, written with a capital letter."""
         text = self.tokens[at].text
         is_inside = at > 0 and self.lower(at - 1) not in (".", "?", "!", ":")
-        is_capital = text[0].isupper() and not self.text.isupper()
+        is_capital = text[:1].isupper() and not self.text.isupper()
         return (
             is_inside
             and is_capital

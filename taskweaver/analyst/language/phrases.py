@@ -324,7 +324,10 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
 
 
 def _is_word_of_data(words: Words, at: int) -> bool:
-    return words.is_value(at) or words.may_be_value(at)
+    low = words.lower(at)
+    others = words.scope.other_nouns - words.scope.nouns
+    is_deed = any(low == noun + ending for noun in others for ending in ("ed", "d"))
+    return words.is_value(at) or words.may_be_value(at) or is_deed
 
 
 def _marks_of(words: Words, at: int, end: int, sense: Sense) -> Iterator[Found]:
