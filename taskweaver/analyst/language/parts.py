@@ -82,7 +82,7 @@ class Parts:
             for atom in atoms
             if not (isinstance(atom.content, Mark) and atom.content.kind in ("filler", "verb"))
         ]
-        self.notes: list[str] = []
+        self.notes = list(words.notes)
         self.unused: list[str] = []
         self.mentioned: set[str] = set()
 

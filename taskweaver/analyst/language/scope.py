@@ -53,6 +53,7 @@ class Scope:
         side_nouns: The same of the tables that are joined to the first.
         other_nouns: The same of tables that are not read.
         choices: Options the user has chosen before, by the words that were unclear.
+        vocabulary: Words of the columns and values; None until `spelling` needs them.
     """
 
     source: Source
@@ -61,6 +62,7 @@ class Scope:
     side_nouns: frozenset[str] = frozenset()
     other_nouns: frozenset[str] = frozenset()
     choices: Mapping[str, str] = field(default_factory=dict)
+    vocabulary: frozenset[str] | None = None
     _refs: dict[tuple[str, ...], ColumnRef | None] = field(default_factory=dict)
 
     @cached_property
