@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taskweaver.analyst.language.comparisons import comparisons
+from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.options import Cond, Option, both
 from taskweaver.analyst.language.parser import Words
@@ -57,7 +58,7 @@ class Conditions:
                 *comparisons(self.words, at),
                 *self._times(at),
                 *self._missing(at),
-                *self._flags(at),
+                *flags(self.words, at),
             ]
             self._plain[at] = _distinct(found)
         return self._plain[at]
@@ -124,21 +125,6 @@ class Conditions:
 
         options = tuple(Option(name, condition(name)) for name in names)
         return Cond(options, self.words.raw(at, end))
-
-    def _flags(self, at: int) -> Iterator[Found]:
-        """Yield columns of two values that are named alone, as ``remote`` of yes and no."""
-        from taskweaver.analyst.reading import Column, Comparison
-
-        for column in self.words.columns(at):
-            if len(column.ref.names) != 1 or column.ref.distance > 2:
-                continue
-            name = column.ref.names[0]
-            value = self.words.scope.flag_value(name)
-            if value is None:
-                continue
-            option = Option(name, Comparison(Column(name), "==", _typed(value, self.words, name)))
-            found = Cond((option,), self.words.raw(at, column.end), is_flag=True)
-            yield column.end, found, column.cost + 0.5
 
     # -- negation and alternatives ----------------------------------------------------------------
 
@@ -359,12 +345,6 @@ def _not(condition: Condition) -> Condition:
     if isinstance(condition, Comparison) and condition.operator == "==":
         return replace(condition, operator="!=")
     return Not(condition)
-
-
-def _typed(value: object, words: Words, name: str) -> str | int | bool:
-    if words.profile(name).kind == "integer":
-        return int(float(str(value)))
-    return True if words.profile(name).kind == "flag" else str(value)
 
 
 def _holds_zero(words: Words, name: str) -> bool:

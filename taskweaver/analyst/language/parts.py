@@ -82,7 +82,7 @@ class Parts:
             for atom in atoms
             if not (isinstance(atom.content, Mark) and atom.content.kind in ("filler", "verb"))
         ]
-        self.notes: list[str] = []
+        self.notes = list(words.notes)
         self.unused: list[str] = []
         self.mentioned: set[str] = set()
 
@@ -231,6 +231,8 @@ class Parts:
         is_text = all(self.kind(name) == "text" for name in operand.names)
         is_flag = any(self.words.scope.flag_value(name) is not None for name in operand.names)
         if not is_text or is_flag or operand.distance > 2:
+            return False
+        if any(self.words.scope.flag_value(name) is not None for name in operand.names):
             return False
         conds = [other for other in self.atoms if isinstance(other.content, Cond)]
         after = self.words.skip(atom.end, "in", "from", "with", "that", "where", "on")

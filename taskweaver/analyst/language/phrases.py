@@ -281,7 +281,9 @@ def _is_relative(words: Words, at: int) -> bool:
     low = words.lower(at - 1)
     is_noun = words.is_kind(at - 1, "row", "person", "thing") or singular(low) in words.scope.nouns
     return at > 0 and (
-        is_noun or low in ("those", "ones", "in", "on", "for") or bool(words.columns(at - 1))
+        is_noun
+        or low in ("those", "ones", "in", "on", "for")
+        or bool(words.columns(at - 1) or words.values(at - 1))
     )
 
 

@@ -33,6 +33,10 @@ from taskweaver.analyst.reading import (
 _OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
 
 
+_COUNTED = ("most", "least", "fewest", "of")
+"""Last words of the superlatives that count: ``most cities``, ``largest number of cities``."""
+
+
 def ranked(parts: Parts, source: Source) -> Reading | None:
     """Return the reading of a request with a superlative or a rank; None if it has none."""
     picks = parts.all(Pick)
@@ -275,7 +279,7 @@ def _counted_rows(parts: Parts, pick: Pick) -> Measure:
         for atom, operand in parts.all(Operand)
         if any(parts.kind(name) == "text" for name in operand.names)
     ]
-    if not rows and others and pick.word != "top":
+    if not rows and others and pick.word in _COUNTED:
         parts.use(others[0][0])
         return counted(parts, others[0][1])
     if not rows and parts.words.scope.source.tables:
