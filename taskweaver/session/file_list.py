@@ -35,7 +35,13 @@ class BranchFiles:
     """Files of a branch, as its roles see them."""
 
     def __init__(
-        self, cwd: Path, data: tuple[Path, Path | None], client: Client, working: WorkingFiles
+        self,
+        cwd: Path,
+        data: tuple[Path, Path | None],
+        client: Client,
+        working: WorkingFiles,
+        *,
+        may_start: bool = True,
     ) -> None:
         """Take the folders.
 
@@ -44,20 +50,25 @@ class BranchFiles:
             data: The data folder, and the folder that links in it may not leave.
             client: The kernel that reads the files.
             working: Brings files of the data folder.
+            may_start: Whether the kernel may be started for that. Without, files are listed by
+                name and size until it runs.
         """
         self._cwd = cwd
         self._data, self._root = data
         self._client = client
         self._working = working
+        self._may_start = may_start
         self._known: dict[str, tuple[_Stamp, ListedFile]] = {}
 
     def text(self) -> str:
         """Return the section of a prompt that lists the files; empty for none."""
         stamps = self._stamps()
+        if not self._may_start and self._client.state == "not started":
+            return _section([ListedFile(name, size) for name, (_, size) in stamps.items()])
         new = [name for name, stamp in stamps.items() if self._stamp_known(name) != stamp]
         self._look(new, stamps)
         self._known = {name: self._known[name] for name in stamps}
-        return quoted_section(file_list([file for _, file in self._known.values()]), level=3)
+        return _section([file for _, file in self._known.values()])
 
     def bring(self, text: str) -> None:
         """Copy the files of the data folder that a text names; see `RoleFiles`."""
@@ -119,6 +130,10 @@ class BranchFiles:
                 return file.read(most)
         except OSError:
             return b""  # it is gone or cannot be read: its name alone is listed
+
+
+def _section(files: Sequence[ListedFile]) -> str:
+    return quoted_section(file_list(files), level=3)
 
 
 def _listed(name: str, size: int, claim: Any) -> ListedFile:
