@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from taskweaver.analyst.language.calendar_columns import calendar_conditions
 from taskweaver.analyst.language.comparisons import comparisons
 from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.names import singular
@@ -57,6 +58,7 @@ class Conditions:
                 *value_conditions(self.words, at),
                 *comparisons(self.words, at),
                 *self._times(at),
+                *calendar_conditions(self.words, at),
                 *self._missing(at),
                 *flags(self.words, at),
             ]
