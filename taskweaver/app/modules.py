@@ -174,7 +174,9 @@ class BranchModule(Module):
     @provider
     def workplace(self, config: AppSessionConfig) -> Workplace:
         """Where roles find files."""
-        return Workplace(self._metadata.execution_cwd, config.data_dir.resolve())
+        folder = config.data_dir
+        pictures = folder / "data" if config.has_tables_only else folder
+        return Workplace(self._metadata.execution_cwd, pictures.resolve())
 
     @provider
     def memory(self) -> Memory:

@@ -25,7 +25,7 @@ from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import Step, replay
-from taskweaver.session.workdir import AddedFile, add_files, mentioned_files
+from taskweaver.session.workdir import AddedFile, add_files
 from taskweaver.utils.files import PRIVATE_FOLDER, read_yaml
 from taskweaver.utils.ids import create_id
 
@@ -104,7 +104,7 @@ class Replaying:
 
     def _files(self, said: str, data: Mapping[str, Path]) -> list[AddedFile]:
         """Return the files the conversation named, or those given in their place."""
-        files = mentioned_files(said, self._config.data_dir, self._config.data_root)
+        files = self._config.mentioned_files(said)
         unknown = sorted(name for name in data if name not in files and name not in said)
         if unknown:
             raise SessionError(f"The conversation does not use {', '.join(unknown)}.")

@@ -132,8 +132,7 @@ class Chat:
 
     def data_files(self) -> list[str]:
         """Return the names of files a message can name."""
-        config = self.session.config
-        names = {path.name for path in files_in(config.data_dir, config.data_root)}
+        names = {path.name for path in self.session.config.data_files()}
         return sorted(names | {path.name for path in files_in(self.session.execution_cwd)})
 
     def add_file(self, path: Path) -> None:

@@ -91,8 +91,10 @@ class SessionBranch:
         self.execution_cwd = parts.execution_cwd
         self.files = WorkingFiles(parts.execution_cwd)
         if any(isinstance(role, _RunsCode) for role in parts.roles.values()):
-            data = config.data_dir, config.data_root
-            files = BranchFiles(parts.execution_cwd, data, parts.client, self.files)
+            is_new = not parts.memory.conversation.rounds
+            files = BranchFiles(
+                parts.execution_cwd, config, parts.client, self.files, may_start=is_new
+            )
             for role in parts.roles.values():
                 role.files = files
         self._lost_cells: set[str] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweaver.config.module_config import ModuleConfig
+from taskweaver.session.workdir import files_in, mentioned_files
 
 
 class AppSessionConfig(ModuleConfig):
@@ -15,6 +16,8 @@ class AppSessionConfig(ModuleConfig):
         max_internal_chat_round_num: Most messages between roles in one round.
         experience_dir: Where experiences are saved.
         data_dir: Folder whose files a message may name.
+        has_tables_only: Whether only the tables of `data_dir` count: it is a folder that is no
+            project and has no folder `data`.
         data_root: Folder that links in `data_dir` may not leave; None for any target.
         stuck_after: Repetitions before a nudge.
         fork_limit_bytes: Most bytes a fork copies of a working directory.
@@ -29,9 +32,27 @@ class AppSessionConfig(ModuleConfig):
         self.max_internal_chat_round_num = self._get_int("max_internal_chat_round_num")
         self.experience_dir = Path(self._get_path("experience_dir"))
         self.data_dir = Path(self._get_path("data_dir"))
+        folder = self.src.app_base_path
+        self.has_tables_only = (
+            self.src.config_file is None
+            and self.data_dir == folder / "data"
+            and not self.data_dir.is_dir()
+        )
+        if self.has_tables_only:
+            self.data_dir = folder
         self.data_root = self.src.link_root
         self.stuck_after = self._get_int("stuck_after")
         self.fork_limit_bytes = self._get_int("fork_limit_mb") << 20
         self.checks_answers = self.src.get_bool("answers.check")
         self.snapshot_limit_bytes = self._get_int("snapshot_memory_mb") << 20
         self.state_limit_bytes = self._get_int("state_limit_mb") << 20
+
+    def data_files(self) -> list[Path]:
+        """Return the files of the data folder."""
+        return list(files_in(self.data_dir, self.data_root, tables_only=self.has_tables_only))
+
+    def mentioned_files(self, text: str) -> dict[str, Path]:
+        """Return the files of the data folder that a text names, by name."""
+        return mentioned_files(
+            text, self.data_dir, self.data_root, tables_only=self.has_tables_only
+        )

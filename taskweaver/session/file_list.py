@@ -21,7 +21,8 @@ from taskweaver.ces.claims import items, text
 from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
-from taskweaver.session.workdir import WorkingFiles, files_in, mentioned_files
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.workdir import WorkingFiles
 from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.safe_fs import Folder, is_plain_name, open_ordinary
 
@@ -35,33 +36,44 @@ class BranchFiles:
     """Files of a branch, as its roles see them."""
 
     def __init__(
-        self, cwd: Path, data: tuple[Path, Path | None], client: Client, working: WorkingFiles
+        self,
+        cwd: Path,
+        config: AppSessionConfig,
+        client: Client,
+        working: WorkingFiles,
+        *,
+        may_start: bool = True,
     ) -> None:
         """Take the folders.
 
         Args:
             cwd: The working folder.
-            data: The data folder, and the folder that links in it may not leave.
+            config: Leads to the data folder.
             client: The kernel that reads the files.
             working: Brings files of the data folder.
+            may_start: Whether the kernel may be started for that. Without, files are listed by
+                name and size until it runs.
         """
         self._cwd = cwd
-        self._data, self._root = data
+        self._config = config
         self._client = client
         self._working = working
+        self._may_start = may_start
         self._known: dict[str, tuple[_Stamp, ListedFile]] = {}
 
     def text(self) -> str:
         """Return the section of a prompt that lists the files; empty for none."""
         stamps = self._stamps()
+        if not self._may_start and self._client.state == "not started":
+            return _section([ListedFile(name, size) for name, (_, size) in stamps.items()])
         new = [name for name, stamp in stamps.items() if self._stamp_known(name) != stamp]
         self._look(new, stamps)
         self._known = {name: self._known[name] for name in stamps}
-        return quoted_section(file_list([file for _, file in self._known.values()]), level=3)
+        return _section([file for _, file in self._known.values()])
 
     def bring(self, text: str) -> None:
         """Copy the files of the data folder that a text names; see `RoleFiles`."""
-        named = mentioned_files(text, self._data, self._root)
+        named = self._config.mentioned_files(text)
         if named:
             self._working.bring([], named)
 
@@ -76,7 +88,7 @@ class BranchFiles:
         return {name: found[name] for name in [*tables, *others][:_MOST_FILES]}
 
     def _all(self) -> Iterator[tuple[str, _Stamp]]:
-        for path in files_in(self._data, self._root):
+        for path in self._config.data_files():
             with suppress(OSError):  # it was moved away meanwhile
                 yield path.name, _stamp(path.stat())
         with suppress(OSError), Folder.at(self._cwd) as folder:
@@ -114,11 +126,17 @@ class BranchFiles:
         try:
             with Folder.at(self._cwd) as folder:
                 here = folder.stat(name) is not None
-                opened = folder.open_file(name) if here else open_ordinary(self._data / name)
+                opened = (
+                    folder.open_file(name) if here else open_ordinary(self._config.data_dir / name)
+                )
             with opened as file:
                 return file.read(most)
         except OSError:
             return b""  # it is gone or cannot be read: its name alone is listed
+
+
+def _section(files: Sequence[ListedFile]) -> str:
+    return quoted_section(file_list(files), level=3)
 
 
 def _listed(name: str, size: int, claim: Any) -> ListedFile:

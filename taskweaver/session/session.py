@@ -27,7 +27,7 @@ from taskweaver.session.parts import SessionMetadata, SessionParts
 from taskweaver.session.rebuild import Rebuilt, rebuild
 from taskweaver.session.restoring import Restoring
 from taskweaver.session.store import BranchInfo
-from taskweaver.session.workdir import AddedFile, mentioned_files
+from taskweaver.session.workdir import AddedFile
 from taskweaver.utils.text import fenced
 
 
@@ -135,7 +135,7 @@ class Session:
         with self._one_at_a_time(), self.event_emitter.handle_events_ctx(event_handler):
             self._spending.begin_round(self.usage)
             named = "\n".join([message, *self._current.files.brought])
-            mentioned = mentioned_files(named, self.config.data_dir, self.config.data_root)
+            mentioned = self.config.mentioned_files(named)
             notes = self._current.files.bring(files or [], mentioned)
             notes += self._current.take_note(self.restoring())
             return self._play("\n".join([*notes, message]), self._current.play)

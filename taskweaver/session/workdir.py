@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
+from taskweaver.analyst.mentions import is_data_file
 from taskweaver.memory.request_notes import FILES_ADDED, FILES_CHANGED, FILES_KEPT
 from taskweaver.session.errors import FileNotAdded
 from taskweaver.utils.files import leaves
@@ -15,6 +16,7 @@ from taskweaver.utils.safe_fs import Folder, copy_in, is_plain_name
 
 _WORD = re.compile(r"[^\s`'\"<>|*?]+")
 _TRAILING = ".,;:!?)]}"
+_MOST_TABLES = 200
 
 _Stamp = tuple[int, int]
 """When a file was last written, in ns, and its size in bytes."""
@@ -86,7 +88,9 @@ def _is_there(folder: Folder, name: str, source: Path) -> bool:
     return copy is not None and os.path.samestat(copy, source.stat())
 
 
-def mentioned_files(message: str, folder: Path, root: Path | None = None) -> dict[str, Path]:
+def mentioned_files(
+    message: str, folder: Path, root: Path | None = None, *, tables_only: bool = False
+) -> dict[str, Path]:
     """Find the files of a folder that a message names, by file name.
 
     Only whole words count, and only files that lie directly in `folder`.
@@ -96,10 +100,11 @@ def mentioned_files(message: str, folder: Path, root: Path | None = None) -> dic
         folder: The folder.
         root: Project folder that links in it may not leave; None for any target. With one, the
             paths that are returned hold no links.
+        tables_only: As for `files_in`.
     """
     files = {
         path.name: path if root is None else path.resolve()
-        for path in files_in(folder, root)
+        for path in files_in(folder, root, tables_only=tables_only)
         if is_plain_name(path.name)
     }
     odd = [name for name in files if not _WORD.fullmatch(name) and name in message]
@@ -110,16 +115,24 @@ def mentioned_files(message: str, folder: Path, root: Path | None = None) -> dic
     return {name: files[name] for name in [*plain, *odd]}
 
 
-def files_in(folder: Path, root: Path | None = None) -> Iterator[Path]:
+def files_in(
+    folder: Path, root: Path | None = None, *, tables_only: bool = False
+) -> Iterator[Path]:
     """Yield the files directly in a folder; none of one that is not there.
 
     Args:
         folder: The folder.
         root: As for `mentioned_files`.
+        tables_only: Whether only files with the extension of a table are given, no hidden ones,
+            and `_MOST_TABLES` at most, by name.
     """
     if not folder.is_dir():
         return
-    for path in folder.iterdir():
+    paths: Iterable[Path] = folder.iterdir()
+    if tables_only:
+        paths = sorted(path for path in paths if is_data_file(path.name) and path.name[0] != ".")
+        paths = paths[:_MOST_TABLES]
+    for path in paths:
         if path.is_file() and not leaves(path, root):
             yield path
 

@@ -124,3 +124,36 @@ def test_macos_keeps_its_state_in_the_library(
     )
     library = tmp_path / "Library" / "Application Support" / "taskweaver"
     assert done.stdout.strip() == str(old if has_old else library)
+
+
+def test_data_files_of_the_folder_are_its_data(folder: Path) -> None:
+    (folder / "notes.md").write_text("private")
+    (folder / ".hidden.csv").write_text("a\n1\n")
+    outside = folder.parent / "outside.csv"
+    outside.write_text("secret\n1\n")
+    (folder / "leak.csv").symlink_to(outside)
+    before = names(folder)
+    output = run(text="which files do I have?\nmean Count in the South\n").output
+    assert "There is 1 file:\n- `tiny.csv` (2 rows): `Region`, `Count`" in output
+    assert "Mean of `Count` where `Region` is South (1 row)" in output
+    assert names(folder) == before
+    place = state_place(folder)
+    assert place is not None
+    copies = {path.name for path in place.rglob("cwd/*")}
+    assert copies == {"tiny.csv"}
+
+
+def test_a_listing_is_bounded_and_copies_nothing(folder: Path) -> None:
+    for number in range(210):
+        (folder / f"table{number:03}.csv").write_text("a\n1\n")
+    output = run("-m", "how many files are there?").output
+    assert "There are 200 files" in output
+    place = state_place(folder)
+    assert place is not None
+    assert not list(place.rglob("cwd/*.csv"))
+
+
+def test_a_data_folder_goes_before_the_files_beside_it(folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "inner.csv").write_text("a\n1\n")
+    assert "There is 1 file:\n- `inner.csv`" in run("-m", "which files do I have?").output

@@ -150,9 +150,9 @@ class Conditions:
         unused: tuple[str, ...] = ()
         for _ in range(5):
             yield place, cost, unused
-            if words.is_kind(place, "filler", "row", "person", "thing", "by") and words.lower(
-                place
-            ) not in (".", "?", ";", ":"):
+            is_light = words.is_kind(place, "filler", "row", "person", "thing", "by")
+            is_both = words.lower(place) == "both"
+            if is_both or (is_light and words.lower(place) not in (".", "?", ";", ":")):
                 place, cost = place + 1, cost + 0.02
             elif place < words.size and not unused and _is_unknown(words, place):
                 unused, place, cost = (words.tokens[place].text,), place + 1, cost + 1.0
@@ -213,11 +213,19 @@ class Conditions:
                     found.append((end, joined, cost + more))
             if self.words.lower(middle) in (*_AND, *_OR):
                 after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
+                if self.words.is_kind(after, "neg"):
+                    continue
+                kind = self._joint(at, middle)
                 for end, second, more in self._simple(after):
-                    either = _join(first, second, "", Or)
+                    either = _join(first, second, "", kind)
                     if either is not None and not second.is_time:
                         found.append((end, either, cost + more - 0.3))
         return found
+
+    def _joint(self, at: int, middle: int) -> type[And | Or]:
+        """Return how a list after a negation is joined: any of it, or all if it is in brackets."""
+        is_literal = self.words.lower(at - 1) in ("(", "both")
+        return And if is_literal and self.words.lower(middle) in _AND else Or
 
     def _alternatives(self, first: list[Found]) -> list[Found]:
         """Return conditions joined by ``or``, and lists of years joined by ``and``."""

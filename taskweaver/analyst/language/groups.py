@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from taskweaver.analyst.language.atoms import Atom, Fn, Pick
 from taskweaver.analyst.language.measures import Operand, columns_of
-from taskweaver.analyst.language.names import name_words, singular
+from taskweaver.analyst.language.names import is_amount, name_words, singular
 from taskweaver.analyst.language.options import Cond
 from taskweaver.analyst.language.parts import Parts, UnfitError
 from taskweaver.analyst.reading import (
@@ -25,6 +25,7 @@ from taskweaver.analyst.reading import (
 
 NUMERIC = ("number", "integer")
 _ORDERED = (*NUMERIC, "time")
+_ANSWERS = frozenset(("yes", "no", "y", "n", "true", "false", "ja", "nein", "oui", "non"))
 _ANY: tuple[str, ...] = ()
 _KINDS: dict[Function, tuple[str, ...]] = {
     "count": _ANY, "nunique": _ANY, "mode": _ANY, "missing": _ANY, "min": _ORDERED,
@@ -195,11 +196,16 @@ def counted(parts: Parts, operand: Operand) -> Measure:
         raise UnfitError((operand.phrase,))
     profile = parts.words.profile(value.name)
     is_flag = parts.words.scope.flag_value(value.name) is not None
-    if is_flag or (profile.kind == "time" and operand.distance):
+    is_answer = _ANSWERS & {value.casefold() for value in profile.values or ()}
+    last = operand.phrase.casefold().split()[-1]
+    if is_flag or is_answer or (profile.kind == "time" and operand.distance):
         raise UnfitError((operand.phrase,))
+    if last.endswith("ed") and profile.kind == "text":
+        raise UnfitError((operand.phrase,), f"Say how many different `{value.name}`.")
     if profile.kind in NUMERIC and not _is_id(value.name):
-        last = operand.phrase.casefold().split()[-1]
-        if profile.kind == "integer" and singular(last) != last and operand.distance < 2:
+        if value.name in parts.words.scope.year_columns and operand.distance < 2:
+            return Measure("nunique", value)
+        if profile.kind == "integer" and singular(last) != last and is_amount(value.name):
             parts.notes.append(f"`{value.name}` holds numbers: I added them up.")
             return Measure("sum", value)
         raise UnfitError((operand.phrase,), f"`{value.name}` holds numbers; say total or distinct.")

@@ -6,6 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from taskweaver.analyst.language.lexicon import LEXICON, LONGEST, NUMBER_WORDS, Sense
+from taskweaver.analyst.language.names import (
+    is_amount,
+    is_named_after,
+    name_words,
+    singular,
+)
 from taskweaver.analyst.language.scope import ColumnRef, Scope, is_function_word
 from taskweaver.analyst.language.tokens import Token
 from taskweaver.analyst.profile import ColumnProfile, ValueMatch
@@ -146,11 +152,23 @@ class Words:
 
     def _without_times(self, ref: ColumnRef) -> ColumnRef | None:
         """Return columns that a noun may mean: ``orders`` is no part of ``order_date``."""
-        kinds = {sense.kind for sense in LEXICON.get(ref.phrase.casefold(), ())}
-        if ref.distance < 2 or not kinds & {"thing", "person"}:
-            return ref
-        names = tuple(name for name in ref.names if self.profile(name).kind != "time")
+        names = tuple(name for name in ref.names if self._can_mean(ref, name))
         return ColumnRef(names, ref.distance, ref.phrase) if names else None
+
+    def _can_mean(self, ref: ColumnRef, name: str) -> bool:
+        """Return whether a word can mean a column, and is no noun for the rows or for a value."""
+        word = singular(ref.phrase.casefold())
+        kinds = {sense.kind for sense in LEXICON.get(ref.phrase.casefold(), ())}
+        is_thing = bool(kinds & {"thing", "person"})
+        if ref.distance < 2:
+            is_rows = is_thing and word in self.scope.nouns and not is_amount(name)
+            return not (is_rows and self.profile(name).kind == "integer")
+        if name_words(name)[-1:] != (word,) and any(
+            match.column != name for match in self.scope.values(ref.phrase)
+        ):
+            return False
+        is_named = self.profile(name).kind != "time" and is_named_after(word, name)
+        return is_named or not is_thing
 
     def values(self, at: int) -> list[ValuesAt]:
         """Return the values that the phrases beginning at a token may mean."""

@@ -228,7 +228,9 @@ class Parts:
 
     def _is_restricted_noun(self, atom: Atom, operand: Operand) -> bool:
         """Return whether a column of texts is the noun of a condition: ``African countries``."""
-        if any(self.kind(name) != "text" for name in operand.names) or operand.distance > 2:
+        is_text = all(self.kind(name) == "text" for name in operand.names)
+        is_flag = any(self.words.scope.flag_value(name) is not None for name in operand.names)
+        if not is_text or is_flag or operand.distance > 2:
             return False
         if any(self.words.scope.flag_value(name) is not None for name in operand.names):
             return False

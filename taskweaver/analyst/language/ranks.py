@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick, Step
+from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick
 from taskweaver.analyst.language.groups import (
     NUMERIC,
     as_measure,
@@ -12,7 +13,6 @@ from taskweaver.analyst.language.groups import (
     is_single,
     is_unique,
     kinds_for,
-    measures,
 )
 from taskweaver.analyst.language.measures import Operand, columns_of
 from taskweaver.analyst.language.names import name_words, singular
@@ -122,7 +122,7 @@ def _named_column(parts: Parts) -> Key | None:
             parts.use(atom)
             return Key(label)
     for atom, operand in parts.all(Operand):
-        names = tuple(Column(name) for name in operand.names if _can_group(parts, name))
+        names = tuple(Column(name) for name in operand.names if can_group(parts, name))
         if singular(operand.phrase.casefold()) in parts.words.scope.other_nouns:
             raise UnfitError((operand.phrase,))
         if names:
@@ -132,7 +132,8 @@ def _named_column(parts: Parts) -> Key | None:
     return None
 
 
-def _can_group(parts: Parts, name: str) -> bool:
+def can_group(parts: Parts, name: str) -> bool:
+    """Return whether a column can name groups: one of texts, flags, identifiers or years."""
     kind = parts.kind(name)
     is_id = name_words(name)[-1:] == ("id",) and (
         parts.words.profile(name).distinct < parts.words.scope.rows
@@ -174,7 +175,7 @@ def _can_rank(parts: Parts, name: str) -> bool:
 def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
     """Use the function and the operand that a rank is by."""
     fns = parts.take_all(Fn)
-    by = _by_operand(parts)
+    by = by_operand(parts)
     operands = [] if by else [
         (atom, operand)
         for atom, operand in parts.all(Operand)
@@ -185,6 +186,9 @@ def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
     fn = fns[0] if fns else None
     if by:
         return fn, parts.column_of(by, kinds=NUMERIC)
+    others = [operand for _, operand in operands if not set(operand.names) & set(pick.columns)]
+    if pick.columns and others:
+        return _by_dimension(parts, pick, fn, others)
     if operands:
         parts.use(operands[0][0])
         return fn, parts.column_of(operands[0][1], kinds=kinds_for(fn.function) if fn else NUMERIC)
@@ -197,7 +201,16 @@ def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
     return fn, None
 
 
-def _by_operand(parts: Parts) -> Operand | None:
+def _by_dimension(
+    parts: Parts, pick: Pick, fn: Fn | None, others: Sequence[Operand]
+) -> tuple[Fn | None, Expression | None]:
+    """Return the dimension of an adjective; other columns are those of the row that is found."""
+    if fn is not None or any(operand.is_arithmetic for operand in others):
+        raise UnfitError((pick.word,), f"Say which rows are the {pick.word} ones.")
+    return None, parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word))
+
+
+def by_operand(parts: Parts) -> Operand | None:
     """Use ``by gdpPercap`` of a rank as an operand."""
     parts.mark("by")
     for atom, keys in parts.all(Keys):
@@ -287,7 +300,13 @@ def _without_group(
     fn, value = _ordering(parts, pick)
     if value is None:
         raise UnfitError((pick.word or "top",), "Name the column to rank by.")
+    is_other = bool(pick.columns) and not {
+        name for _, operand in parts.all(Operand) for name in operand.names
+    } <= set(columns_of(value))
     of_rows = bool(rows or units or is_who) and fn is None and not is_value
+    of_rows = of_rows or (is_other and parts.has(Operand))
+    if units and not _names_days(parts, units):
+        raise UnfitError([unit.word for unit in units], "Name the column of times.")
     if of_rows and not keys:
         return _rows(parts, pick, value, where, source)
     if pick.count and pick.count > 1 and fn is None and not keys:
@@ -295,6 +314,13 @@ def _without_group(
     if fn is not None:
         raise UnfitError((pick.word,), f"Say of which groups the {fn.function} is compared.")
     return Summary(source, (as_measure(pick, value),), keys, where)
+
+
+def _names_days(parts: Parts, units: Sequence[Noun]) -> bool:
+    """Return whether units of time are days, and each row may be one."""
+    return all(unit.unit == "day" for unit in units) and (
+        _is_daily(parts) or not parts.words.scope.time_columns
+    )
 
 
 def _keys_beside(parts: Parts) -> tuple[Key, ...]:
@@ -338,52 +364,10 @@ def _rows(
     times = [name for name in parts.words.scope.time_columns if parts.kind(name) == "time"]
     lead = [label] if label else times if _is_daily(parts) else []
     first = list(dict.fromkeys([*lead, *columns, *names]))
-    is_known = bool(lead or columns or _is_named(parts, value))
+    asks_who = any(
+        isinstance(atom.content, Mark) and atom.content.detail == "who" for atom in parts.atoms
+    )
+    is_known = bool(lead or columns or (_is_named(parts, value) and not asks_who))
     rank = Rank(pick.ascending, None if pick.nth else pick.count or 1, pick.nth)
     chosen = tuple(first) if is_known else ()
     return Rows(source, chosen, where, value, rank)
-
-
-def sorted_groups(parts: Parts, source: Source) -> Reading | None:
-    """Return the reading of ``sort the sources by total net_generation``; None if none sorts."""
-    if not parts.has(Mark, lambda mark: mark.kind in ("sort", "asc", "desc")):
-        return None
-    if parts.has(Pick) or parts.has(Step):
-        return None
-    direction = parts.mark("asc", "desc")
-    order = parts.mark("sort")
-    is_ranking = order is not None and order.detail == "rank"
-    ascending = direction.kind == "asc" if direction else not is_ranking
-    where = parts.condition(parts.conditions())
-    by = _by_operand(parts)
-    keys = parts.keys()
-    if parts.has(Fn):
-        texts = [
-            (atom, operand)
-            for atom, operand in parts.all(Operand)
-            if not keys and any(_can_group(parts, name) for name in operand.names)
-        ]
-        for atom, operand in texts[:1]:
-            parts.use(atom)
-            value = parts.column_of(operand)
-            keys = (Key(value.name),) if isinstance(value, Column) else keys
-        found = _sorted_measures(parts, by)
-        if not keys:
-            raise UnfitError(("sort",), "Name the groups to sort.")
-        return Summary(source, found, keys, where, rank=Rank(ascending))
-    chosen = by or parts.take(Operand)
-    if chosen is None or keys:
-        raise UnfitError(("sort",), "Name the column to sort by.")
-    rows = [atom for atom, noun in parts.all(Noun) if noun.kind in ("row", "file")]
-    for atom in rows:
-        parts.use(atom)
-    value = parts.column_of(chosen)
-    return Rows(source, (), where, value, Rank(ascending))
-
-
-def _sorted_measures(parts: Parts, by: Operand | None) -> tuple[Measure, ...]:
-    if by is not None:
-        fn = parts.take(Fn)
-        value = parts.column_of(by, kinds=NUMERIC)
-        return (Measure(fn.function if fn else "sum", value),)
-    return measures(parts)
