@@ -285,7 +285,8 @@ def _are_periods(left: Cond, right: Cond) -> bool:
     """Return whether two times are periods or years, so that ``and`` lists them."""
     conditions = [option.condition for cond in (left, right) for option in cond.options]
     is_calendar = any(isinstance(condition, OnCalendar | Latest) for condition in conditions)
-    return left.is_time and right.is_time and not is_calendar
+    is_part = any(not option.column for cond in (left, right) for option in cond.options)
+    return left.is_time and right.is_time and not is_calendar and not is_part
 
 
 def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | None:
