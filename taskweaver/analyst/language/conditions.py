@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taskweaver.analyst.language.asides import explained
+from taskweaver.analyst.language.calendar_columns import calendar_conditions
 from taskweaver.analyst.language.comparisons import comparisons
 from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.names import singular
@@ -58,6 +59,7 @@ class Conditions:
                 *value_conditions(self.words, at),
                 *comparisons(self.words, at),
                 *self._times(at),
+                *calendar_conditions(self.words, at),
                 *self._missing(at),
                 *flags(self.words, at),
             ]
@@ -288,7 +290,8 @@ def _are_periods(left: Cond, right: Cond) -> bool:
     """Return whether two times are periods or years, so that ``and`` lists them."""
     conditions = [option.condition for cond in (left, right) for option in cond.options]
     is_calendar = any(isinstance(condition, OnCalendar | Latest) for condition in conditions)
-    return left.is_time and right.is_time and not is_calendar
+    is_part = any(not option.column for cond in (left, right) for option in cond.options)
+    return left.is_time and right.is_time and not is_calendar and not is_part
 
 
 def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | None:
