@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from taskweaver.analyst.language.answers import chosen_option
 from taskweaver.analyst.language.follow_up import is_follow_up
@@ -13,6 +13,7 @@ from taskweaver.analyst.language.scope import Scope
 from taskweaver.analyst.language.sources import Wanted, joins, scopes
 from taskweaver.analyst.language.special import special
 from taskweaver.analyst.mentions import Mention, find_files
+from taskweaver.analyst.nearest import nearest
 from taskweaver.analyst.profile import TableId
 from taskweaver.analyst.reading import (
     Inspection,
@@ -66,9 +67,21 @@ class Dialogue:
             return self, outcome
         if isinstance(outcome, Unclear) and outcome == self.pending:
             outcome = NotUnderstood((outcome.phrase or text,), "That is still not clear.")
+        if isinstance(outcome, NotUnderstood) and not outcome.reason:
+            outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
         if isinstance(outcome, NotUnderstood) and self.pending is not None:
             return self, outcome
         return self._after(text, outcome, ()), outcome
+
+    def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> str:
+        def again(shorter: str) -> Outcome:
+            tables = {
+                id: replace(table, searched=table.searched | {shorter})
+                for id, table in world.tables.items()
+            }
+            return self._read(shorter, World(world.files, tables), ())
+
+        return nearest(_last_version(text), outcome, again)
 
     def _answered(
         self, world: World, choices: tuple[tuple[str, str], ...]

@@ -18,11 +18,13 @@ class Fn:
         function: The function.
         quantile: Of a percentile.
         is_least: Whether the rarest value is meant, of ``mode``.
+        is_time: Whether it is of times alone: ``latest``.
     """
 
     function: Function
     quantile: float = 0.0
     is_least: bool = False
+    is_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Dimension:
     columns: tuple[str, ...]
     ascending: bool
     is_comparative: bool = False
+    word: str = "it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
+from taskweaver.analyst.language.lexicon import DIMENSION_WORDS, MONTHS
 from taskweaver.analyst.language.measures import dimension_columns
 from taskweaver.analyst.language.names import name_words
 from taskweaver.analyst.language.options import Cond, Option
 from taskweaver.analyst.language.parser import Words
+from taskweaver.analyst.language.scope import ColumnRef
 from taskweaver.analyst.reading import And, Column, Comparator, Comparison, Condition
 
 Found = tuple[int, Cond, float]
@@ -58,11 +59,13 @@ def _ages(words: Words, at: int) -> Iterator[Found]:
 
 def _column_first(words: Words, at: int) -> Iterator[Found]:
     for column in words.columns(at):
-        names = tuple(name for name in column.ref.names if words.is_numeric(name))
-        if not names:
+        names = _comparable(words, column.ref)
+        is_relation = words.is_kind(at, "time", "cmp") and words.lower(column.end) not in _BE
+        if not names or is_relation:
             continue
         start = words.skip(column.end, *_BE)
-        for stop, tests in _tests(words, start):
+        is_time = all(_holds_times(words, name) for name in names)
+        for stop, tests in _tests(words, start, is_time=is_time):
             end = _after_unit(words, stop, names)
             yield end, _cond(words, at, end, names, tests), column.cost
         if start > column.end and words.lower(start - 1) not in ("a", "in", "by"):
@@ -78,6 +81,22 @@ _UNITS = {
     "seconds": "sec s second", "miles": "mile mi", "points": "",
 }  # fmt: skip
 """Units after a number, with the words of a column's name that state them; empty for any."""
+
+
+_TIMES = frozenset("year month day hour minute time week quarter date decade since".split())
+
+
+def _comparable(words: Words, ref: ColumnRef) -> tuple[str, ...]:
+    """Return the columns of numbers that a phrase may mean, without identifiers it only hints."""
+    return tuple(
+        name
+        for name in ref.names
+        if words.is_numeric(name) and (ref.distance < 2 or name_words(name)[-1:] != ("id",))
+    )
+
+
+def _holds_times(words: Words, name: str) -> bool:
+    return words.scope.holds_years(name) or bool(_TIMES & set(name_words(name)))
 
 
 def _after_unit(words: Words, at: int, names: tuple[str, ...]) -> int:
@@ -108,7 +127,7 @@ def _number_first(words: Words, at: int) -> Iterator[Found]:
     for stop, tests in [*_tests(words, at), *_exactly(words, at)]:
         start = words.skip(stop, *_LINK)
         for column in words.columns(start):
-            names = tuple(name for name in column.ref.names if words.is_numeric(name))
+            names = _comparable(words, column.ref)
             is_exact = tests[0][0] == "==" and not words.is_kind(at, "cmp")
             if is_exact and (start > stop or column.ref.distance > 2):
                 continue
@@ -141,8 +160,11 @@ def dimensions(words: Words, at: int) -> Iterator[tuple[int, str, tuple[str, ...
 Tests = list[tuple[Comparator, tuple[float, bool]]]
 
 
-def _tests(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
-    """Yield tests on a number that begin at a token: ``above 5``, ``between 1 and 2``."""
+def _tests(words: Words, at: int, *, is_time: bool = False) -> Iterator[tuple[int, Tests]]:
+    """Yield tests on a number that begin at a token: ``above 5``, ``between 1 and 2``.
+
+    Numbers are compared by ``since`` and ``before`` only if they are times.
+    """
     for stop, sense in words.of_kind(at, "cmp"):
         for end, value in _numbers(words, words.skip(stop, "the", "of")):
             operator: Comparator = sense.detail  # type: ignore[assignment]
@@ -150,12 +172,14 @@ def _tests(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
     for stop, sense in words.of_kind(at, "time"):
         if sense.detail in _RELATIONS:
             for end, value in _numbers(words, stop):
-                yield end, [(_RELATIONS[sense.detail], value)]
+                if is_time:
+                    yield end, [(_RELATIONS[sense.detail], value)]
     yield from _between(words, at)
     for end, value in _numbers(words, at):
         for stop, sense in words.of_kind(end, "tail"):
             operator = sense.detail  # type: ignore[assignment]
-            yield stop, [(operator, value)]
+            if words.lower(end) != "on" or is_time:
+                yield stop, [(operator, value)]
 
 
 def _between(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
@@ -182,7 +206,7 @@ def _numbers(words: Words, at: int) -> Iterator[tuple[int, tuple[float, bool]]]:
     if words.lower(at) in ("-", "\N{MINUS SIGN}", "minus"):
         sign, at = -1.0, at + 1
     value = words.number(at)
-    if value is not None:
+    if value is not None and words.lower(at + 1) not in MONTHS:
         is_percent = words.tokens[at].is_percent or words.lower(at + 1) == "percent"
         end = at + 2 if is_percent and not words.tokens[at].is_percent else at + 1
         yield end, (sign * value, is_percent)

@@ -15,14 +15,16 @@ from taskweaver.analyst.language.atoms import (
     Pick,
     Step,
 )
-from taskweaver.analyst.language.groups import NUMERIC, compared, is_one_row, measures
+from taskweaver.analyst.language.checks import check
+from taskweaver.analyst.language.groups import NUMERIC, compared, is_one_row, is_unique, measures
 from taskweaver.analyst.language.leftover import check_unused
 from taskweaver.analyst.language.looks import looked, pictured
 from taskweaver.analyst.language.measures import Operand
 from taskweaver.analyst.language.options import Cond
+from taskweaver.analyst.language.orders import sorted_groups
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.language.parts import Parts, UnclearError, UnfitError
-from taskweaver.analyst.language.ranks import ranked, sorted_groups
+from taskweaver.analyst.language.ranks import ranked
 from taskweaver.analyst.language.steps import stepped
 from taskweaver.analyst.reading import (
     Column,
@@ -61,6 +63,7 @@ def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
     if reading is None:
         raise UnfitError([parts.phrase(atom) for atom in parts.left])
     parts.finish()
+    check(reading, parts)
     unused = tuple(dict.fromkeys((*skipped, *parts.unused)))
     return Understood(reading, unused, tuple(dict.fromkeys(parts.notes)))
 
@@ -178,7 +181,7 @@ def _mode(parts: Parts, fn: Fn, source: Source) -> Reading:
         raise UnfitError(("most common",), "Name the column whose values are counted.")
     value = parts.column_of(operand)
     parts.take_all(Fn, lambda other: other.function == "count")
-    if not isinstance(value, Column):
+    if not isinstance(value, Column) or is_unique(parts, value.name):
         raise UnfitError((operand.phrase,))
     if keys:
         if fn.is_least:
@@ -203,7 +206,7 @@ def _of_dimension(parts: Parts, dimension: Dimension, source: Source) -> Reading
         options = tuple(Column(name) for name in operand.names if name in dimension.columns)
     elif operand is not None:
         raise UnfitError((operand.phrase,))
-    value = parts.column_of(Operand(options, "it"), kinds=NUMERIC)
+    value = parts.column_of(Operand(options, dimension.word), kinds=NUMERIC)
     where = parts.condition(conds)
     if fn is None:
         if "get" in {parts.words.lower(place) for place in range(parts.words.size)}:
@@ -237,6 +240,9 @@ def _rows(parts: Parts, source: Source) -> Reading | None:
     is_which = parts.mark("which", "who", "when") is not None
     if is_which and any(cond.is_negative for cond in conds):
         raise UnfitError([cond.phrase for cond in conds if cond.is_negative])
+    flags = [name for name in names if parts.words.scope.flag_value(name) is not None]
+    if flags and not is_which:
+        raise UnfitError(flags)
     if len(names) == 1 and _repeats(parts, names[0]):
         return Inspection(source, "values", (names[0],), where)
     is_shown = parts.has(Noun, lambda noun: noun.kind != "unit")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from taskweaver.analyst.language.comparisons import comparisons
+from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.options import Cond, Option, both
 from taskweaver.analyst.language.parser import Words
@@ -57,7 +58,7 @@ class Conditions:
                 *comparisons(self.words, at),
                 *self._times(at),
                 *self._missing(at),
-                *self._flags(at),
+                *flags(self.words, at),
             ]
             self._plain[at] = _distinct(found)
         return self._plain[at]
@@ -125,21 +126,6 @@ class Conditions:
         options = tuple(Option(name, condition(name)) for name in names)
         return Cond(options, self.words.raw(at, end))
 
-    def _flags(self, at: int) -> Iterator[Found]:
-        """Yield columns of two values that are named alone, as ``remote`` of yes and no."""
-        from taskweaver.analyst.reading import Column, Comparison
-
-        for column in self.words.columns(at):
-            if len(column.ref.names) != 1 or column.ref.distance > 2:
-                continue
-            name = column.ref.names[0]
-            value = self.words.scope.flag_value(name)
-            if value is None:
-                continue
-            option = Option(name, Comparison(Column(name), "==", _typed(value, self.words, name)))
-            found = Cond((option,), self.words.raw(at, column.end), is_flag=True)
-            yield column.end, found, column.cost + 0.5
-
     # -- negation and alternatives ----------------------------------------------------------------
 
     def _negated(self, at: int) -> Iterator[Found]:
@@ -162,9 +148,9 @@ class Conditions:
         unused: tuple[str, ...] = ()
         for _ in range(5):
             yield place, cost, unused
-            if words.is_kind(place, "filler", "row", "person", "thing", "by") and words.lower(
-                place
-            ) not in (".", "?", ";", ":"):
+            is_light = words.is_kind(place, "filler", "row", "person", "thing", "by")
+            is_both = words.lower(place) == "both"
+            if is_both or (is_light and words.lower(place) not in (".", "?", ";", ":")):
                 place, cost = place + 1, cost + 0.02
             elif place < words.size and not unused and _is_unknown(words, place):
                 unused, place, cost = (words.tokens[place].text,), place + 1, cost + 1.0
@@ -225,11 +211,19 @@ class Conditions:
                     found.append((end, joined, cost + more))
             if self.words.lower(middle) in (*_AND, *_OR):
                 after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
+                if self.words.is_kind(after, "neg"):
+                    continue
+                kind = self._joint(at, middle)
                 for end, second, more in self._simple(after):
-                    either = _join(first, second, "", Or)
+                    either = _join(first, second, "", kind)
                     if either is not None and not second.is_time:
                         found.append((end, either, cost + more - 0.3))
         return found
+
+    def _joint(self, at: int, middle: int) -> type[And | Or]:
+        """Return how a list after a negation is joined: any of it, or all if it is in brackets."""
+        is_literal = self.words.lower(at - 1) in ("(", "both")
+        return And if is_literal and self.words.lower(middle) in _AND else Or
 
     def _alternatives(self, first: list[Found]) -> list[Found]:
         """Return conditions joined by ``or``, and lists of years joined by ``and``."""
@@ -351,12 +345,6 @@ def _not(condition: Condition) -> Condition:
     if isinstance(condition, Comparison) and condition.operator == "==":
         return replace(condition, operator="!=")
     return Not(condition)
-
-
-def _typed(value: object, words: Words, name: str) -> str | int | bool:
-    if words.profile(name).kind == "integer":
-        return int(float(str(value)))
-    return True if words.profile(name).kind == "flag" else str(value)
 
 
 def _holds_zero(words: Words, name: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from taskweaver.analyst.language.atoms import Atom, Fn, Pick
 from taskweaver.analyst.language.measures import Operand, columns_of
-from taskweaver.analyst.language.names import name_words, singular
+from taskweaver.analyst.language.names import is_amount, name_words, singular
 from taskweaver.analyst.language.options import Cond
 from taskweaver.analyst.language.parts import Parts, UnfitError
 from taskweaver.analyst.reading import (
@@ -25,6 +25,7 @@ from taskweaver.analyst.reading import (
 
 NUMERIC = ("number", "integer")
 _ORDERED = (*NUMERIC, "time")
+_ANSWERS = frozenset(("yes", "no", "y", "n", "true", "false", "ja", "nein", "oui", "non"))
 _ANY: tuple[str, ...] = ()
 _KINDS: dict[Function, tuple[str, ...]] = {
     "count": _ANY, "nunique": _ANY, "mode": _ANY, "missing": _ANY, "min": _ORDERED,
@@ -183,7 +184,8 @@ def _correlation(parts: Parts, operands: Sequence[Operand]) -> Measure:
 def _measure(parts: Parts, fn: Fn, operand: Operand) -> Measure:
     if fn.function == "count":
         return counted(parts, operand)
-    value = parts.column_of(operand, kinds=kinds_for(fn.function))
+    kinds = ("time",) if fn.is_time else kinds_for(fn.function)
+    value = parts.column_of(operand, kinds=kinds)
     return Measure(fn.function, value, quantile=fn.quantile)
 
 
@@ -194,11 +196,16 @@ def counted(parts: Parts, operand: Operand) -> Measure:
         raise UnfitError((operand.phrase,))
     profile = parts.words.profile(value.name)
     is_flag = parts.words.scope.flag_value(value.name) is not None
-    if (is_flag or profile.kind == "time") and operand.distance:
+    is_answer = _ANSWERS & {value.casefold() for value in profile.values or ()}
+    last = operand.phrase.casefold().split()[-1]
+    if is_flag or is_answer or (profile.kind == "time" and operand.distance):
         raise UnfitError((operand.phrase,))
+    if last.endswith("ed") and profile.kind == "text":
+        raise UnfitError((operand.phrase,), f"Say how many different `{value.name}`.")
     if profile.kind in NUMERIC and not _is_id(value.name):
-        last = operand.phrase.casefold().split()[-1]
-        if profile.kind == "integer" and singular(last) != last and operand.distance < 2:
+        if value.name in parts.words.scope.year_columns and operand.distance < 2:
+            return Measure("nunique", value)
+        if profile.kind == "integer" and singular(last) != last and is_amount(value.name):
             parts.notes.append(f"`{value.name}` holds numbers: I added them up.")
             return Measure("sum", value)
         raise UnfitError((operand.phrase,), f"`{value.name}` holds numbers; say total or distinct.")
@@ -253,6 +260,11 @@ def _time_keys(condition: Or) -> list[Key]:
 def is_single(parts: Parts, key: str, where: Condition | None) -> bool:
     """Return whether each group of a key has about one row under a condition."""
     return _expected_rows(parts, where) <= parts.words.profile(key).distinct * 1.1
+
+
+def is_unique(parts: Parts, name: str) -> bool:
+    """Return whether a column has another value in each row, so that counts mean nothing."""
+    return parts.words.profile(name).distinct >= parts.words.scope.rows > 1
 
 
 def is_one_row(parts: Parts, where: Condition | None) -> bool:

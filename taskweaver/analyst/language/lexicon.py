@@ -40,7 +40,7 @@ _DAYS = (
     "monday mondays mon montag lundi lunes понедельник mandag",
     "tuesday tuesdays tue tues dienstag mardi martes вторник tirsdag",
     "wednesday wednesdays wed mittwoch mercredi miércoles среда onsdag",
-    "thursday thursdays thu thurs donnerstag jeudi jueves четверг torsdag",
+    "thursday thursdays thu thur thurs donnerstag jeudi jueves четверг torsdag",
     "friday fridays fri freitag vendredi viernes пятница fredag",
     "saturday saturdays sat samstag samedi sábado суббота lørdag",
     "sunday sundays sun sonntag dimanche domingo воскресенье søndag",

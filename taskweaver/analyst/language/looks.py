@@ -128,7 +128,7 @@ def _guess(parts: Parts, *, is_over: bool, is_against: bool) -> Chart:
         return "scatter"
     if parts.has(Keys) or not numbers:
         return "bar"
-    if len(numbers) == 1:
+    if len(numbers) == 1 and not parts.words.scope.time_columns:
         return "histogram"
     raise UnfitError(("plot",), "Name the kind of picture: bar, line, scatter, histogram or box.")
 
@@ -195,6 +195,9 @@ def _of_rows(
     if chart == "line":
         return _line(parts, names, splits, where, source)
     wanted = 2 if chart == "scatter" else 1
+    has_time = any(key.unit or key.part for key in keys)
+    if splits and (chart != "box" or has_time):
+        raise UnfitError(splits, f"A {chart} is not split by a column.")
     if len(names) != wanted or len(splits) > 1:
         count = "two columns" if wanted == 2 else "one column"
         raise UnfitError((chart,), f"A {chart} is drawn from {count} of numbers.")

@@ -101,9 +101,11 @@ def _chain(words: Words, at: int, *, is_product: bool) -> list[Part]:
                 right = (
                     _factors(words, start) if is_product else _chain(words, start, is_product=True)
                 )
+                is_compared = words.lower(middle) in ("over", "less")
                 longer += [
                     (end, Operation(operator, left, value), cost + more)
                     for end, value, more in right
+                    if not (is_compared and isinstance(value, Constant))
                 ]
         found += longer
         front = longer

@@ -26,6 +26,10 @@ _SHORT = {
     "hrs": "hour", "mins": "minute", "secs": "second", "max": "maximum", "min": "minimum",
     "avg": "average", "gdp": "gross domestic product", "percap": "per capita",
 }  # fmt: skip
+_AMOUNTS = frozenset(
+    "n num number count total quantity qty amount population pop attendance volume stock people "
+    "inventory staff revenue turnover".split()
+)
 _DEMONYMS = {
     "french": "france", "dutch": "netherlands", "british": "united kingdom", "american": "usa",
     "german": "germany", "spanish": "spain", "swiss": "switzerland", "greek": "greece",
@@ -63,6 +67,32 @@ def singular(word: str) -> str:
 def name_words(name: str) -> tuple[str, ...]:
     """Return the words of a column's name in lower case and singular."""
     return tuple(singular(part.casefold()) for part in _PART.findall(name))
+
+
+@lru_cache(maxsize=4096)
+def is_amount(name: str) -> bool:
+    """Return whether a column's name states a number of things: ``seats``, ``num_beds``, ``pop``.
+
+    A name in the singular, such as ``flight`` or ``day``, is that of one thing.
+    """
+    raw = [part.casefold() for part in _PART.findall(name)]
+    is_plural = bool(raw) and singular(raw[-1]) != raw[-1]
+    return is_plural or bool(_AMOUNTS & set(raw))
+
+
+_LABELS = (
+    frozenset("id key code number no nr name title label full first last type".split()) | _AMOUNTS
+)
+
+
+def is_named_after(word: str, name: str) -> bool:
+    """Return whether a noun in the singular is the thing that a column states.
+
+    It is the head of the name, or has only a label after it: ``customer`` of ``customer_id``, and
+    not of ``customerClass``.
+    """
+    words = name_words(name)
+    return word in words and set(words[words.index(word) + 1 :]) <= _LABELS
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from taskweaver.analyst.language.lexicon import LEXICON, LONGEST, NUMBER_WORDS, Sense
+from taskweaver.analyst.language.names import (
+    is_amount,
+    is_named_after,
+    name_words,
+    singular,
+)
 from taskweaver.analyst.language.scope import ColumnRef, Scope, is_function_word
 from taskweaver.analyst.language.tokens import Token
 from taskweaver.analyst.profile import ColumnProfile, ValueMatch
@@ -49,11 +55,15 @@ class Words:
         text: The request.
         tokens: Its tokens.
         scope: Columns and values it is read against.
+        notes: Typing errors that were corrected in the tokens.
     """
 
-    def __init__(self, text: str, tokens: list[Token], scope: Scope) -> None:
+    def __init__(
+        self, text: str, tokens: list[Token], scope: Scope, notes: tuple[str, ...] = ()
+    ) -> None:
         """Look nothing up yet."""
         self.text = text
+        self.notes = notes
         self.tokens = tokens
         self.scope = scope
         self.size = len(tokens)
@@ -142,11 +152,23 @@ class Words:
 
     def _without_times(self, ref: ColumnRef) -> ColumnRef | None:
         """Return columns that a noun may mean: ``orders`` is no part of ``order_date``."""
-        kinds = {sense.kind for sense in LEXICON.get(ref.phrase.casefold(), ())}
-        if ref.distance < 2 or not kinds & {"thing", "person"}:
-            return ref
-        names = tuple(name for name in ref.names if self.profile(name).kind != "time")
+        names = tuple(name for name in ref.names if self._can_mean(ref, name))
         return ColumnRef(names, ref.distance, ref.phrase) if names else None
+
+    def _can_mean(self, ref: ColumnRef, name: str) -> bool:
+        """Return whether a word can mean a column, and is no noun for the rows or for a value."""
+        word = singular(ref.phrase.casefold())
+        kinds = {sense.kind for sense in LEXICON.get(ref.phrase.casefold(), ())}
+        is_thing = bool(kinds & {"thing", "person"})
+        if ref.distance < 2:
+            is_rows = is_thing and word in self.scope.nouns and not is_amount(name)
+            return not (is_rows and self.profile(name).kind == "integer")
+        if name_words(name)[-1:] != (word,) and any(
+            match.column != name for match in self.scope.values(ref.phrase)
+        ):
+            return False
+        is_named = self.profile(name).kind != "time" and is_named_after(word, name)
+        return is_named or not is_thing
 
     def values(self, at: int) -> list[ValuesAt]:
         """Return the values that the phrases beginning at a token may mean."""
@@ -163,6 +185,8 @@ class Words:
             is_one = end == at + 1
             text = self.tokens[at].text if is_one else self.raw(at, end)
             matches = self.scope.values(text)
+            if not matches and self.notes and not is_one:
+                matches = self.scope.values(self.phrase(at, end))
             if not matches and is_one and self.lower(at) != self.tokens[at].text.casefold():
                 matches = self.scope.values(self.lower(at))
             if matches:
@@ -181,14 +205,21 @@ class Words:
         """Return whether a word inside a sentence is a value, written with a capital letter."""
         text = self.tokens[at].text
         is_inside = at > 0 and self.lower(at - 1) not in (".", "?", "!", ":")
+        is_capital = text[:1].isupper() and not self.text.isupper()
         return (
             is_inside
-            and len(text) > 2
-            and text[0].isupper()
-            and not text.isupper()
+            and is_capital
+            and len(text) > 1
             and any(
                 found.end == at + 1 and found.matches[0].value == text for found in self.values(at)
             )
+        )
+
+    def may_be_value(self, at: int) -> bool:
+        """Return whether a common word after a preposition may be a value, as ``in it``."""
+        is_after = self.lower(at - 1) in ("in", "of", "from", "for", "at", "by", "to", "is")
+        return is_after and any(
+            found.end == at + 1 and found.matches[0].is_exact for found in self.values(at)
         )
 
     def is_plain_value(self, at: int, end: int) -> bool:

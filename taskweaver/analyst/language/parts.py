@@ -82,7 +82,7 @@ class Parts:
             for atom in atoms
             if not (isinstance(atom.content, Mark) and atom.content.kind in ("filler", "verb"))
         ]
-        self.notes: list[str] = []
+        self.notes = list(words.notes)
         self.unused: list[str] = []
         self.mentioned: set[str] = set()
 
@@ -139,8 +139,10 @@ class Parts:
             if not kinds or not isinstance(option, Column) or self.kind(option.name) in kinds
         ]
         if not options:
-            name = operand.names[0]
-            raise UnfitError((operand.phrase,), f"The column `{name}` does not hold numbers.")
+            name, kind = operand.names[0], "times" if kinds == ("time",) else "numbers"
+            raise UnfitError((operand.phrase,), f"The column `{name}` does not hold {kind}.")
+        chosen = self.words.scope.choices.get(operand.phrase.casefold())
+        options = [option for option in options if option == Column(chosen or "")] or options
         if len(options) > 1:
             others = {
                 name
@@ -226,7 +228,11 @@ class Parts:
 
     def _is_restricted_noun(self, atom: Atom, operand: Operand) -> bool:
         """Return whether a column of texts is the noun of a condition: ``African countries``."""
-        if any(self.kind(name) != "text" for name in operand.names) or operand.distance > 2:
+        is_text = all(self.kind(name) == "text" for name in operand.names)
+        is_flag = any(self.words.scope.flag_value(name) is not None for name in operand.names)
+        if not is_text or is_flag or operand.distance > 2:
+            return False
+        if any(self.words.scope.flag_value(name) is not None for name in operand.names):
             return False
         conds = [other for other in self.atoms if isinstance(other.content, Cond)]
         after = self.words.skip(atom.end, "in", "from", "with", "that", "where", "on")
@@ -276,7 +282,8 @@ def _is_minor(atom: Atom) -> bool:
 def _names_rows(noun: Noun, words: Words) -> bool:
     """Return whether a unit of time, such as days, is a noun for the rows."""
     times = [words.profile(name) for name in words.scope.time_columns]
-    return (len(times) == 1 and times[0].distinct == words.scope.rows) or noun.word == "time"
+    is_daily = len(times) == 1 and times[0].distinct == words.scope.rows
+    return noun.unit == "day" and is_daily
 
 
 def columns_in(condition: Condition) -> set[str]:

@@ -112,6 +112,8 @@ def _functions(words: Words, at: int) -> Iterator[Found]:
             yield end, Fn("percentile", _QUARTILES[sense.detail]), 1.0
         elif sense.detail == "leastmode":
             yield end, Fn("mode", is_least=True), 1.0
+        elif sense.detail in ("earliest", "latest"):
+            yield end, Fn("min" if sense.detail == "earliest" else "max", is_time=True), 1.0
         else:
             yield end, Fn(sense.detail), 1.0  # type: ignore[arg-type]
     yield from _percentiles(words, at)
@@ -155,10 +157,10 @@ def _picks(words: Words, at: int) -> Iterator[Found]:
         for last, sign, columns in dimensions(words, stop):
             if words.lower(stop - 1) in ("most", "least"):
                 lower = ascending != (sign == "-")
-                yield last, Pick(lower, count, nth, columns, "dimension"), 1.0
+                yield last, Pick(lower, count, nth, columns, words.raw(stop - 1, last)), 1.0
     if words.lower(start).endswith("est"):
         for last, sign, columns in dimensions(words, start):
-            yield last, Pick(sign == "-", count, nth, columns, "dimension"), 1.0
+            yield last, Pick(sign == "-", count, nth, columns, words.lower(start)), 1.0
     if words.lower(start) in DIMENSION_WORDS and words.lower(start).endswith("est"):
         signs = {sign for _, sign in DIMENSION_WORDS[words.lower(start)]}
         if len(signs) == 1 and not any(True for _ in dimensions(words, start)):
@@ -198,7 +200,7 @@ def _dimension(words: Words, at: int) -> Iterator[Found]:
         if low.endswith("est"):
             continue
         is_comparative = low.endswith("er") or words.lower(at - 1) in ("more", "less")
-        yield end, Dimension(columns, sign == "-", is_comparative), 1.0
+        yield end, Dimension(columns, sign == "-", is_comparative, words.lower(at)), 1.0
 
 
 def _steps(words: Words, at: int) -> Iterator[Found]:
@@ -279,7 +281,9 @@ def _is_relative(words: Words, at: int) -> bool:
     low = words.lower(at - 1)
     is_noun = words.is_kind(at - 1, "row", "person", "thing") or singular(low) in words.scope.nouns
     return at > 0 and (
-        is_noun or low in ("those", "ones", "in", "on", "for") or bool(words.columns(at - 1))
+        is_noun
+        or low in ("those", "ones", "in", "on", "for")
+        or bool(words.columns(at - 1) or words.values(at - 1))
     )
 
 
@@ -310,7 +314,7 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.senses(at):
         if sense.kind in _MARKS:
             yield from _marks_of(words, at, end, sense)
-        elif sense.kind == "filler" and not (end == at + 1 and words.is_value(at)):
+        elif sense.kind == "filler" and not (end == at + 1 and _is_word_of_data(words, at)):
             is_verb = words.lower(at) in _VERBS and end == at + 1
             yield end, Mark("verb" if is_verb else "filler", words.lower(at)), _FILLER
         elif sense.kind == "number":
@@ -319,6 +323,13 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
             yield end, Mark("by"), 0.7
         elif sense.kind == "and" and words.lower(at) != "than":
             yield end, Mark("filler", "and"), 0.1
+
+
+def _is_word_of_data(words: Words, at: int) -> bool:
+    low = words.lower(at)
+    others = words.scope.other_nouns - words.scope.nouns
+    is_deed = any(low == noun + ending for noun in others for ending in ("ed", "d"))
+    return words.is_value(at) or words.may_be_value(at) or is_deed
 
 
 def _marks_of(words: Words, at: int, end: int, sense: Sense) -> Iterator[Found]:

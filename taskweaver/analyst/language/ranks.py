@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick, Step
+from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick
 from taskweaver.analyst.language.groups import (
     NUMERIC,
     as_measure,
     counted,
     is_single,
+    is_unique,
     kinds_for,
-    measures,
 )
 from taskweaver.analyst.language.measures import Operand, columns_of
-from taskweaver.analyst.language.names import singular
+from taskweaver.analyst.language.names import name_words, singular
 from taskweaver.analyst.language.parts import Parts, UnclearError, UnfitError
 from taskweaver.analyst.reading import (
     Column,
@@ -28,6 +29,12 @@ from taskweaver.analyst.reading import (
     Source,
     Summary,
 )
+
+_OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
+
+
+_COUNTED = ("most", "least", "fewest", "of")
+"""Last words of the superlatives that count: ``most cities``, ``largest number of cities``."""
 
 
 def ranked(parts: Parts, source: Source) -> Reading | None:
@@ -45,11 +52,12 @@ def ranked(parts: Parts, source: Source) -> Reading | None:
     pick = _with_count(parts, pick)
     where = parts.condition(parts.conditions())
     of_rows = _ranks_rows(parts, picks[0][0])
+    is_of_value = _ranks_values(parts, picks[0][0])
     asks_when = parts.mark("when") is not None
     parts.mark("which", "who")
     key = None if of_rows else _group(parts, asks_when=asks_when)
     if key is None:
-        return _without_group(parts, pick, where, source)
+        return _without_group(parts, pick, where, source, is_of_value=is_of_value)
     return _of_groups(parts, pick, key, where, source)
 
 
@@ -63,6 +71,18 @@ def _ranks_rows(parts: Parts, pick: Atom) -> bool:
     ]
     is_noun = bool(after) and isinstance(after[0], Noun) and after[0].kind != "unit"
     return is_noun and not groups
+
+
+def _ranks_values(parts: Parts, pick: Atom) -> bool:
+    """Return whether a value is asked for: ``the lowest body_mass_g of Adelie penguins``."""
+    nouns = [
+        atom
+        for atom in parts.left
+        if atom.start < pick.start and isinstance(atom.content, Noun | Mark)
+    ]
+    asks = [atom for atom in nouns if parts.phrase(atom).casefold() not in _OPENINGS]
+    after = [atom.content for atom in parts.left if atom.start >= pick.end]
+    return not asks and bool(after) and isinstance(after[0], Operand)
 
 
 def _with_count(parts: Parts, pick: Pick) -> Pick:
@@ -102,7 +122,9 @@ def _named_column(parts: Parts) -> Key | None:
             parts.use(atom)
             return Key(label)
     for atom, operand in parts.all(Operand):
-        names = tuple(Column(name) for name in operand.names if _can_group(parts, name))
+        names = tuple(Column(name) for name in operand.names if can_group(parts, name))
+        if singular(operand.phrase.casefold()) in parts.words.scope.other_nouns:
+            raise UnfitError((operand.phrase,))
         if names:
             parts.use(atom)
             value = parts.column_of(Operand(names, operand.phrase, operand.distance))
@@ -110,11 +132,14 @@ def _named_column(parts: Parts) -> Key | None:
     return None
 
 
-def _can_group(parts: Parts, name: str) -> bool:
+def can_group(parts: Parts, name: str) -> bool:
+    """Return whether a column can name groups: one of texts, flags, identifiers or years."""
     kind = parts.kind(name)
-    return kind in ("text", "flag") or (
-        kind == "integer" and name in parts.words.scope.year_columns
+    is_id = name_words(name)[-1:] == ("id",) and (
+        parts.words.profile(name).distinct < parts.words.scope.rows
     )
+    is_year = name in parts.words.scope.year_columns
+    return kind in ("text", "flag") or (kind == "integer" and (is_id or is_year))
 
 
 def _is_daily(parts: Parts) -> bool:
@@ -142,20 +167,28 @@ def _has_calendar(parts: Parts) -> bool:
     )
 
 
+def _can_rank(parts: Parts, name: str) -> bool:
+    """Return whether a column can be ranked by: one of numbers that are no identifiers."""
+    return parts.kind(name) in NUMERIC and name_words(name)[-1:] != ("id",)
+
+
 def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
     """Use the function and the operand that a rank is by."""
     fns = parts.take_all(Fn)
-    by = _by_operand(parts)
+    by = by_operand(parts)
     operands = [] if by else [
         (atom, operand)
         for atom, operand in parts.all(Operand)
-        if operand.is_arithmetic or any(parts.kind(name) in NUMERIC for name in operand.names)
+        if operand.is_arithmetic or any(_can_rank(parts, name) for name in operand.names)
     ]  # fmt: skip
     if len(fns) > 1 and fns[0].function != fns[1].function:
         raise UnfitError([fn.function for fn in fns])
     fn = fns[0] if fns else None
     if by:
         return fn, parts.column_of(by, kinds=NUMERIC)
+    others = [operand for _, operand in operands if not set(operand.names) & set(pick.columns)]
+    if pick.columns and others:
+        return _by_dimension(parts, pick, fn, others)
     if operands:
         parts.use(operands[0][0])
         return fn, parts.column_of(operands[0][1], kinds=kinds_for(fn.function) if fn else NUMERIC)
@@ -168,7 +201,16 @@ def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
     return fn, None
 
 
-def _by_operand(parts: Parts) -> Operand | None:
+def _by_dimension(
+    parts: Parts, pick: Pick, fn: Fn | None, others: Sequence[Operand]
+) -> tuple[Fn | None, Expression | None]:
+    """Return the dimension of an adjective; other columns are those of the row that is found."""
+    if fn is not None or any(operand.is_arithmetic for operand in others):
+        raise UnfitError((pick.word,), f"Say which rows are the {pick.word} ones.")
+    return None, parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word))
+
+
+def by_operand(parts: Parts) -> Operand | None:
     """Use ``by gdpPercap`` of a rank as an operand."""
     parts.mark("by")
     for atom, keys in parts.all(Keys):
@@ -210,19 +252,22 @@ def _group_measure(
     if value is None:
         if fn is not None and fn.function not in ("count", "nunique"):
             raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
+        if is_unique(parts, key.column):
+            raise UnfitError((key.column,))
         return _counted_rows(parts, pick)
     if fn is not None and fn.function == "count" and isinstance(value, Column):
         return counted(parts, Operand((value,), value.name))
     if fn is not None:
         return Measure(fn.function, value, quantile=fn.quantile)
-    is_unique = not key.unit and not key.part and is_single(parts, key.column, where)
-    if not is_unique:
+    is_one_each = not key.unit and not key.part and is_single(parts, key.column, where)
+    if not is_one_each:
         name = columns_of(value)[0]
-        choice = parts.words.scope.choices.get(name.casefold())
+        phrase = f"{pick.word} {name}"
+        choice = parts.words.scope.choices.get(phrase.casefold())
         if choice in ("total", "mean", "single value"):
             functions = {"total": "sum", "mean": "mean"}
             return Measure(functions.get(choice, "min" if pick.ascending else "max"), value)  # type: ignore[arg-type]
-        raise UnclearError(name, ("total", "mean", "single value"))
+        raise UnclearError(phrase, ("total", "mean", "single value"))
     return Measure("min" if pick.ascending else "max", value)
 
 
@@ -234,7 +279,7 @@ def _counted_rows(parts: Parts, pick: Pick) -> Measure:
         for atom, operand in parts.all(Operand)
         if any(parts.kind(name) == "text" for name in operand.names)
     ]
-    if not rows and others and pick.word != "top":
+    if not rows and others and pick.word in _COUNTED:
         parts.use(others[0][0])
         return counted(parts, others[0][1])
     if not rows and parts.words.scope.source.tables:
@@ -242,7 +287,10 @@ def _counted_rows(parts: Parts, pick: Pick) -> Measure:
     return Measure("count")
 
 
-def _without_group(parts: Parts, pick: Pick, where: Condition | None, source: Source) -> Reading:
+def _without_group(
+    parts: Parts, pick: Pick, where: Condition | None, source: Source, *, is_of_value: bool
+) -> Reading:
+    is_value = is_of_value and not pick.count
     rows = parts.take_all(Noun, lambda noun: noun.kind != "unit")
     units = parts.take_all(Noun, lambda noun: noun.kind == "unit")
     keys = _keys_beside(parts)
@@ -252,7 +300,13 @@ def _without_group(parts: Parts, pick: Pick, where: Condition | None, source: So
     fn, value = _ordering(parts, pick)
     if value is None:
         raise UnfitError((pick.word or "top",), "Name the column to rank by.")
-    of_rows = bool(rows or units or is_who) and fn is None
+    is_other = bool(pick.columns) and not {
+        name for _, operand in parts.all(Operand) for name in operand.names
+    } <= set(columns_of(value))
+    of_rows = bool(rows or units or is_who) and fn is None and not is_value
+    of_rows = of_rows or (is_other and parts.has(Operand))
+    if units and not _names_days(parts, units):
+        raise UnfitError([unit.word for unit in units], "Name the column of times.")
     if of_rows and not keys:
         return _rows(parts, pick, value, where, source)
     if pick.count and pick.count > 1 and fn is None and not keys:
@@ -260,6 +314,13 @@ def _without_group(parts: Parts, pick: Pick, where: Condition | None, source: So
     if fn is not None:
         raise UnfitError((pick.word,), f"Say of which groups the {fn.function} is compared.")
     return Summary(source, (as_measure(pick, value),), keys, where)
+
+
+def _names_days(parts: Parts, units: Sequence[Noun]) -> bool:
+    """Return whether units of time are days, and each row may be one."""
+    return all(unit.unit == "day" for unit in units) and (
+        _is_daily(parts) or not parts.words.scope.time_columns
+    )
 
 
 def _keys_beside(parts: Parts) -> tuple[Key, ...]:
@@ -303,51 +364,10 @@ def _rows(
     times = [name for name in parts.words.scope.time_columns if parts.kind(name) == "time"]
     lead = [label] if label else times if _is_daily(parts) else []
     first = list(dict.fromkeys([*lead, *columns, *names]))
-    is_known = bool(lead or columns or _is_named(parts, value))
+    asks_who = any(
+        isinstance(atom.content, Mark) and atom.content.detail == "who" for atom in parts.atoms
+    )
+    is_known = bool(lead or columns or (_is_named(parts, value) and not asks_who))
     rank = Rank(pick.ascending, None if pick.nth else pick.count or 1, pick.nth)
     chosen = tuple(first) if is_known else ()
     return Rows(source, chosen, where, value, rank)
-
-
-def sorted_groups(parts: Parts, source: Source) -> Reading | None:
-    """Return the reading of ``sort the sources by total net_generation``; None if none sorts."""
-    if not parts.has(Mark, lambda mark: mark.kind in ("sort", "asc", "desc")):
-        return None
-    if parts.has(Pick) or parts.has(Step):
-        return None
-    direction = parts.mark("asc", "desc")
-    parts.mark("sort")
-    ascending = direction is None or direction.kind == "asc"
-    where = parts.condition(parts.conditions())
-    by = _by_operand(parts)
-    keys = parts.keys()
-    if parts.has(Fn):
-        texts = [
-            (atom, operand)
-            for atom, operand in parts.all(Operand)
-            if not keys and any(_can_group(parts, name) for name in operand.names)
-        ]
-        for atom, operand in texts[:1]:
-            parts.use(atom)
-            value = parts.column_of(operand)
-            keys = (Key(value.name),) if isinstance(value, Column) else keys
-        found = _sorted_measures(parts, by)
-        if not keys:
-            raise UnfitError(("sort",), "Name the groups to sort.")
-        return Summary(source, found, keys, where, rank=Rank(ascending))
-    chosen = by or parts.take(Operand)
-    if chosen is None or keys:
-        raise UnfitError(("sort",), "Name the column to sort by.")
-    rows = [atom for atom, noun in parts.all(Noun) if noun.kind in ("row", "file")]
-    for atom in rows:
-        parts.use(atom)
-    value = parts.column_of(chosen)
-    return Rows(source, (), where, value, Rank(ascending))
-
-
-def _sorted_measures(parts: Parts, by: Operand | None) -> tuple[Measure, ...]:
-    if by is not None:
-        fn = parts.take(Fn)
-        value = parts.column_of(by, kinds=NUMERIC)
-        return (Measure(fn.function if fn else "sum", value),)
-    return measures(parts)

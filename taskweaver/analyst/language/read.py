@@ -13,6 +13,7 @@ from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.language.parts import UnclearError, UnfitError
 from taskweaver.analyst.language.phrases import covers
 from taskweaver.analyst.language.scope import Scope
+from taskweaver.analyst.language.spelling import corrected
 from taskweaver.analyst.language.tokens import literal_spans, tokenize
 from taskweaver.analyst.mentions import Mention
 from taskweaver.analyst.reading import NotUnderstood, Outcome, Reading, Unclear, Understood
@@ -38,7 +39,8 @@ def read(
     previous: Reading | None = None,
 ) -> Result:
     """Read a request against a scope; of a previous reading, the request changes a part."""
-    words = Words(text, _tokens(text, scope, mentions), scope)
+    tokens, notes = corrected(_tokens(text, scope, mentions), scope)
+    words = Words(text, tokens, scope, notes)
     first: UnfitError | None = None
     unclear: tuple[UnclearError, float] | None = None
     for cost, atoms in covers(words):

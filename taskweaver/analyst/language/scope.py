@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from taskweaver.analyst.language.lexicon import LEXICON, LEXICON_WORDS
+from taskweaver.analyst.language.meanings import equivalents
 from taskweaver.analyst.language.names import (
     core_words,
     is_abbreviated,
@@ -52,6 +53,7 @@ class Scope:
         side_nouns: The same of the tables that are joined to the first.
         other_nouns: The same of tables that are not read.
         choices: Options the user has chosen before, by the words that were unclear.
+        vocabulary: Words of the columns and values; None until `spelling` needs them.
     """
 
     source: Source
@@ -60,6 +62,7 @@ class Scope:
     side_nouns: frozenset[str] = frozenset()
     other_nouns: frozenset[str] = frozenset()
     choices: Mapping[str, str] = field(default_factory=dict)
+    vocabulary: frozenset[str] | None = None
     _refs: dict[tuple[str, ...], ColumnRef | None] = field(default_factory=dict)
 
     @cached_property
@@ -132,6 +135,9 @@ class Scope:
             written = tuple(match for match in exact if match.value == text.strip())
             columns = {match.column for match in written}
             return written or exact if len(columns) == len({m.column for m in exact}) else exact
+        same = tuple(equivalents(key, self.columns)) if not found else ()
+        if same:
+            return same
         one = self._value_index.get(singular(key), ()) if not found else ()
         if one and key not in self.columns:
             return tuple(ValueMatch(match.column, match.value, False) for match in one)
@@ -157,12 +163,13 @@ class Scope:
             words: The words in lower case.
             phrase: The same as written.
         """
-        choice = self.choices.get(phrase.casefold())
-        if choice in self.columns:
-            return ColumnRef((choice,), 0, phrase)
         if words not in self._refs:
             self._refs[words] = self._find_column(words, phrase)
-        return self._refs[words]
+        found = self._refs[words]
+        choice = self.choices.get(phrase.casefold())
+        if found is not None and choice in found.names:
+            return ColumnRef((choice,), 0, phrase)
+        return found
 
     def _find_column(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
         exact = [name for name in self.columns if name.strip() == phrase.strip()]

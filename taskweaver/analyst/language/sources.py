@@ -68,7 +68,8 @@ def joins(
     tables: Mapping[TableId, TableProfile], wanted: Wanted, choices: Mapping[str, str]
 ) -> list[Scope]:
     """Return a scope for each two tables that can be joined on a shared key."""
-    allowed = list(_allowed(tables, wanted))[:_MAX_TABLES]
+    files = Wanted(wanted.files)  # a part that is named may be joined with another
+    allowed = list(_allowed(tables, files))[:_MAX_TABLES]
     found = []
     for (left_id, left), (right_id, right) in permutations(allowed, 2):
         on = _shared(left, right)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick, Step
-from taskweaver.analyst.language.groups import NUMERIC, measures
+from taskweaver.analyst.language.groups import NUMERIC, is_one_row, measures
 from taskweaver.analyst.language.measures import Operand
-from taskweaver.analyst.language.options import Cond
+from taskweaver.analyst.language.options import Cond, conjunction
 from taskweaver.analyst.language.parts import Parts, UnfitError, columns_in
 from taskweaver.analyst.reading import (
     And,
@@ -218,22 +218,25 @@ def _contrast(parts: Parts, source: Source, *, is_relative: bool = False) -> Rea
     is_less = any(step.detail == "less" for step in steps) or (dimension and dimension.ascending)
     keys = parts.keys()
     where = parts.condition(parts.conditions())
-    fn = _contrast_measure(parts, dimension)
+    fn = _contrast_measure(parts, dimension, conjunction(where, first))
     parts.mark("which", "each", "over", "between", "than")
     if is_less:
         first, second = second, first
     return Summary(source, (fn,), keys, where, Contrast(first, second, is_relative))
 
 
-def _contrast_measure(parts: Parts, dimension: Dimension | None) -> Measure:
+def _contrast_measure(parts: Parts, dimension: Dimension | None, side: Condition | None) -> Measure:
     if dimension is not None and not any(operand for _, operand in parts.all(Operand)):
         fn = parts.take(Fn)
-        value = parts.column_of(Operand(tuple(map(Column, dimension.columns)), "it"))
+        value = parts.column_of(Operand(tuple(map(Column, dimension.columns)), dimension.word))
         if fn is None:
             raise UnfitError(("difference",), "Say of which measure: mean, total, median.")
         return Measure(fn.function, value, quantile=fn.quantile)
     if not parts.has(Fn) and parts.has(Operand):
         operand = next(operand for _, operand in parts.all(Operand))
+        if is_one_row(parts, side):
+            parts.take(Operand)
+            return Measure("mean", parts.column_of(operand, kinds=NUMERIC))
         raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
     if not parts.has(Fn):
         if parts.has(Noun, lambda noun: noun.kind != "unit"):

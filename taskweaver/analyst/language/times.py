@@ -133,7 +133,7 @@ def _month(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:
         "im",
         "en",
     )
-    is_capital = not is_first and words.tokens[at].text[0].isupper()
+    is_capital = not is_first and words.tokens[at].text[:1].isupper()
     if words.lower(at) in _NEEDS_CAPITAL and not is_named and not is_capital:
         return
     day = re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", words.lower(at + 1))
@@ -205,7 +205,7 @@ def _week(words: Words, at: int) -> Iterator[tuple[int, Recurring]]:
     if low in ("weekdays", "workdays") or (low == "working" and words.lower(at + 1) == "days"):
         yield at + (2 if low == "working" else 1), Recurring("weekday", (0, 1, 2, 3, 4))
     day = WEEKDAYS.get(low)
-    if day is not None and (low not in _NEEDS_CAPITAL or words.tokens[at].text[0].isupper()):
+    if day is not None and (low not in _NEEDS_CAPITAL or words.tokens[at].text[:1].isupper()):
         yield at + 1, Recurring("weekday", (day,))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from taskweaver.analyst.language.meanings import graded
 from taskweaver.analyst.language.options import Cond, Option
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.profile import ValueMatch
@@ -37,6 +38,18 @@ def value_conditions(words: Words, at: int) -> Iterator[Found]:
         return
     yield from _bare(words, at)
     yield from _of_column(words, at)
+    yield from _graded(words, at)
+
+
+def _graded(words: Words, at: int) -> Iterator[Found]:
+    """Yield an ordinal before the noun of a column of grades, as in ``third class``."""
+    matches = graded(words.lower(at), words.lower(at + 1), words.scope.columns)
+    if matches:
+        options = tuple(
+            Option(match.column, _one_of(match.column, [(at, at + 2, (match,))], words))
+            for match in matches
+        )
+        yield at + 2, Cond(options, words.raw(at, at + 2)), 0.0
 
 
 def _bare(words: Words, at: int) -> Iterator[Found]:

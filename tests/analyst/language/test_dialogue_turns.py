@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reading_worlds import ALL, FLIGHTS, NATIONS, replies, source, world
+from reading_worlds import ALL, FLIGHTS, NATIONS, column, number, replies, source, table, world
 
 from taskweaver.analyst.dialogue import Dialogue
 from taskweaver.analyst.reading import (
@@ -17,6 +17,7 @@ from taskweaver.analyst.reading import (
     NeedsLook,
     NotUnderstood,
     Rank,
+    Rows,
     Share,
     Summary,
     Unclear,
@@ -93,6 +94,21 @@ def test_the_same_question_is_not_asked_twice() -> None:
     assert isinstance(first, Unclear)
     assert isinstance(second, NotUnderstood)
     assert isinstance(third, Understood)
+
+
+def test_the_column_of_an_adjective_is_asked_for_and_used() -> None:
+    warm = table(
+        "weather.csv",
+        column("city", "text", "Rome", "Oslo"),
+        number("temp_max"),
+        number("temp_min"),
+    )
+    first, second = replies(world(warm), "hottest row", "temp_max")
+    assert isinstance(first, Unclear)
+    assert isinstance(second, Understood)
+    assert isinstance(second.reading, Rows)
+    assert second.reading.by == Column("temp_max")
+    assert second.reading.rank == Rank(count=1)
 
 
 def test_another_request_after_a_question_is_read() -> None:

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from reading_worlds import FLIGHTS, NATIONS, ODD, PURCHASES, outcome_of
+from reading_worlds import (
+    FLIGHTS,
+    NATIONS,
+    ODD,
+    PURCHASES,
+    column,
+    number,
+    outcome_of,
+    reading_of,
+    table,
+)  # fmt: skip
 
 from taskweaver.analyst.reading import NotUnderstood, Unclear
 
@@ -24,6 +34,8 @@ REFUSED = {
     "how many miles did Delta fly": "miles",
     "how many green flights": "green",
     "top 2 destinations per carrier": "top",
+    "plot distance": "plot",
+    "histogram of distance by carrier": "carrier",
     "mean dep_delay below average": "below average",
     "which carrier does not fly to Boston": "does not fly to Boston",
     "mean dep_delay of the first 100 flights": "first 100 flights",
@@ -71,6 +83,22 @@ def test_several_files_make_a_question() -> None:
 @pytest.mark.parametrize("text", ["mean age of rows that are not not", "not"])
 def test_values_that_are_function_words_need_their_column(text: str) -> None:
     assert isinstance(outcome_of(text, ODD), NotUnderstood)
+
+
+def test_a_common_word_that_may_be_a_value_is_not_dropped() -> None:
+    staff = table("staff.csv", column("team", "text", "IT", "Law"), number("pay"))
+    assert "'IT'" in repr(reading_of("mean pay in IT", staff))
+    assert isinstance(outcome_of("mean pay in it", staff), NotUnderstood)
+
+
+def test_an_identifier_is_no_measure() -> None:
+    assert isinstance(outcome_of("longest purchase", PURCHASES), NotUnderstood)
+
+
+def test_the_nearest_request_has_no_unknown_words() -> None:
+    outcome = outcome_of("mean dep_delay per carrier on christmas", FLIGHTS)
+    assert isinstance(outcome, NotUnderstood)
+    assert outcome.nearest == "mean of `dep_delay` per `carrier`"
 
 
 def test_a_value_is_never_taken_as_filler() -> None:

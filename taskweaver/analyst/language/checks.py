@@ -1,0 +1,215 @@
+"""Checks of a composed reading: one that answers another question than the request is refused.
+
+Each check is a rule about readings or about the scope of phrases; none knows a table.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from taskweaver.analyst.language.atoms import Atom, Fn, Look, Mark, Noun
+from taskweaver.analyst.language.measures import Operand, columns_of
+from taskweaver.analyst.language.names import name_words, singular
+from taskweaver.analyst.language.options import Cond
+from taskweaver.analyst.language.parts import Parts, UnfitError, columns_in
+from taskweaver.analyst.reading import (
+    And,
+    Column,
+    Comparison,
+    Condition,
+    During,
+    Key,
+    Measure,
+    Reading,
+    Rows,
+    Summary,
+)
+
+_PREPOSITIONS = frozenset("in of from on at to".split())
+_NO_NUMBER_OF_IDS = ("count", "nunique", "missing", "mode")
+
+
+def check(reading: Reading, parts: Parts) -> None:
+    """Refuse a reading that is no answer to the request.
+
+    Raises:
+        UnfitError: If the reading is degenerate, or the scope of a negation is not clear.
+    """
+    _check_nesting(parts)
+    _check_negations(parts)
+    if isinstance(reading, Summary):
+        _check_keys(reading, parts)
+        _check_measures(reading, parts)
+        _check_time_asked(reading, parts)
+        _check_rows(reading, parts)
+    if isinstance(reading, Rows):
+        _check_shown(reading, parts)
+
+
+# -- phrases ---------------------------------------------------------------------------------------
+
+
+def _check_nesting(parts: Parts) -> None:
+    """Refuse an aggregate of an aggregate: ``average of the total fare per class``."""
+    fns = [atom for atom in parts.atoms if isinstance(atom.content, Fn)]
+    for first, second in pairwise(fns):
+        between = {parts.words.lower(at) for at in range(first.end, second.start)}
+        is_count = any(
+            isinstance(atom.content, Fn) and atom.content.function in ("count", "nunique")
+            for atom in (first, second)
+        )
+        if between <= {"of", "the"} and between & {"of"} and not is_count:
+            phrase = parts.words.raw(first.start, second.end)
+            raise UnfitError((phrase,), "An aggregate of an aggregate is not understood.")
+
+
+def _check_negations(parts: Parts) -> None:
+    """Refuse a negation before two conditions that may stand under it both."""
+    for atom in parts.atoms:
+        if not isinstance(atom.content, Cond) or not atom.content.is_negative:
+            continue
+        after, joints = _next_condition(parts, atom)
+        if after is None or not isinstance(after.content, Cond):
+            continue
+        if after.content.is_negative or _columns(after.content) == _columns(atom.content):
+            continue
+        is_excluded = _is_exclusion(parts, atom) and joints <= _PREPOSITIONS and bool(joints)
+        is_listed = joints in ({"and"}, {"or"}) and after.content.is_bare
+        if (is_excluded and not after.content.is_time) or is_listed or "(" in joints:
+            phrase = parts.words.raw(atom.start, after.end)
+            raise UnfitError((phrase,), "Say of each condition whether it is negated.")
+
+
+def _next_condition(parts: Parts, atom: Atom) -> tuple[Atom | None, set[str]]:
+    """Return the condition after a phrase, and the light words between them."""
+    following = [other for other in parts.atoms if other.start >= atom.end]
+    for other in following:
+        if isinstance(other.content, Cond):
+            between = range(atom.end, other.start)
+            return other, {parts.words.lower(at) for at in between} - {"the", "a"}
+        if not isinstance(other.content, Mark) or other.content.kind != "filler":
+            return None, set()
+    return None, set()
+
+
+def _is_exclusion(parts: Parts, atom: Atom) -> bool:
+    word = parts.words.lower(atom.start)
+    return not word.endswith(("not", "n't", "nicht", "never")) and word not in ("is", "are", "was")
+
+
+def _columns(cond: Cond) -> set[str]:
+    return {name for option in cond.options for name in columns_in(option.condition)}
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def _check_keys(reading: Summary, parts: Parts) -> None:
+    """Refuse groups of one row each that are counted, and groups that a condition leaves alone."""
+    counts = all(measure.function == "count" for measure in reading.measures)
+    for key in reading.keys:
+        profile = parts.words.profile(key.column)
+        is_whole = not key.unit and not key.part
+        is_unique = is_whole and profile.distinct >= parts.words.scope.rows > 1
+        if counts and is_unique and reading.where is None and len(reading.source.tables) == 1:
+            raise UnfitError((key.column,), f"Each `{key.column}` is in one row.")
+        is_pinned = any(_is_pinned(part, key) for part in _conjuncts(reading.where))
+        if is_pinned and (reading.names_winner or _is_time(parts, key)):
+            raise UnfitError((key.column,), f"A condition leaves one `{key.column}`.")
+        if is_whole and any(_is_of(measure, key.column) for measure in reading.measures):
+            raise UnfitError((key.column,), f"`{key.column}` is the group and its own measure.")
+
+
+def _is_time(parts: Parts, key: Key) -> bool:
+    return key.column in parts.words.scope.time_columns
+
+
+def _is_of(measure: Measure, name: str) -> bool:
+    return measure.of is not None and columns_of(measure.of) == (name,)
+
+
+def _is_pinned(part: Condition, key: Key) -> bool:
+    """Return whether a condition leaves a single group of a key."""
+    if isinstance(part, Comparison) and isinstance(part.left, Column):
+        return part.left.name == key.column and part.operator == "==" and not key.part
+    if isinstance(part, During) and part.column == key.column and key.unit == "year":
+        is_years = part.start[4:] == part.end[4:] == "-01-01"
+        return is_years and int(part.end[:4]) - int(part.start[:4]) == 1
+    return False
+
+
+def _conjuncts(where: Condition | None) -> tuple[Condition, ...]:
+    if where is None:
+        return ()
+    return where.parts if isinstance(where, And) else (where,)
+
+
+# -- measures --------------------------------------------------------------------------------------
+
+
+def _check_measures(reading: Summary, parts: Parts) -> None:
+    """Refuse numbers computed from identifiers, unless these are named exactly."""
+    named = {
+        name
+        for atom in parts.atoms
+        if isinstance(atom.content, Operand) and atom.content.distance < 2
+        for name in atom.content.names
+    }
+    for measure in reading.measures:
+        if measure.of is None or measure.function in _NO_NUMBER_OF_IDS:
+            continue
+        for name in columns_of(measure.of):
+            if name_words(name)[-1:] == ("id",) and name not in named:
+                raise UnfitError((name,), f"`{name}` holds identifiers.")
+
+
+def _check_time_asked(reading: Summary, parts: Parts) -> None:
+    """Refuse a single value where a time is asked for: ``in which month was ... lowest``."""
+    if reading.keys:
+        return
+    for atom in parts.atoms:
+        if not isinstance(atom.content, Mark) or atom.content.kind not in ("which", "when"):
+            continue
+        after = [other for other in parts.atoms if other.start == atom.end]
+        is_unit = any(isinstance(o.content, Noun) and o.content.kind == "unit" for o in after)
+        if atom.content.kind == "when" or is_unit:
+            raise UnfitError((parts.phrase(atom),), "Name the column of times that is asked for.")
+
+
+def _check_rows(reading: Summary, parts: Parts) -> None:
+    """Refuse a count of all rows where the counted noun is not known to name the rows."""
+    is_bare = reading.measures == (Measure("count"),) and reading.where is None
+    if not is_bare or reading.keys or reading.then is not None:
+        return
+    if any(isinstance(atom.content, Look) for atom in parts.atoms):
+        raise UnfitError([parts.phrase(a) for a in parts.atoms if isinstance(a.content, Look)])
+    nouns = [
+        (atom, atom.content.word)
+        for atom in parts.atoms
+        if isinstance(atom.content, Noun) and atom.content.kind in ("person", "thing")
+    ]
+    unknown = [word for _, word in nouns if not names_rows(parts, word)]
+    if unknown:
+        raise UnfitError(unknown, "It is not certain that the rows are meant.")
+
+
+def names_rows(parts: Parts, word: str) -> bool:
+    """Return whether a noun is in the name of the table or of one of its columns."""
+    scope, noun = parts.words.scope, singular(word)
+    known = scope.nouns | scope.side_nouns
+    return noun in known or any(noun in name_words(name) for name in scope.columns)
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def _check_shown(reading: Rows, parts: Parts) -> None:
+    """Refuse columns that are shown by a noun alone: ``deaths`` is no ``death_date``."""
+    for atom in parts.atoms:
+        operand = atom.content
+        if not isinstance(operand, Operand) or operand.distance < 2 or len(operand.names) != 1:
+            continue
+        name, word = operand.names[0], operand.phrase.casefold().split()[-1]
+        is_shown = name in reading.columns and singular(word) != word
+        if is_shown and parts.kind(name) == "time":
+            raise UnfitError((operand.phrase,))

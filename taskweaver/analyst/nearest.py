@@ -1,0 +1,44 @@
+"""The nearest request that has a reading: a request without the words that were not understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from taskweaver.analyst.reading import NotUnderstood, Outcome, Understood
+from taskweaver.analyst.words import in_words
+
+_MOST_TRIES = 3
+_LEAD = (
+    r"(?:\b(?:in|of|for|from|at|on|by|with|where|that|which|who|whose|are|is|was|were|and|or)\s+)*"
+    r"(?:\b(?:the|a|an)\s+)?"
+)
+
+
+def nearest(text: str, outcome: NotUnderstood, read: Callable[[str], Outcome]) -> str:
+    """Return the nearest request in words; empty if there is none.
+
+    Args:
+        text: The request.
+        outcome: Its outcome, with the words that were not understood.
+        read: Reads a request.
+    """
+    words: Sequence[str] = outcome.words
+    for _ in range(_MOST_TRIES):
+        shorter = _without(text, words)
+        if shorter == text or not re.search(r"\w", shorter):
+            return ""
+        text, found = shorter, read(shorter)
+        if isinstance(found, Understood):
+            return "" if found.unused else in_words(found.reading)
+        if not isinstance(found, NotUnderstood):
+            return ""
+        words = found.words
+    return ""
+
+
+def _without(text: str, words: Sequence[str]) -> str:
+    """Return a text without some of its words and the prepositions before them."""
+    for word in words:
+        text = re.sub(rf"{_LEAD}(?<!\w){re.escape(word)}(?!\w)", " ", text, flags=re.IGNORECASE)
+    return " ".join(text.split())

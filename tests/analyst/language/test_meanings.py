@@ -1,0 +1,96 @@
+"""Words that mean a value of another spelling: sexes, weekdays, grades, flags."""
+
+from __future__ import annotations
+
+import pytest
+from reading_worlds import column, number, outcome_of, reading_of, source, table
+
+from taskweaver.analyst.reading import (
+    And,
+    Column,
+    Comparison,
+    Condition,
+    Measure,
+    OneOf,
+    Summary,
+    Understood,
+)
+
+SHIP = table(
+    "ship.csv",
+    column("survived", "text", "no", "yes"),
+    column("pclass", "text", "1st", "2nd", "3rd"),
+    column("sex", "text", "male", "female"),
+    column("insured", "text", "Y", "N"),
+    number("age"),
+    number("fare"),
+)
+MEALS = table(
+    "meals.csv",
+    column("day", "text", "Thur", "Fri", "Sat", "Sun"),
+    column("gender", "text", "F", "M"),
+    column("smoker", "text", "Yes", "No"),
+    column("mood", "text", "Sun", "gloomy"),
+    column("grade", "integer", "1", "2", "3", low="1", high="3"),
+    number("tip"),
+)
+
+
+def is_(name: str, value: object, operator: str = "==") -> Comparison:
+    return Comparison(Column(name), operator, value)  # type: ignore[arg-type]
+
+
+SHIP_CONDITIONS: dict[str, Condition] = {
+    "of women": is_("sex", "female"),
+    "of men": is_("sex", "male"),
+    "in third class": is_("pclass", "3rd"),
+    "in 1st class": is_("pclass", "1st"),
+    "of second class passengers": is_("pclass", "2nd"),
+    "of survivors": is_("survived", "yes"),
+    "of women who survived": And((is_("sex", "female"), is_("survived", "yes"))),
+    "of men who did not survive": And((is_("sex", "male"), is_("survived", "yes", "!="))),
+}
+MEAL_CONDITIONS: dict[str, Condition] = {
+    "on Friday": is_("day", "Fri"),
+    "on Fridays or Saturdays": OneOf("day", ("Fri", "Sat")),
+    "of women": is_("gender", "F"),
+    "of smokers": is_("smoker", "Yes"),
+    "of women who smoke": And((is_("gender", "F"), is_("smoker", "Yes"))),
+    "of non-smokers": is_("smoker", "Yes", "!="),
+    "in second grade": is_("grade", 2),
+}
+
+
+@pytest.mark.parametrize("text", SHIP_CONDITIONS)
+def test_words_for_values_of_a_ship(text: str) -> None:
+    assert reading_of(f"average fare {text}", SHIP) == Summary(
+        source(SHIP), (Measure("mean", Column("fare")),), where=SHIP_CONDITIONS[text]
+    )
+
+
+@pytest.mark.parametrize("text", MEAL_CONDITIONS)
+def test_words_for_values_of_meals(text: str) -> None:
+    assert reading_of(f"average tip {text}", MEALS) == Summary(
+        source(MEALS), (Measure("mean", Column("tip")),), where=MEAL_CONDITIONS[text]
+    )
+
+
+def test_a_flag_after_a_condition_is_a_condition_too() -> None:
+    where = And((is_("sex", "female"), is_("survived", "yes")))
+    assert reading_of("how many women survived?", SHIP) == Summary(
+        source(SHIP), (Measure("count"),), where=where
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "average fare of children",
+        "average fare of insurers",
+        "average fare in fourth class",
+        "average fare on Friday",
+        "how many insurers are there",
+    ],
+)
+def test_words_that_mean_no_value_are_not_dropped(text: str) -> None:
+    assert not isinstance(outcome_of(text, SHIP), Understood)
