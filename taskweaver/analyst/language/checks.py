@@ -27,6 +27,8 @@ from taskweaver.analyst.reading import (
 )
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
+_HAVE = frozenset("have has had having sell sells make makes fly flies".split())
+_DEEDS = frozenset("sold ordered bought purchased".split())
 _DOUBTS = frozenset("is are was were do does did has have".split())
 _PERSONAL = frozenset(
     "age sex gender salary birthday birth surname job marital married occupation employee patient "
@@ -41,9 +43,10 @@ def check(reading: Reading, parts: Parts) -> None:
     Raises:
         UnfitError: If the reading is degenerate, or the scope of a negation is not clear.
     """
+    _check_light_words(parts)
     _check_nesting(parts)
     _check_negations(parts)
-    _check_counted(parts)
+    _check_counted(reading, parts)
     if isinstance(reading, Summary):
         _check_keys(reading, parts)
         _check_measures(reading, parts)
@@ -54,6 +57,18 @@ def check(reading: Reading, parts: Parts) -> None:
 
 
 # -- phrases ---------------------------------------------------------------------------------------
+
+
+def _check_light_words(parts: Parts) -> None:
+    """Refuse light words that carry a meaning here: ``have only``, ``same``."""
+    words = parts.words
+    for atom in parts.atoms:
+        if not isinstance(atom.content, Mark) or atom.content.kind not in ("filler", "verb"):
+            continue
+        low = words.lower(atom.start)
+        has = words.lower(atom.start - 1) in _HAVE or words.lower(atom.end) in _HAVE
+        if low == "same" or (low in ("only", "just") and has):
+            raise UnfitError((parts.phrase(atom),))
 
 
 def _check_nesting(parts: Parts) -> None:
@@ -108,7 +123,7 @@ def _columns(cond: Cond) -> set[str]:
     return {name for option in cond.options for name in columns_in(option.condition)}
 
 
-def _check_counted(parts: Parts) -> None:
+def _check_counted(reading: Reading, parts: Parts) -> None:
     """Refuse a count of a noun that is itself the value or the column of a condition.
 
     ``How many deaths`` of a table with a ``death_date`` is not certain to mean a value ``Death``,
@@ -119,6 +134,14 @@ def _check_counted(parts: Parts) -> None:
         for atom in parts.atoms
         if isinstance(atom.content, Fn) and atom.content.function in ("count", "nunique")
     ]
+    nouns = [
+        atom
+        for atom in parts.atoms
+        if isinstance(atom.content, Noun | Operand | Cond)
+        and any(atom.start == _after_light(parts, count) for count in counts)
+    ]
+    if len(nouns) > 1 and isinstance(reading, Summary) and len(reading.measures) == 1:
+        raise UnfitError([parts.phrase(atom) for atom in nouns[1:]], "Ask for one number.")
     for count in counts:
         heads = [atom for atom in parts.atoms if atom.start == _after_light(parts, count)]
         for head in heads:
@@ -155,12 +178,11 @@ def _check_own_column(parts: Parts, head: Atom, operand: Operand) -> None:
 
 def _check_keys(reading: Summary, parts: Parts) -> None:
     """Refuse groups of one row each that are counted, and groups that a condition leaves alone."""
-    counts = all(measure.function == "count" for measure in reading.measures)
     for key in reading.keys:
         profile = parts.words.profile(key.column)
         is_whole = not key.unit and not key.part
         is_unique = is_whole and profile.distinct >= parts.words.scope.rows > 1
-        if counts and is_unique and reading.where is None and len(reading.source.tables) == 1:
+        if is_unique and reading.where is None and len(reading.source.tables) == 1:
             raise UnfitError((key.column,), f"Each `{key.column}` is in one row.")
         is_pinned = any(_is_pinned(part, key) for part in _conjuncts(reading.where))
         if is_pinned and (reading.names_winner or _is_time(parts, key)):
@@ -229,9 +251,16 @@ def _check_rows(reading: Summary, parts: Parts) -> None:
     """Refuse a count of all rows where the counted noun is not known to name the rows."""
     if reading.measures != (Measure("count"),) or reading.then is not None:
         return
+    if not reading.keys:
+        _check_deeds(parts)
     is_bare = reading.where is None and not reading.keys
-    if is_bare and any(isinstance(atom.content, Look) for atom in parts.atoms):
-        raise UnfitError([parts.phrase(a) for a in parts.atoms if isinstance(a.content, Look)])
+    values = [
+        parts.phrase(atom)
+        for atom in parts.atoms
+        if isinstance(atom.content, Look) and atom.content.view == "values"
+    ]
+    if values and not reading.keys:
+        raise UnfitError(values, "Name the column whose values are counted.")
     nouns = [
         (atom, atom.content.word)
         for atom in parts.atoms
@@ -243,6 +272,15 @@ def _check_rows(reading: Summary, parts: Parts) -> None:
         unknown = []
     if unknown:
         raise UnfitError(unknown, "It is not certain that the rows are meant.")
+
+
+def _check_deeds(parts: Parts) -> None:
+    """Refuse the number of rows where a deed may be counted by another column or table."""
+    words, scope = parts.words, parts.words.scope
+    deeds = {words.lower(at) for at in range(words.size)} & _DEEDS
+    amounts = [name for name in scope.columns if {"quantity", "qty", "units"} & {name.casefold()}]
+    if deeds and (scope.other_nouns - scope.nouns or amounts):
+        raise UnfitError(sorted(deeds), "Say which column or table counts it.")
 
 
 def names_rows(parts: Parts, word: str) -> bool:

@@ -139,7 +139,8 @@ class Conditions:
                 yield from self._neither(at, stop)
                 continue
             for start, cost, unused in self._after_negation(stop):
-                for end, found, more in self._listed(start):
+                listed = self._simple(start) if words.lower(at) == "non" else self._listed(start)
+                for end, found, more in listed:
                     if found.is_negative:
                         continue
                     yield end, _negation(found, words.raw(at, end), unused), cost + more

@@ -304,6 +304,8 @@ def _without_group(
     is_who = any(
         mark.content.detail == "who" for mark in parts.atoms if isinstance(mark.content, Mark)
     )
+    if rows and keys:
+        raise UnfitError((pick.word,), "A rank within groups is not understood.")
     fn, value = _ordering(parts, pick)
     if value is None:
         raise UnfitError((pick.word or "top",), "Name the column to rank by.")

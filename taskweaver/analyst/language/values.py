@@ -74,6 +74,8 @@ def _of_column(words: Words, at: int) -> Iterator[Found]:
     """Yield the name of a column with values after it, as in ``species is Adelie``."""
     for column in words.columns(at):
         start = words.skip(column.end, *_BE)
+        if start == column.end and words.is_kind(at, "time", "cmp"):
+            continue
         for name in column.ref.names:
             kind = words.profile(name).kind
             extra = 0.0 if start > column.end else 0.15
