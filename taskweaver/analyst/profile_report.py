@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import cast
 
 from taskweaver.analyst.profile import ColumnProfile, Kind, TableId, TableProfile, ValueMatch
 
 _TEXT = r'"(?:[^"\\\x00-\x1f]|\\.)*"'
 _NUMBER = r"\d{1,15}"
-_FIRST = re.compile(rf"Profile of (?P<tables>\d{{1,4}}) tables, request (?P<request>{_TEXT})")
+_FIRST = re.compile(
+    rf"Profile of (?P<tables>\d{{1,4}}) tables, request (?P<request>{_TEXT})"
+    r"(?P<brief>, matches only)?"
+)
 _LAST = re.compile(r"End of profile: (?P<lines>\d{1,6}) lines")
 _TABLE = re.compile(rf"table (?P<file>{_TEXT}) part (?P<part>{_TEXT}): (?P<rows>{_NUMBER}) rows")
 _COLUMN = re.compile(
@@ -29,11 +33,39 @@ _MATCH = re.compile(
 )
 
 
-def read_profiles(report_text: str) -> tuple[TableProfile, ...]:
+def merged(
+    known: Mapping[TableId, TableProfile], report_text: str
+) -> Mapping[TableId, TableProfile]:
+    """Return profiles with those of a further report.
+
+    Args:
+        known: The profiles before it.
+        report_text: The report. Matches alone count for a table that is known, with as many rows.
+    """
+    found = dict(known)
+    for table in read_profiles(report_text):
+        found[table.id] = _with_matches(table, found.get(table.id))
+    for part in read_profiles(report_text, matches_only=True):
+        whole = found.get(part.id)
+        if whole is not None and whole.rows == part.rows:
+            found[part.id] = _with_matches(replace(part, columns=whole.columns), whole)
+    return found
+
+
+def _with_matches(table: TableProfile, before: TableProfile | None) -> TableProfile:
+    """Return a profile with the matches that earlier looks at the same rows found."""
+    if before is None or (before.rows, before.columns) != (table.rows, table.columns):
+        return table
+    searched = before.searched | table.searched
+    return replace(table, matches={**before.matches, **table.matches}, searched=searched)
+
+
+def read_profiles(report_text: str, *, matches_only: bool = False) -> tuple[TableProfile, ...]:
     """Return the profiles in the report on a cell whose value was that of `profile_tables`.
 
     Args:
         report_text: The report, or any text that holds the printed profiles once.
+        matches_only: Whether profiles without columns are wanted, instead of whole ones.
 
     Returns:
         The profiles; none if the text holds no profiles, several, or damaged ones.
@@ -41,6 +73,9 @@ def read_profiles(report_text: str) -> tuple[TableProfile, ...]:
     lines = report_text.split("\n")
     firsts = [number for number, line in enumerate(lines) if _FIRST.fullmatch(line)]
     if len(firsts) != 1:
+        return ()
+    first = cast("re.Match[str]", _FIRST.fullmatch(lines[firsts[0]]))
+    if bool(first["brief"]) != matches_only:
         return ()
     body = lines[firsts[0] :]
     ends = [number for number, line in enumerate(body) if _LAST.fullmatch(line)]

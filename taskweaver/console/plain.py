@@ -27,7 +27,7 @@ from taskweaver.console.blocks import (
     describe_effort,
     format_seconds,
 )
-from taskweaver.console.text import head
+from taskweaver.console.text import head, without_marks
 
 ORDER_LINES, ORDER_CHARS = 6, 600
 VALUE_LINES, VALUE_CHARS = 40, 8_000
@@ -46,7 +46,7 @@ def spell(block: Block) -> str:
         case Code(text):
             return f"\ncode:\n{indent(text, '  ')}"
         case Answer(text, gave_up):
-            return f"\n{'not done: ' if gave_up else ''}{text}"
+            return f"\n{'not done: ' if gave_up else ''}{without_marks(text)}"
         case _:
             return _spell_outcome(block)
 

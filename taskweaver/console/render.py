@@ -30,7 +30,7 @@ from taskweaver.console.blocks import (
     Value,
 )
 from taskweaver.console.surface import PREVIEW_CHARS, Surface
-from taskweaver.console.text import openable_path, overwritten, safe, section
+from taskweaver.console.text import openable_path, overwritten, safe, section, without_code
 from taskweaver.llm.types import Usage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.events import (
@@ -179,7 +179,7 @@ class RoundView:
         draft = self._draft
         if draft.receiver == USER:
             return Answer(safe(text).strip(), draft.gave_up)
-        return Order(draft.sender, draft.receiver, safe(text).strip())
+        return Order(draft.sender, draft.receiver, without_code(safe(text).strip()))
 
     def _finish_post(self) -> None:
         draft = self._draft

@@ -11,6 +11,10 @@ from taskweaver.utils.characters import escaped_steering, without_steering
 from taskweaver.utils.parsing import literal_value
 from taskweaver.utils.redact import redact_known
 
+_LAST_CODE = re.compile(r"^(`{3,9})python\n(?:(?!\1).*(?:\n|\Z))*(?:\1\s*)?\Z", re.MULTILINE)
+_FENCE, _SPAN = r"^(`{3,9}|~{3,9})[^\n]*\n.*?^\1[ \t]*$", r"(?<!`)(`{1,3})[^`\n]+\2(?!`)"
+_CODE = re.compile(f"{_FENCE}|{_SPAN}", re.DOTALL | re.MULTILINE)
+_BOLD = re.compile(r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*")
 _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,40});")
 
 
@@ -31,6 +35,29 @@ def safe_json(text: str) -> str:
 def safe_markdown(text: str) -> str:
     """Return Markdown without references to characters that a terminal would obey."""
     return _REFERENCE.sub(lambda match: without_steering(unescape(match[0])) and match[0], text)
+
+
+def without_marks(text: str) -> str:
+    """Return Markdown as plain text: words that are bold, and characters that are referred to.
+
+    Code, lists and tables read well as they are.
+    """
+    parts, at = [], 0
+    for match in _CODE.finditer(text):
+        parts += [_unmarked(text[at : match.start()]), match[0]]
+        at = match.end()
+    return "".join([*parts, _unmarked(text[at:])])
+
+
+def _unmarked(text: str) -> str:
+    return _REFERENCE.sub(
+        lambda match: without_steering(unescape(match[0])), _BOLD.sub(r"\1", text)
+    )
+
+
+def without_code(order: str) -> str:
+    """Return an order without the Python code at its end, which is shown when it runs."""
+    return _LAST_CODE.sub("", order).rstrip() or order
 
 
 def overwritten(line: str) -> str:

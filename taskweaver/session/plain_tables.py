@@ -87,7 +87,7 @@ def plain_code(code: str, own: Sequence[TableRead], reads: Sequence[TableRead]) 
     if len(known) < len(names) and reads:
         plain = _defined(plain, reads)
     if any(isinstance(node, ast.Name) and node.id == _PROFILE for node in nodes):
-        plain = f"def {_PROFILE}(path, find=''):\n    return None\n\n\n{plain}"
+        plain = f"def {_PROFILE}(path, find='', **options):\n    return None\n\n\n{plain}"
     imports = "".join(f"import {name}\n" for name in modules)
     return f"{imports}\n{plain}" if imports else plain
 

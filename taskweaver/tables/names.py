@@ -28,12 +28,16 @@ def read_table(path: str | os.PathLike[str], sheet: str | int | None = None) -> 
     return read(path, sheet)
 
 
-def profile_tables(path: str | os.PathLike[str], find: str = "") -> Any:
+def profile_tables(
+    path: str | os.PathLike[str], find: str = "", *, matches_only: bool = False
+) -> Any:
     """Return profiles of all tables of a file: columns, ranges, and values that a request names.
 
     Args:
         path: The file.
         find: A request, whose words are looked up among the values of text columns.
+        matches_only: Whether the columns are left out, which were printed before. They are there
+            all the same if the file has changed since.
 
     Returns:
         Profiles that print as lines.
@@ -43,7 +47,7 @@ def profile_tables(path: str | os.PathLike[str], find: str = "") -> Any:
     """
     from taskweaver.tables.session import profiles
 
-    return profiles(path, find)
+    return profiles(path, find, matches_only=matches_only)
 
 
 KERNEL_FUNCTIONS = {"read_table": read_table, "profile_tables": profile_tables}

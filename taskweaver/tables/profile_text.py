@@ -12,6 +12,7 @@ from typing import Protocol
 
 MOST_CHARS = 7_500
 """Bound of the text; reports of cells show 8,000 characters of a value."""
+MATCHES_ONLY = ", matches only"
 _LONGEST_REQUEST = 2_000
 _LONGEST_NAME = 300
 _SHARE_OF_COLUMNS = 0.75
@@ -71,17 +72,25 @@ def _escaped(char: str) -> str:
     return json.dumps(char)[1:-1]
 
 
-def profile_text(tables: Sequence[_Table], find: str) -> str:
-    """Return the printed form of profiles, of at most `MOST_CHARS` characters."""
+def profile_text(tables: Sequence[_Table], find: str, *, matches_only: bool = False) -> str:
+    """Return the printed form of profiles, of at most `MOST_CHARS` characters.
+
+    Args:
+        tables: The profiles.
+        find: The request whose words were looked up.
+        matches_only: Whether the columns are left out.
+    """
     request = find if len(find) <= _LONGEST_REQUEST else ""
     first = f"Profile of {len(tables)} tables, request {quoted(request)}"
+    first += MATCHES_ONLY if matches_only else ""
     room = MOST_CHARS - len(first) - 60
     heads = [_head(table) for table in tables]
     room -= sum(len(head) + 1 for head in heads)
     per_table = room // max(len(tables), 1)
     lines = [first]
     for table, head in zip(tables, heads, strict=True):
-        lines += [head, *_facts(table, find, per_table)]
+        columns = () if matches_only else table.columns
+        lines += [head, *_facts(table, columns, find, per_table)]
     return "\n".join([*lines, f"End of profile: {len(lines)} lines"])
 
 
@@ -89,9 +98,9 @@ def _head(table: _Table) -> str:
     return f"table {quoted(table.file)} part {quoted(table.part)}: {table.rows} rows"
 
 
-def _facts(table: _Table, find: str, room: int) -> Iterator[str]:
+def _facts(table: _Table, of_table: Sequence[_Column], find: str, room: int) -> Iterator[str]:
     """Give the lines of a table: columns in order, then matches, within a number of characters."""
-    columns = [column for column in table.columns if len(column.name) <= _LONGEST_NAME]
+    columns = [column for column in of_table if len(column.name) <= _LONGEST_NAME]
     plain = {column.name: _column(column) for column in columns}
     asked = find.casefold()
     by_need = sorted(columns, key=lambda column: column.name.casefold() not in asked)

@@ -63,13 +63,15 @@ class FileProfile:
     Attributes:
         tables: The profiles.
         find: The request whose words were looked up.
+        matches_only: Whether the columns are not printed.
     """
 
     tables: tuple[TableFacts, ...]
     find: str
+    matches_only: bool = False
 
     def __repr__(self) -> str:
-        return profile_text(self.tables, self.find)
+        return profile_text(self.tables, self.find, matches_only=self.matches_only)
 
 
 def profiled(frame: Any, file: str, part: str, find: str) -> TableFacts:

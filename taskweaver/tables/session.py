@@ -29,6 +29,8 @@ class Reads:
         default_factory=OrderedDict
     )
     _age: int = 0
+    _reported: dict[tuple[str, str | int | None], tuple[int, int]] = field(default_factory=dict)
+    _profiled: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Begin a cell; tables that were kept three cells ago are forgotten."""
@@ -56,6 +58,22 @@ class Reads:
         """Forget all kept tables."""
         self._kept.clear()
 
+    def is_new(self, path: str | os.PathLike[str], sheet: str | int | None) -> bool:
+        """Return, once for each state of a table's file, that its decisions are not printed yet."""
+        key, now = _key(path, sheet), stamp(path)
+        is_new = self._reported.get(key) != now
+        self._reported[key] = now
+        return is_new
+
+    def has_changed(self, path: str | os.PathLike[str]) -> bool:
+        """Return whether a file is another one than at its last profile in this kernel."""
+        key, now = str(Path(path).resolve()), stamp(path)
+        return self._profiled.setdefault(key, now) != now
+
+    def profiled(self, path: str | os.PathLike[str]) -> None:
+        """Note that a file is profiled as it is."""
+        self._profiled[str(Path(path).resolve())] = stamp(path)
+
     def note(self, path: str | os.PathLike[str], sheet: str | int | None, table: Table) -> None:
         """Note a read of the current cell, unless it is there already."""
         read = TableRead(os.fspath(path), sheet, table.plan).to_dict()
@@ -81,20 +99,23 @@ def stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def read(path: str | os.PathLike[str], sheet: str | int | None) -> Any:
-    """Return the frame of a table, and print the decisions."""
+    """Return the frame of a table; print the decisions, once for each state of the file."""
     existing(path)
     table = READS.take(path, sheet)
     READS.note(path, sheet, table)
-    print("\n".join(table.report))  # noqa: T201 - it runs in the kernel, for the reader of the cell
+    if READS.is_new(path, sheet):
+        print("\n".join(table.report))  # noqa: T201 - it runs in the kernel, for the reader of the cell
     return table.frame
 
 
-def profiles(path: str | os.PathLike[str], find: str) -> Any:
+def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool) -> Any:
     """Return the profiles of a file's tables; their frames are kept for the next read."""
     from taskweaver.tables.profiling import FileProfile, profiled
 
     found = []
     kept = []
+    matches_only = not READS.has_changed(existing(path)) and matches_only
+    READS.profiled(path)
     for part in parts_of(existing(path)):
         table = READS.take(path, part)
         found.append(profiled(table.frame, os.fspath(path), part, find))
@@ -102,4 +123,4 @@ def profiles(path: str | os.PathLike[str], find: str) -> Any:
     READS.forget()
     for part, table in kept:
         READS.keep(path, part, table)
-    return FileProfile(tuple(found), find)
+    return FileProfile(tuple(found), find, matches_only)

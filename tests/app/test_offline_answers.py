@@ -314,4 +314,7 @@ def test_a_long_conversation_is_summarised_and_goes_on_about_the_same_file(proje
         for _ in range(6):
             answer = ask(session, "sum of Count in s.csv")
         assert "29" in answer.message
-        assert "s.csv" in ask(session, "histogram of Count").message
+        histogram = ask(session, "histogram of Count")
+        rounds = session.memory.conversation.rounds
+        assert histogram.message.startswith("Histogram of `Count` (6 rows)")
+        assert any("read_table('s.csv')" in post.message for post in rounds[-1].post_list)

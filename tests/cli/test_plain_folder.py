@@ -143,6 +143,21 @@ def test_data_files_of_the_folder_are_its_data(folder: Path) -> None:
     assert copies == {"tiny.csv"}
 
 
+def test_a_turn_shows_plan_code_and_decisions_once(folder: Path) -> None:
+    regions = "".join(f"Region {number},{number}\n" for number in range(40))
+    (folder / "tiny.csv").write_text(f"Region,Count\n{regions}")
+    output = run(text="mean Count of Region 7\nand of Region 8?\n").output
+    assert "\n7\n" in output
+    assert "\n8\n" in output
+    assert output.count("plan:") == 2
+    assert output.count("read_table('tiny.csv')") == 2
+    assert output.count("tiny.csv: 40 rows x 2 columns") == 1
+    assert output.count('column "') == 2
+    assert output.count(', matches only"') + output.count(", matches only\n") == 1
+    assert "**" not in output
+    assert "```" not in output
+
+
 def test_a_listing_is_bounded_and_copies_nothing(folder: Path) -> None:
     for number in range(210):
         (folder / f"table{number:03}.csv").write_text("a\n1\n")

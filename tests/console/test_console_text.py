@@ -40,6 +40,8 @@ from taskweaver.console.text import (
     safe,
     safe_json,
     section,
+    without_code,
+    without_marks,
 )
 
 ALL: tuple[Block, ...] = (
@@ -233,3 +235,32 @@ def test_json_on_a_terminal_has_the_same_value_and_nothing_to_obey(text: str) ->
     told = safe_json(json.dumps({"a": text}, ensure_ascii=False))
     assert not OBEYED.search(told)
     assert json.loads(told) == {"a": text}
+
+
+@pytest.mark.parametrize(
+    ("markdown", "plain"),
+    [
+        ("**73.4** rows, 2 ** 3 and a*b", "73.4 rows, 2 ** 3 and a*b"),
+        ("&#36;5 &lt; &#96;x&#96; &#27;[31m", "$5 < `x` [31m"),
+        ("`**a**` and **b**", "`**a**` and b"),
+        ("**a**\n```\n**kwargs** &lt;\n```\n**b**", "a\n```\n**kwargs** &lt;\n```\nb"),
+        ("`" * 50_000 + "**b**", "`" * 50_000 + "b"),
+    ],
+)
+def test_plain_answers_have_no_marks_outside_of_code(markdown: str, plain: str) -> None:
+    assert without_marks(markdown) == plain
+
+
+@pytest.mark.parametrize(
+    ("order", "shown"),
+    [
+        ("Compute it\n```python\na = 1\n\nb = 2\n```", "Compute it"),
+        ("Compute it\n```python\na = 1\nb", "Compute it"),
+        ("Use\n```python\na\n```\nand plot it", "Use\n```python\na\n```\nand plot it"),
+        ("Read this\n```\ntext\n```", "Read this\n```\ntext\n```"),
+        ("```python\na\n```", "```python\na\n```"),
+        ("Go\n```python\n" + "a\n" * 20_000 + "```\nx", None),
+    ],
+)
+def test_code_at_the_end_of_an_order_is_left_to_its_run(order: str, shown: str | None) -> None:
+    assert without_code(order) == (order if shown is None else shown)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from plain import written
 
+from taskweaver.analyst.profile_report import merged
 from taskweaver.tables.matching import Finder, Match
 from taskweaver.tables.names import profile_tables, read_table
 from taskweaver.tables.profile_text import MOST_CHARS
@@ -155,8 +156,28 @@ def test_a_profiled_table_is_not_read_again(
 
     assert first is kept
     assert second is not kept
-    assert capsys.readouterr().out == "t.csv: 1 row x 2 columns, comma, UTF-8\n" * 2
+    assert capsys.readouterr().out == "t.csv: 1 row x 2 columns, comma, UTF-8\n"
+    path.write_text("a,b\n1,2\n3,4\n")
+    read_table(path)
+    assert capsys.readouterr().out == "t.csv: 2 rows x 2 columns, comma, UTF-8\n"
     assert [read["path"] for read in READS.done] == [str(path)]
+
+
+def test_a_second_look_prints_the_matches_alone_while_the_file_is_the_same(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b\nNorth,2\nSouth,1\n")
+    known = merged({}, repr(profile_tables(path, "a in the North")))
+    second = repr(profile_tables(path, "a in the South", matches_only=True))
+    assert "column" not in second
+    (table,) = merged(known, second).values()
+    assert [column.name for column in table.columns] == ["a", "b"]
+    assert set(table.matches) == {"north", "south"}
+    assert table.searched == {"a in the North", "a in the South"}
+    assert merged({}, second) == {}
+
+    path.write_text("a,b,c\nNorth,2,3\n")
+    third = repr(profile_tables(path, "a", matches_only=True))
+    (table,) = merged(known, third).values()
+    assert [column.name for column in table.columns] == ["a", "b", "c"]
 
 
 def test_a_table_that_changed_after_its_profile_is_read_again(tmp_path: Path) -> None:

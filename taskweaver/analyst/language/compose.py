@@ -242,9 +242,6 @@ def _rows(parts: Parts, source: Source) -> Reading | None:
     is_which = parts.mark("which", "who", "when") is not None
     if is_which and any(cond.is_negative for cond in conds):
         raise UnfitError([cond.phrase for cond in conds if cond.is_negative])
-    flags = [name for name in names if parts.words.scope.flag_value(name) is not None]
-    if flags and not is_which:
-        raise UnfitError(flags)
     if len(names) == 1 and _repeats(parts, names[0]):
         return Inspection(source, "values", (names[0],), where)
     is_shown = parts.has(Noun, lambda noun: noun.kind != "unit")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from taskweaver.analyst.language.asides import explained
 from taskweaver.analyst.language.calendar_columns import calendar_conditions
 from taskweaver.analyst.language.comparisons import comparisons
 from taskweaver.analyst.language.flags import flags
@@ -62,6 +63,7 @@ class Conditions:
                 *self._missing(at),
                 *flags(self.words, at),
             ]
+            found += explained(self.words, at, found)
             self._plain[at] = _distinct(found)
         return self._plain[at]
 
@@ -224,7 +226,10 @@ class Conditions:
 
     def _joint(self, at: int, middle: int) -> type[And | Or]:
         """Return how a list after a negation is joined: any of it, or all if it is in brackets."""
-        is_literal = self.words.lower(at - 1) in ("(", "both")
+        before = at - 1
+        while self.words.lower(before) in ("a", "the", "in", "from", "have"):
+            before -= 1
+        is_literal = self.words.lower(before) in ("(", "both")
         return And if is_literal and self.words.lower(middle) in _AND else Or
 
     def _alternatives(self, first: list[Found]) -> list[Found]:

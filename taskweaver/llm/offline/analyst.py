@@ -9,6 +9,7 @@ from taskweaver.analyst.answering import answer
 from taskweaver.analyst.code import as_code
 from taskweaver.analyst.dialogue import Dialogue
 from taskweaver.analyst.mentions import find_files
+from taskweaver.analyst.printed import read_printed
 from taskweaver.analyst.reading import (
     Calculation,
     Files,
@@ -43,7 +44,7 @@ from taskweaver.llm.offline.refusals import (
     refusal,
 )
 from taskweaver.llm.types import ChatMessage
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import counted, fenced, shorten
 
 _IMAGE = re.compile(r"https?://\S+|[^\s'\"`(]+\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
 _SUMMARY_CHARS = 3_000
@@ -51,6 +52,7 @@ _REQUEST_CHARS = 2_000
 _MOST_REPLAYED = 30
 """Messages of the user that are read again for each prompt: a follow-up refers to the last ones."""
 _LOOK = "Look at "
+_COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
 _NAMES_NO_FILE = (Python, Calculation, Help, Files)
 
@@ -130,7 +132,7 @@ def _compute(
     goal = in_words(reading)
     order = f"{goal}\n{fenced(as_code(reading, world.tables), 'python')}"
     looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(_LOOK)]
-    steps = [*looks, goal]
+    steps = [*looks, _COMPUTE]
     return _order(worker, order, steps, "One cell computes this.", step=len(steps))
 
 
@@ -139,12 +141,15 @@ def _look(
 ) -> dict[str, str]:
     """Order a look at the first of some files that was not looked at in this round."""
     if len(request) > _REQUEST_CHARS:
-        text = f"The request has {len(request):,} characters; I read {_REQUEST_CHARS:,} at most."
+        text = (
+            f"A request about tables may have {_REQUEST_CHARS:,} characters, and this one has"
+            f" {len(request):,}. Ask a shorter question, or send the code behind `run this code:`."
+        )
         return _to_user(
             refusal(NotUnderstood((), text), world), "TaskFailure", "the request is too long"
         )
     done = _orders(talk)
-    orders = {file: _look_order(file, request) for file in files}
+    orders = {file: _look_order(file, request, world) for file in files}
     file = next((file for file, order in orders.items() if order not in done), "")
     if not file:
         names = ", ".join(f"`{name}`" for name in files)
@@ -152,19 +157,20 @@ def _look(
         return _to_user(
             refusal(NotUnderstood((), text), world), "TaskFailure", "the looks did not help"
         )
-    steps = [*(order.partition("\n")[0] for order in orders.values()), "Compute the answer"]
+    steps = [*(order.partition("\n")[0] for order in orders.values()), _COMPUTE]
     at = list(orders).index(file)
     why = f"I need the columns and values of `{file}`."
     return _order(worker, orders[file], steps, why, step=at + 1)
 
 
-def _look_order(file: str, request: str) -> str:
-    return f"{_LOOK}`{file}`\n{fenced(look_code(file, request), 'python')}"
+def _look_order(file: str, request: str, world: World) -> str:
+    return f"{_LOOK}`{file}`\n{fenced(look_code(file, request, world), 'python')}"
 
 
-def look_code(file: str, request: str) -> str:
-    """Return the cell that looks at a file for the words of a request."""
-    return f"profile_tables({file!r}, find={request!r})"
+def look_code(file: str, request: str, world: World) -> str:
+    """Return the cell that looks at a file for the words of a request; at new columns too."""
+    is_known = any(id.file == file for id in world.tables)
+    return f"profile_tables({file!r}, find={request!r}{', matches_only=True' * is_known})"
 
 
 def _orders(talk: Conversation) -> list[str]:
@@ -185,11 +191,18 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     if isinstance(outcome, Understood):
         text = answer(outcome, output, result, artifacts(report))
     else:  # the look before it was summarised meanwhile: the result stands for itself
-        bodies = [fenced(part) for part in (result, output) if part.strip()]
-        saved = ", ".join(f"`{name}`" for name in artifacts(report))
-        ends = [f"Saved: {saved}"] if saved else []
-        text = "\n\n".join([f"{goal[:1].upper()}{goal[1:]}", *bodies, *ends])
+        text = _plain_answer(goal, output, result, artifacts(report))
     return _to_user(text, "Completed", "the result answers the request")
+
+
+def _plain_answer(goal: str, output: str, result: str, saved: Sequence[str]) -> str:
+    """Return the answer of a cell whose reading is known in words alone."""
+    printed = read_printed(output)
+    rows = " and ".join(counted(count, "row") for count in printed.rows)
+    heading = f"{goal[:1].upper()}{goal[1:]}{f' ({rows})' if rows else ''}"
+    bodies = [fenced(part) for part in (result, "\n".join(printed.others)) if part.strip()]
+    ends = [f"Saved: {', '.join(f'`{name}`' for name in saved)}"] if saved else []
+    return "\n\n".join([heading, *bodies, *ends])
 
 
 def _order(worker: str, order: str, steps: Sequence[str], why: str, *, step: int) -> dict[str, str]:
@@ -210,8 +223,8 @@ def _order(worker: str, order: str, steps: Sequence[str], why: str, *, step: int
 def _to_user(message: str, stop: str, why: str) -> dict[str, str]:
     return {
         "plan_reasoning": why,
-        "plan": "1. Tell the user",
-        "current_plan_step": "1. Tell the user",
+        "plan": "",
+        "current_plan_step": "",
         "stop": stop,
         "send_to": "User",
         "message": message,
@@ -226,7 +239,7 @@ def as_code_writer(messages: Sequence[ChatMessage]) -> dict[str, str]:
         return _failed(newest)
     code = code_in(section(newest, "Task")) if section(newest, "User request") else ""
     if code:
-        return _code(code, "The order holds the code.")
+        return _code(code, "")
     return _own_words(talk)
 
 
@@ -248,7 +261,9 @@ def _own_words(talk: Conversation) -> dict[str, str]:
         case NotUnderstood():
             return _words(refusal(outcome, world))
         case NeedsLook(files):
-            return _code(look_code(files[0], request), "I look at the columns and values first.")
+            return _code(
+                look_code(files[0], request, world), "I look at the columns and values first."
+            )
         case Understood(Help()):
             return _words(HELP)
         case Understood(Files()):

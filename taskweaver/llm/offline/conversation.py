@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from taskweaver.analyst.file_list import listed_files
 from taskweaver.analyst.mentions import is_data_file
 from taskweaver.analyst.profile import TableId, TableProfile
-from taskweaver.analyst.profile_report import read_profiles
+from taskweaver.analyst.profile_report import merged
 from taskweaver.analyst.world import FileInfo, World
 from taskweaver.llm.json_stream import parse_reply
 from taskweaver.llm.types import ChatMessage
@@ -102,14 +102,13 @@ class Conversation:
 
     def _tables(self) -> Mapping[TableId, TableProfile]:
         """Return the profiles in reports, without those of files that changed since."""
-        found: dict[TableId, TableProfile] = {}
+        found: Mapping[TableId, TableProfile] = {}
         for item in self.said:
             if item.sender == "me":
                 continue
             changed = _names(_CHANGED, item.text)
             found = {id: table for id, table in found.items() if id.file not in changed}
-            for table in read_profiles(item.text):
-                found[table.id] = _with_matches(table, found.get(table.id))
+            found = merged(found, item.text)
         return found
 
 
@@ -143,14 +142,6 @@ def _text(message: ChatMessage) -> str:
 
 def _names(pattern: re.Pattern[str], text: str) -> set[str]:
     return {name for match in pattern.finditer(text) for name in match[1].split(", ")}
-
-
-def _with_matches(table: TableProfile, before: TableProfile | None) -> TableProfile:
-    """Return a profile with what earlier looks at the same rows found."""
-    if before is None or (before.rows, before.columns) != (table.rows, table.columns):
-        return table
-    searched = before.searched | table.searched
-    return replace(table, matches={**before.matches, **table.matches}, searched=searched)
 
 
 def section(text: str, title: str) -> str:
