@@ -18,6 +18,7 @@ from taskweaver.analyst.language.atoms import (
 from taskweaver.analyst.language.checks import check
 from taskweaver.analyst.language.groups import NUMERIC, compared, is_one_row, is_unique, measures
 from taskweaver.analyst.language.leftover import check_unused
+from taskweaver.analyst.language.links import drop_links
 from taskweaver.analyst.language.looks import looked, pictured
 from taskweaver.analyst.language.measures import Operand
 from taskweaver.analyst.language.options import Cond
@@ -51,6 +52,7 @@ def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
     parts = Parts(words, atoms)
     _refuse(parts)
     skipped = check_unused(parts)
+    drop_links(parts)
     reading = (
         pictured(parts, source)
         or looked(parts, source)
