@@ -28,6 +28,7 @@ from taskweaver.analyst.reading import (
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
 _MOST_GROUPS = 25
+_QUANTIFIERS = frozenset("only just all every always necessarily".split())
 _SUBJECTS = frozenset("date time day year id number name".split())
 _HAVE = frozenset("have has had having sell sells make makes fly flies".split())
 _DEEDS = frozenset("sold ordered bought purchased".split())
@@ -64,6 +65,9 @@ def check(reading: Reading, parts: Parts) -> None:
 def _check_light_words(parts: Parts) -> None:
     """Refuse light words that carry a meaning here: ``have only``, ``same``."""
     words = parts.words
+    for at in range(words.size):
+        if words.lower(at) == "not" and words.lower(at + 1) in _QUANTIFIERS:
+            raise UnfitError((words.raw(at, at + 2),))
     for atom in parts.atoms:
         if not isinstance(atom.content, Mark) or atom.content.kind not in ("filler", "verb"):
             continue

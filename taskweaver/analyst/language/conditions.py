@@ -10,7 +10,7 @@ from taskweaver.analyst.language.calendar_columns import calendar_conditions
 from taskweaver.analyst.language.comparisons import comparisons
 from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.names import singular
-from taskweaver.analyst.language.options import Cond, Option, both
+from taskweaver.analyst.language.options import Cond, Option, both, shares_column
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.language.time_conditions import as_condition
 from taskweaver.analyst.language.times import Recurring, times
@@ -246,7 +246,7 @@ class Conditions:
         is_and = self.words.lower(middle) in _AND
         if is_and and self.words.lower(before) in ("(", "both"):
             return And
-        return None if is_and and is_plain and not _shares_column(first, second) else Or
+        return None if is_and and is_plain and not shares_column(first, second) else Or
 
     def _alternatives(self, first: list[Found]) -> list[Found]:
         """Return conditions joined by ``or``, and lists of years joined by ``and``."""
@@ -308,11 +308,6 @@ def _are_periods(left: Cond, right: Cond) -> bool:
     is_calendar = any(isinstance(condition, OnCalendar | Latest) for condition in conditions)
     is_part = any(not option.column for cond in (left, right) for option in cond.options)
     return left.is_time and right.is_time and not is_calendar and not is_part
-
-
-def _shares_column(left: Cond, right: Cond) -> bool:
-    names = {option.column for option in left.options}
-    return bool(names & {option.column for option in right.options} - {""})
 
 
 def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | None:
