@@ -25,6 +25,7 @@ from taskweaver.analyst.language.groups import (
     measures,
 )
 from taskweaver.analyst.language.leftover import check_unused
+from taskweaver.analyst.language.links import drop_links
 from taskweaver.analyst.language.looks import looked, pictured
 from taskweaver.analyst.language.measures import Operand
 from taskweaver.analyst.language.options import Cond, conjunction
@@ -61,6 +62,7 @@ def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
     parts = Parts(words, atoms)
     _refuse(parts)
     skipped = check_unused(parts)
+    drop_links(parts)
     reading = (
         pictured(parts, source)
         or looked(parts, source)

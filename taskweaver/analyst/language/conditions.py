@@ -155,7 +155,7 @@ class Conditions:
         unused: tuple[str, ...] = ()
         for _ in range(5):
             yield place, cost, unused
-            is_light = words.is_kind(place, "filler", "row", "person", "thing", "by")
+            is_light = words.is_kind(place, "filler", "row", "person", "thing", "by", "link")
             is_both = words.lower(place) == "both"
             if is_both or (is_light and words.lower(place) not in (".", "?", ";", ":")):
                 place, cost = place + 1, cost + 0.02

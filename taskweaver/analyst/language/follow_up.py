@@ -8,6 +8,7 @@ from dataclasses import replace
 from taskweaver.analyst.language.atoms import Atom, Fn, Mark, Noun, Pick, Picture, Step
 from taskweaver.analyst.language.groups import NUMERIC, as_measure, compared, kinds_for
 from taskweaver.analyst.language.leftover import check_unused
+from taskweaver.analyst.language.links import drop_links
 from taskweaver.analyst.language.measures import Operand
 from taskweaver.analyst.language.options import Cond, conjunction
 from taskweaver.analyst.language.parser import Words
@@ -72,6 +73,7 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     skipped = check_unused(parts)
     if not is_follow_up(words) and _is_complete(parts):
         raise UnfitError((words.text,))
+    drop_links(parts)
     if not isinstance(previous, Summary | Rows | Inspection):
         raise UnfitError((words.text,))
     reading = _with_conditions(parts, previous)

@@ -45,6 +45,7 @@ _MARKS = {
     "between",
     "instead",
     "combined",
+    "link",
 }
 _VERBS = frozenset(
     "is are was were have has had do does did came come work works live lives".split()

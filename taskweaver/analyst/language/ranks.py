@@ -362,8 +362,11 @@ def _keys_beside(parts: Parts) -> tuple[Key, ...]:
 
 
 def _is_named(parts: Parts, value: Expression) -> bool:
-    """Return whether the column that rows are ranked by is one to show: not ``by body_mass_g``."""
-    return any(
+    """Return whether the column that rows are ranked by is one to show: not ``by body_mass_g``.
+
+    Columns of arithmetic are no rows: a rank by it shows the rows whole.
+    """
+    return isinstance(value, Column) and any(
         isinstance(atom.content, Operand) and value in atom.content.options for atom in parts.atoms
     )
 

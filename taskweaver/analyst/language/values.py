@@ -37,7 +37,7 @@ def value_conditions(words: Words, at: int) -> Iterator[Found]:
     """Yield conditions of values that begin at a token."""
     if at >= words.size:
         return
-    yield from _bare(words, at)
+    yield from _bare(words, at + 1 if words.lower(at) == "either" else at)
     yield from _of_column(words, at)
     yield from _graded(words, at)
 
@@ -55,6 +55,8 @@ def _graded(words: Words, at: int) -> Iterator[Found]:
 
 def _bare(words: Words, at: int) -> Iterator[Found]:
     """Yield values without their column, or before it, as in ``the Sales department``."""
+    if at >= words.size:
+        return
     for end, lists, cost, is_list in _lists(words, at, ""):
         columns = _shared(lists)
         plain = all(words.is_plain_value(start, stop) for start, stop, _ in lists)
