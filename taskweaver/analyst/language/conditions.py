@@ -218,10 +218,13 @@ class Conditions:
                 after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
                 if self.words.is_kind(after, "neg"):
                     continue
-                kind = self._joint(at, middle)
                 for end, second, more in self._simple(after):
+                    kind = Or if _are_alike(first, second) else self._joint(at, middle)
                     either = _join(first, second, "", kind)
-                    if either is not None and not second.is_time:
+                    is_apart = self.words.lower(after - 1) not in _OR and not _are_alike(
+                        first, second
+                    )
+                    if either is not None and not second.is_time and not is_apart:
                         found.append((end, either, cost + more - 0.3))
         return found
 
@@ -269,6 +272,8 @@ class Conditions:
         )
         is_or = is_or or any(words.lower(place) in _OR for place in range(middle, after))
         for end, right, more in [*self._simple(start), *(self._negated(start) if is_or else ())]:
+            if left.is_negative and not right.is_negative and _are_alike(left, right):
+                continue
             phrase = (
                 left.phrase + words.text[words.tokens[middle].start - 1 : words.tokens[end - 1].end]
             )
@@ -295,6 +300,12 @@ def _are_periods(left: Cond, right: Cond) -> bool:
     return left.is_time and right.is_time and not is_calendar and not is_part
 
 
+def _are_alike(left: Cond, right: Cond) -> bool:
+    """Return whether two conditions may be about one column, so that they are alternatives."""
+    columns = {option.column for option in left.options}
+    return any(option.column in columns for option in right.options)
+
+
 def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | None:
     """Join two conditions; ambiguous columns are settled by a shared one."""
     pairs = [
@@ -315,7 +326,8 @@ def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | 
         for one, other in pairs
     )
     return Cond(options, phrase or left.phrase + " " + right.phrase,
-                is_negative=left.is_negative or right.is_negative)  # fmt: skip
+                is_negative=left.is_negative or right.is_negative,
+                unused=(*left.unused, *right.unused))  # fmt: skip
 
 
 def _merged(left: Condition, right: Condition) -> Condition:
@@ -366,7 +378,8 @@ def _holds_zero(words: Words, name: str) -> bool:
 def _is_unknown(words: Words, at: int) -> bool:
     token = words.tokens[at]
     is_word = token.kind == "word" and token.text.islower()
-    return is_word and not words.senses(at) and not words.columns(at) and not words.values(at)
+    is_said = words.senses(at) or words.columns(at) or words.values(at)
+    return is_word and not is_said and next(flags(words, at), None) is None
 
 
 def _is_noun(words: Words, at: int) -> bool:
