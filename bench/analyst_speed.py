@@ -97,7 +97,7 @@ def world_of(files: Sequence[str], request: str) -> World:
 
 def _profiles(file: str, request: str) -> tuple[TableProfile, ...]:
     try:
-        return read_profiles(repr(profiles(file, request)))
+        return read_profiles(repr(profiles(file, request, matches_only=False)))
     except TableError:  # files that are empty or no tables
         return ()
 

@@ -49,7 +49,7 @@ def ask(questions: Iterable[Question]) -> Iterator[Asked]:
 
 def _profiles(file: str, find: str) -> tuple[TableProfile, ...]:
     with contextlib.redirect_stdout(io.StringIO()):
-        return read_profiles(repr(profiles(file, find)))
+        return read_profiles(repr(profiles(file, find, matches_only=False)))
 
 
 def _listed(file: str) -> FileInfo:

@@ -203,7 +203,7 @@ def _searched(text: str, result: Result, world: World) -> Outcome:
     unsearched = [
         id.file
         for id in result.scope.source.tables
-        if text not in world.tables[id].searched
+        if not any(text in searched for searched in world.tables[id].searched)
         and any(c.kind == "text" and c.values is None for c in world.tables[id].columns)
     ]
     return NeedsLook(tuple(dict.fromkeys(unsearched))) if unsearched else outcome

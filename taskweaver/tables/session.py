@@ -123,7 +123,7 @@ def read(path: str | os.PathLike[str], sheet: str | int | None) -> Any:
     return table.frame
 
 
-def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool) -> Any:
+def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool = False) -> Any:
     """Return the profiles of a file's tables; their frames are kept for the next read."""
     from taskweaver.tables.profiling import FileProfile, profiled
 

@@ -18,6 +18,7 @@ from taskweaver.analyst.reading import (
     Comparison,
     Condition,
     During,
+    Inspection,
     Key,
     Measure,
     Reading,
@@ -26,6 +27,13 @@ from taskweaver.analyst.reading import (
 )
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
+_HAVE = frozenset("have has had having sell sells make makes fly flies".split())
+_DEEDS = frozenset("sold ordered bought purchased".split())
+_DOUBTS = frozenset("is are was were do does did has have".split())
+_PERSONAL = frozenset(
+    "age sex gender salary birthday birth surname job marital married occupation employee patient "
+    "passenger student customer client user person member smoker wage survived name".split()
+)
 _NO_NUMBER_OF_IDS = ("count", "nunique", "missing", "mode")
 
 
@@ -35,18 +43,32 @@ def check(reading: Reading, parts: Parts) -> None:
     Raises:
         UnfitError: If the reading is degenerate, or the scope of a negation is not clear.
     """
+    _check_light_words(parts)
     _check_nesting(parts)
     _check_negations(parts)
+    _check_counted(reading, parts)
     if isinstance(reading, Summary):
         _check_keys(reading, parts)
         _check_measures(reading, parts)
         _check_time_asked(reading, parts)
         _check_rows(reading, parts)
-    if isinstance(reading, Rows):
+    if isinstance(reading, Rows | Inspection) and reading.where is not None:
         _check_shown(reading, parts)
 
 
 # -- phrases ---------------------------------------------------------------------------------------
+
+
+def _check_light_words(parts: Parts) -> None:
+    """Refuse light words that carry a meaning here: ``have only``, ``same``."""
+    words = parts.words
+    for atom in parts.atoms:
+        if not isinstance(atom.content, Mark) or atom.content.kind not in ("filler", "verb"):
+            continue
+        low = words.lower(atom.start)
+        has = words.lower(atom.start - 1) in _HAVE or words.lower(atom.end) in _HAVE
+        if low == "same" or (low in ("only", "just") and has):
+            raise UnfitError((parts.phrase(atom),))
 
 
 def _check_nesting(parts: Parts) -> None:
@@ -74,7 +96,7 @@ def _check_negations(parts: Parts) -> None:
         if after.content.is_negative or _columns(after.content) == _columns(atom.content):
             continue
         is_excluded = _is_exclusion(parts, atom) and joints <= _PREPOSITIONS and bool(joints)
-        is_listed = joints in ({"and"}, {"or"}) and after.content.is_bare
+        is_listed = joints in ({"and"}, {"or"}, {"to"}) and after.content.is_bare
         if (is_excluded and not after.content.is_time) or is_listed or "(" in joints:
             phrase = parts.words.raw(atom.start, after.end)
             raise UnfitError((phrase,), "Say of each condition whether it is negated.")
@@ -101,17 +123,66 @@ def _columns(cond: Cond) -> set[str]:
     return {name for option in cond.options for name in columns_in(option.condition)}
 
 
+def _check_counted(reading: Reading, parts: Parts) -> None:
+    """Refuse a count of a noun that is itself the value or the column of a condition.
+
+    ``How many deaths`` of a table with a ``death_date`` is not certain to mean a value ``Death``,
+    and ``how many counties in Ohio`` is no question about a county of that name.
+    """
+    counts = [
+        atom
+        for atom in parts.atoms
+        if isinstance(atom.content, Fn) and atom.content.function in ("count", "nunique")
+    ]
+    nouns = [
+        atom
+        for atom in parts.atoms
+        if isinstance(atom.content, Noun | Operand | Cond)
+        and any(atom.start == _after_light(parts, count) for count in counts)
+    ]
+    if len(nouns) > 1 and isinstance(reading, Summary) and len(reading.measures) == 1:
+        raise UnfitError([parts.phrase(atom) for atom in nouns[1:]], "Ask for one number.")
+    for count in counts:
+        heads = [atom for atom in parts.atoms if atom.start == _after_light(parts, count)]
+        for head in heads:
+            if isinstance(head.content, Cond) and head.end == head.start + 1:
+                _check_head(parts, head, head.content)
+            if isinstance(head.content, Operand):
+                _check_own_column(parts, head, head.content)
+
+
+def _after_light(parts: Parts, atom: Atom) -> int:
+    return parts.words.skip(atom.end, "the", "of", "different", "distinct")
+
+
+def _check_head(parts: Parts, head: Atom, cond: Cond) -> None:
+    noun = singular(parts.words.lower(head.start))
+    is_plural = noun != parts.words.lower(head.start)
+    if cond.is_bare and is_plural and names_rows(parts, noun):
+        values = f"of the value `{cond.phrase}` or of all rows"
+        raise UnfitError((cond.phrase,), f"Say whether the number {values} is meant.")
+
+
+def _check_own_column(parts: Parts, head: Atom, operand: Operand) -> None:
+    for atom in parts.atoms:
+        cond = atom.content
+        if not isinstance(cond, Cond) or cond.is_negative or cond.is_list:
+            continue
+        is_own = _columns(cond) == set(operand.names) and atom.start > head.start
+        if cond.is_bare and is_own:
+            raise UnfitError((cond.phrase,), f"It is one `{operand.names[0]}`.")
+
+
 # -- groups ----------------------------------------------------------------------------------------
 
 
 def _check_keys(reading: Summary, parts: Parts) -> None:
     """Refuse groups of one row each that are counted, and groups that a condition leaves alone."""
-    counts = all(measure.function == "count" for measure in reading.measures)
     for key in reading.keys:
         profile = parts.words.profile(key.column)
         is_whole = not key.unit and not key.part
         is_unique = is_whole and profile.distinct >= parts.words.scope.rows > 1
-        if counts and is_unique and reading.where is None and len(reading.source.tables) == 1:
+        if is_unique and reading.where is None and len(reading.source.tables) == 1:
             raise UnfitError((key.column,), f"Each `{key.column}` is in one row.")
         is_pinned = any(_is_pinned(part, key) for part in _conjuncts(reading.where))
         if is_pinned and (reading.names_winner or _is_time(parts, key)):
@@ -178,19 +249,38 @@ def _check_time_asked(reading: Summary, parts: Parts) -> None:
 
 def _check_rows(reading: Summary, parts: Parts) -> None:
     """Refuse a count of all rows where the counted noun is not known to name the rows."""
-    is_bare = reading.measures == (Measure("count"),) and reading.where is None
-    if not is_bare or reading.keys or reading.then is not None:
+    if reading.measures != (Measure("count"),) or reading.then is not None:
         return
-    if any(isinstance(atom.content, Look) for atom in parts.atoms):
-        raise UnfitError([parts.phrase(a) for a in parts.atoms if isinstance(a.content, Look)])
+    if not reading.keys:
+        _check_deeds(parts)
+    is_bare = reading.where is None and not reading.keys
+    values = [
+        parts.phrase(atom)
+        for atom in parts.atoms
+        if isinstance(atom.content, Look) and atom.content.view == "values"
+    ]
+    if values and not reading.keys:
+        raise UnfitError(values, "Name the column whose values are counted.")
     nouns = [
         (atom, atom.content.word)
         for atom in parts.atoms
-        if isinstance(atom.content, Noun) and atom.content.kind in ("person", "thing")
+        if isinstance(atom.content, Noun)
+        and (atom.content.kind == "person" or (atom.content.kind == "thing" and is_bare))
     ]
     unknown = [word for _, word in nouns if not names_rows(parts, word)]
+    if _PERSONAL & {word for name in parts.words.scope.columns for word in name_words(name)}:
+        unknown = []
     if unknown:
         raise UnfitError(unknown, "It is not certain that the rows are meant.")
+
+
+def _check_deeds(parts: Parts) -> None:
+    """Refuse the number of rows where a deed may be counted by another column or table."""
+    words, scope = parts.words, parts.words.scope
+    deeds = {words.lower(at) for at in range(words.size)} & _DEEDS
+    amounts = [name for name in scope.columns if {"quantity", "qty", "units"} & {name.casefold()}]
+    if deeds and (scope.other_nouns - scope.nouns or amounts):
+        raise UnfitError(sorted(deeds), "Say which column or table counts it.")
 
 
 def names_rows(parts: Parts, word: str) -> bool:
@@ -203,8 +293,22 @@ def names_rows(parts: Parts, word: str) -> bool:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def _check_shown(reading: Rows, parts: Parts) -> None:
-    """Refuse columns that are shown by a noun alone: ``deaths`` is no ``death_date``."""
+def _check_shown(reading: Rows | Inspection, parts: Parts) -> None:
+    """Refuse columns that are shown by a noun alone: ``deaths`` is no ``death_date``.
+
+    A column of yes and no beside conditions is a condition, and questions of yes or no are not
+    answered by rows.
+    """
+    words = parts.words
+    if words.lower(0) in _DOUBTS and words.lower(1) not in ("there", "you"):
+        raise UnfitError((words.text,), "It is a question of yes or no.")
+    flags = [name for name in reading.columns if words.scope.flag_value(name) is not None]
+    asks = any(
+        isinstance(atom.content, Mark) and atom.content.kind in ("which", "who")
+        for atom in parts.atoms
+    )
+    if flags and len(flags) == len(reading.columns) and not asks:
+        raise UnfitError(flags, "Say whether these rows are meant.")
     for atom in parts.atoms:
         operand = atom.content
         if not isinstance(operand, Operand) or operand.distance < 2 or len(operand.names) != 1:

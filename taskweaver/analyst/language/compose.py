@@ -18,6 +18,7 @@ from taskweaver.analyst.language.atoms import (
 from taskweaver.analyst.language.checks import check
 from taskweaver.analyst.language.groups import NUMERIC, compared, is_one_row, is_unique, measures
 from taskweaver.analyst.language.leftover import check_unused
+from taskweaver.analyst.language.links import drop_links
 from taskweaver.analyst.language.looks import looked, pictured
 from taskweaver.analyst.language.measures import Operand
 from taskweaver.analyst.language.options import Cond
@@ -51,6 +52,7 @@ def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
     parts = Parts(words, atoms)
     _refuse(parts)
     skipped = check_unused(parts)
+    drop_links(parts)
     reading = (
         pictured(parts, source)
         or looked(parts, source)
@@ -240,9 +242,6 @@ def _rows(parts: Parts, source: Source) -> Reading | None:
     is_which = parts.mark("which", "who", "when") is not None
     if is_which and any(cond.is_negative for cond in conds):
         raise UnfitError([cond.phrase for cond in conds if cond.is_negative])
-    flags = [name for name in names if parts.words.scope.flag_value(name) is not None]
-    if flags and not is_which:
-        raise UnfitError(flags)
     if len(names) == 1 and _repeats(parts, names[0]):
         return Inspection(source, "values", (names[0],), where)
     is_shown = parts.has(Noun, lambda noun: noun.kind != "unit")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from taskweaver.analyst.language.asides import explained
+from taskweaver.analyst.language.calendar_columns import calendar_conditions
 from taskweaver.analyst.language.comparisons import comparisons
 from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.names import singular
@@ -57,9 +59,11 @@ class Conditions:
                 *value_conditions(self.words, at),
                 *comparisons(self.words, at),
                 *self._times(at),
+                *calendar_conditions(self.words, at),
                 *self._missing(at),
                 *flags(self.words, at),
             ]
+            found += explained(self.words, at, found)
             self._plain[at] = _distinct(found)
         return self._plain[at]
 
@@ -135,7 +139,8 @@ class Conditions:
                 yield from self._neither(at, stop)
                 continue
             for start, cost, unused in self._after_negation(stop):
-                for end, found, more in self._listed(start):
+                listed = self._simple(start) if words.lower(at) == "non" else self._listed(start)
+                for end, found, more in listed:
                     if found.is_negative:
                         continue
                     yield end, _negation(found, words.raw(at, end), unused), cost + more
@@ -148,7 +153,7 @@ class Conditions:
         unused: tuple[str, ...] = ()
         for _ in range(5):
             yield place, cost, unused
-            is_light = words.is_kind(place, "filler", "row", "person", "thing", "by")
+            is_light = words.is_kind(place, "filler", "row", "person", "thing", "by", "link")
             is_both = words.lower(place) == "both"
             if is_both or (is_light and words.lower(place) not in (".", "?", ";", ":")):
                 place, cost = place + 1, cost + 0.02
@@ -222,7 +227,10 @@ class Conditions:
 
     def _joint(self, at: int, middle: int) -> type[And | Or]:
         """Return how a list after a negation is joined: any of it, or all if it is in brackets."""
-        is_literal = self.words.lower(at - 1) in ("(", "both")
+        before = at - 1
+        while self.words.lower(before) in ("a", "the", "in", "from", "have"):
+            before -= 1
+        is_literal = self.words.lower(before) in ("(", "both")
         return And if is_literal and self.words.lower(middle) in _AND else Or
 
     def _alternatives(self, first: list[Found]) -> list[Found]:
@@ -283,7 +291,8 @@ def _are_periods(left: Cond, right: Cond) -> bool:
     """Return whether two times are periods or years, so that ``and`` lists them."""
     conditions = [option.condition for cond in (left, right) for option in cond.options]
     is_calendar = any(isinstance(condition, OnCalendar | Latest) for condition in conditions)
-    return left.is_time and right.is_time and not is_calendar
+    is_part = any(not option.column for cond in (left, right) for option in cond.options)
+    return left.is_time and right.is_time and not is_calendar and not is_part
 
 
 def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | None:

@@ -47,6 +47,7 @@ def measures(parts: Parts) -> tuple[Measure, ...]:
     found: list[Measure] = []
     for functions, operands in _grouped(parts):
         if operands:
+            _check_pairs(functions, operands)
             pairs = [(fn, operand) for fn in functions for operand in operands]
             if any(fn.function == "correlation" for fn in functions):
                 found.append(_correlation(parts, operands))
@@ -55,6 +56,13 @@ def measures(parts: Parts) -> tuple[Measure, ...]:
         else:
             found += [_without_operand(fn) for fn in functions]
     return tuple(dict.fromkeys(found))
+
+
+def _check_pairs(functions: Sequence[Fn], operands: Sequence[Operand]) -> None:
+    """Refuse distinct values of two columns: those of each, or their pairs."""
+    if len(operands) > 1 and any(fn.function == "nunique" for fn in functions):
+        phrase = " and ".join(operand.phrase for operand in operands)
+        raise UnfitError((phrase,), "Say whether the pairs are counted, or each column.")
 
 
 def _grouped(parts: Parts) -> list[tuple[list[Fn], list[Operand]]]:

@@ -60,7 +60,9 @@ def _lists(words: Words, at: int) -> Iterator[Part]:
 
 def _elements(words: Words, at: int) -> Iterator[tuple[int, tuple[Key, ...], float]]:
     for column in words.columns(at):
-        yield column.end, tuple(Key(name) for name in column.ref.names), column.cost
+        is_named = column.ref.distance < 2 and words.is_kind(at, "unit")
+        cost = 0.0 if is_named else column.cost
+        yield column.end, tuple(Key(name) for name in column.ref.names), cost
     yield from _units(words, at)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from taskweaver.analyst.language.atoms import Fn, Keys, Look, Mark, Noun, Picture
 from taskweaver.analyst.language.groups import NUMERIC, measures
 from taskweaver.analyst.language.measures import Operand
+from taskweaver.analyst.language.options import Cond, conjunction
 from taskweaver.analyst.language.parts import Parts, UnfitError
 from taskweaver.analyst.reading import (
     Chart,
@@ -13,6 +16,7 @@ from taskweaver.analyst.reading import (
     Inspection,
     Key,
     Measure,
+    Missing,
     Rank,
     Reading,
     Rows,
@@ -71,15 +75,30 @@ def _missing(parts: Parts, source: Source) -> Reading:
     if parts.has(Look):
         raise UnfitError(("missing",))
     counts = parts.take_all(Fn, lambda fn: fn.function in ("count", "sum"))
+    if counts and parts.has(Noun, lambda noun: noun.kind != "unit"):
+        return _incomplete(parts, source)
     per_column = parts.mark("percolumn", "everything") is not None
     is_which = parts.mark("which") is not None
     where = parts.condition(parts.conditions())
     names = _names(parts)
+    if counts and len(names) > 1:
+        raise UnfitError(names, "Name one column.")
     if len(names) == 1 and not per_column:
         return Summary(source, (Measure("missing", Column(names[0])),), (), where)
     if counts and not per_column and not names and not is_which:
         return Summary(source, (Measure("missing"),), (), where)
     return Inspection(source, "missing", names, where)
+
+
+def _incomplete(parts: Parts, source: Source) -> Reading:
+    """Return the number of rows with missing values: of one column, or of any."""
+    parts.take_all(Noun, lambda noun: noun.kind != "unit")
+    where = parts.condition(parts.conditions())
+    names = _names(parts)
+    if len(names) > 1 or parts.mark("percolumn", "everything") is not None:
+        raise UnfitError(("missing",), "Name one column.")
+    is_missing = Missing(names[0] if names else "")
+    return Summary(source, (Measure("count"),), (), conjunction(where, is_missing))
 
 
 # -- pictures -------------------------------------------------------------------------------------
@@ -96,14 +115,15 @@ def pictured(parts: Parts, source: Source) -> Reading | None:
     over = parts.mark("over") is not None
     against = parts.mark("against") is not None
     parts.mark("which")
-    where = parts.condition(parts.conditions())
+    conds = parts.conditions()
+    where = parts.condition(conds)
     chart: Chart | None = charts[0] if charts else None
     if chart == "histogram" and _counts_texts(parts):
         chart = "bar"
     if parts.has(Fn):
         return _of_groups(parts, chart, where, source, is_over=over)
     if chart is None:
-        chart = _guess(parts, is_over=over, is_against=against)
+        chart = _guess(parts, conds, is_over=over, is_against=against)
     if chart in ("bar", "pie"):
         return _of_groups(parts, chart, where, source, is_over=over)
     return _of_rows(parts, chart, where, source, is_against=against)
@@ -116,13 +136,15 @@ def _counts_texts(parts: Parts) -> bool:
     return is_distribution and len(names) == 1 and parts.kind(names[0]) == "text"
 
 
-def _guess(parts: Parts, *, is_over: bool, is_against: bool) -> Chart:
+def _guess(parts: Parts, times: Sequence[Cond], *, is_over: bool, is_against: bool) -> Chart:
     numbers = [
         operand
         for _, operand in parts.all(Operand)
         if operand.is_arithmetic or any(parts.kind(name) in NUMERIC for name in operand.names)
     ]
-    if is_over:
+    is_span = any(cond.is_time for cond in times)
+    has_time = len(parts.words.scope.time_columns) == 1
+    if is_over or (is_span and has_time and len(numbers) == 1):
         return "line"
     if is_against and len(numbers) == 2:
         return "scatter"
@@ -192,6 +214,9 @@ def _of_rows(
         value = parts.column_of(operand, kinds=NUMERIC)
         names += [value.name] if isinstance(value, Column) else []
     names = list(dict.fromkeys(names))
+    units = [key.unit or key.part or "" for key in keys if key.unit or key.part]
+    if chart == "line" and units:
+        raise UnfitError(units, "Say mean, total or median of each period.")
     if chart == "line":
         return _line(parts, names, splits, where, source)
     wanted = 2 if chart == "scatter" else 1

@@ -230,7 +230,8 @@ class Parts:
         """Return whether a column of texts is the noun of a condition: ``African countries``."""
         is_text = all(self.kind(name) == "text" for name in operand.names)
         is_flag = any(self.words.scope.flag_value(name) is not None for name in operand.names)
-        if not is_text or is_flag or operand.distance > 2:
+        last = operand.phrase.casefold().split()[-1]
+        if not is_text or is_flag or operand.distance > 2 or singular(last) == last:
             return False
         if any(self.words.scope.flag_value(name) is not None for name in operand.names):
             return False

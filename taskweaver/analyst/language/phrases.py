@@ -45,6 +45,7 @@ _MARKS = {
     "between",
     "instead",
     "combined",
+    "link",
 }
 _VERBS = frozenset(
     "is are was were have has had do does did came come work works live lives".split()
@@ -163,7 +164,8 @@ def _picks(words: Words, at: int) -> Iterator[Found]:
             yield last, Pick(sign == "-", count, nth, columns, words.lower(start)), 1.0
     if words.lower(start) in DIMENSION_WORDS and words.lower(start).endswith("est"):
         signs = {sign for _, sign in DIMENSION_WORDS[words.lower(start)]}
-        if len(signs) == 1 and not any(True for _ in dimensions(words, start)):
+        is_age = any(name == "age" for name, _ in DIMENSION_WORDS[words.lower(start)])
+        if len(signs) == 1 and not is_age and not any(True for _ in dimensions(words, start)):
             yield start + 1, Pick(signs == {"-"}, count, nth, (), words.lower(start)), 1.1
     if count is None and not nth:
         yield from _tops(words, at)

@@ -138,7 +138,7 @@ def can_group(parts: Parts, name: str) -> bool:
     is_id = name_words(name)[-1:] == ("id",) and (
         parts.words.profile(name).distinct < parts.words.scope.rows
     )
-    is_year = name in parts.words.scope.year_columns
+    is_year = name in parts.words.scope.year_columns or _is_unit(name)
     return kind in ("text", "flag") or (kind == "integer" and (is_id or is_year))
 
 
@@ -149,6 +149,7 @@ def _is_daily(parts: Parts) -> bool:
 
 def _unit_keys(parts: Parts, noun: Noun) -> Key | None:
     is_calendar = "calendar" in noun.word or _has_calendar(parts)
+    is_calendar = is_calendar or f"{noun.unit} of the year" in parts.words.text.casefold()
     for name in parts.words.scope.time_columns:
         if parts.kind(name) != "time":
             return Key(name) if noun.unit == "year" else None
@@ -169,7 +170,13 @@ def _has_calendar(parts: Parts) -> bool:
 
 def _can_rank(parts: Parts, name: str) -> bool:
     """Return whether a column can be ranked by: one of numbers that are no identifiers."""
-    return parts.kind(name) in NUMERIC and name_words(name)[-1:] != ("id",)
+    is_id = name_words(name)[-1:] == ("id",)
+    return parts.kind(name) in NUMERIC and not is_id and not _is_unit(name)
+
+
+def _is_unit(name: str) -> bool:
+    """Return whether a column holds numbers of a unit of time: months, days."""
+    return name_words(name) in (("month",), ("day",), ("hour",), ("weekday",), ("quarter",))
 
 
 def _ordering(parts: Parts, pick: Pick) -> tuple[Fn | None, Expression | None]:
@@ -297,6 +304,8 @@ def _without_group(
     is_who = any(
         mark.content.detail == "who" for mark in parts.atoms if isinstance(mark.content, Mark)
     )
+    if rows and keys:
+        raise UnfitError((pick.word,), "A rank within groups is not understood.")
     fn, value = _ordering(parts, pick)
     if value is None:
         raise UnfitError((pick.word or "top",), "Name the column to rank by.")
@@ -341,8 +350,11 @@ def _keys_beside(parts: Parts) -> tuple[Key, ...]:
 
 
 def _is_named(parts: Parts, value: Expression) -> bool:
-    """Return whether the column that rows are ranked by is one to show: not ``by body_mass_g``."""
-    return any(
+    """Return whether the column that rows are ranked by is one to show: not ``by body_mass_g``.
+
+    Columns of arithmetic are no rows: a rank by it shows the rows whole.
+    """
+    return isinstance(value, Column) and any(
         isinstance(atom.content, Operand) and value in atom.content.options for atom in parts.atoms
     )
 

@@ -124,6 +124,13 @@ def _split(
     """Return the conditions on the part, and those on the whole: before the verb."""
     if len(conds) == 1:
         return [conds[0][1]], []
+    if (whole := _whole_at(parts)) is not None:
+        inside = [cond for atom, cond in conds if atom.start < whole]
+        outside = [cond for atom, cond in conds if atom.start > whole]
+        if not inside or not outside:
+            phrases = [cond.phrase for _, cond in conds]
+            raise UnfitError(phrases, "Say which rows are the whole: “of … are …”.")
+        return inside, outside
     verbs = [
         atom.start
         for atom in parts.atoms
@@ -147,6 +154,13 @@ def _split(
     if timeless and len(timeless) < len(after):
         return timeless, before + [cond for cond in after if cond.is_time]
     return after, before
+
+
+def _whole_at(parts: Parts) -> int | None:
+    """Return the place of a word that introduces the whole of a share: ``among``."""
+    words = parts.words
+    found = [at for at in range(words.size) if words.lower(at) in ("among", "amongst", "within")]
+    return found[0] if len(found) == 1 else None
 
 
 # -- differences ----------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def value_conditions(words: Words, at: int) -> Iterator[Found]:
     """Yield conditions of values that begin at a token."""
     if at >= words.size:
         return
-    yield from _bare(words, at)
+    yield from _bare(words, at + 1 if words.lower(at) == "either" else at)
     yield from _of_column(words, at)
     yield from _graded(words, at)
 
@@ -54,6 +54,8 @@ def _graded(words: Words, at: int) -> Iterator[Found]:
 
 def _bare(words: Words, at: int) -> Iterator[Found]:
     """Yield values without their column, or before it, as in ``the Sales department``."""
+    if at >= words.size:
+        return
     for end, lists, cost, is_list in _lists(words, at, ""):
         columns = _shared(lists)
         plain = all(words.is_plain_value(start, stop) for start, stop, _ in lists)
@@ -74,6 +76,8 @@ def _of_column(words: Words, at: int) -> Iterator[Found]:
     """Yield the name of a column with values after it, as in ``species is Adelie``."""
     for column in words.columns(at):
         start = words.skip(column.end, *_BE)
+        if start == column.end and words.is_kind(at, "time", "cmp"):
+            continue
         for name in column.ref.names:
             kind = words.profile(name).kind
             extra = 0.0 if start > column.end else 0.15
