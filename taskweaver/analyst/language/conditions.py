@@ -10,7 +10,7 @@ from taskweaver.analyst.language.calendar_columns import calendar_conditions
 from taskweaver.analyst.language.comparisons import comparisons
 from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.names import singular
-from taskweaver.analyst.language.options import Cond, Option, both
+from taskweaver.analyst.language.options import Cond, Option, both, shares_column
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.language.time_conditions import as_condition
 from taskweaver.analyst.language.times import Recurring, times
@@ -139,7 +139,9 @@ class Conditions:
                 yield from self._neither(at, stop)
                 continue
             for start, cost, unused in self._after_negation(stop):
-                listed = self._simple(start) if words.lower(at) == "non" else self._listed(start)
+                is_plain = words.lower(stop - 1).endswith(("not", "n't", "never"))
+                is_one = words.lower(at) == "non"
+                listed = self._simple(start) if is_one else self._listed(start, is_plain=is_plain)
                 for end, found, more in listed:
                     if found.is_negative:
                         continue
@@ -202,8 +204,11 @@ class Conditions:
                 condition = Cond((Option(name, zero),), words.raw(at, column.end), is_negative=True)
                 yield column.end, condition, column.cost + 0.2
 
-    def _listed(self, at: int) -> list[Found]:
-        """Return conditions that one negation covers: single ones, runs and lists."""
+    def _listed(self, at: int, *, is_plain: bool = False) -> list[Found]:
+        """Return conditions that one negation covers: single ones, runs and lists.
+
+        A plain ``not`` covers one condition of ``not A and B``; ``without`` covers both.
+        """
         found = list(self._simple(at))
         for middle, first, cost in list(found):
             if first.is_time:
@@ -214,24 +219,34 @@ class Conditions:
                 joined = _join(first, second, "", And)
                 if joined is not None and not self.words.is_kind(middle, "filler", "and", "or"):
                     found.append((end, joined, cost + more))
-            if self.words.lower(middle) in (*_AND, *_OR):
-                after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
-                if self.words.is_kind(after, "neg"):
-                    continue
-                kind = self._joint(at, middle)
-                for end, second, more in self._simple(after):
-                    either = _join(first, second, "", kind)
-                    if either is not None and not second.is_time:
-                        found.append((end, either, cost + more - 0.3))
+            for end, second, more in self._beside(middle):
+                kind = self._joint(at, middle, first, second, is_plain=is_plain)
+                either = _join(first, second, "", kind) if kind else None
+                if either is not None and not second.is_time:
+                    found.append((end, either, cost + more - 0.3))
         return found
 
-    def _joint(self, at: int, middle: int) -> type[And | Or]:
-        """Return how a list after a negation is joined: any of it, or all if it is in brackets."""
+    def _beside(self, middle: int) -> list[Found]:
+        """Return the conditions after a conjunction that have no negation of their own."""
+        if self.words.lower(middle) not in (*_AND, *_OR):
+            return []
+        after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
+        return [] if self.words.is_kind(after, "neg") else self._simple(after)
+
+    def _joint(
+        self, at: int, middle: int, first: Cond, second: Cond, *, is_plain: bool
+    ) -> type[And | Or] | None:
+        """Return how a list after a negation is joined: any of it, or all if it is in brackets.
+
+        None for ``and`` that adds a condition on another column, outside of a plain ``not``.
+        """
         before = at - 1
         while self.words.lower(before) in ("a", "the", "in", "from", "have"):
             before -= 1
-        is_literal = self.words.lower(before) in ("(", "both")
-        return And if is_literal and self.words.lower(middle) in _AND else Or
+        is_and = self.words.lower(middle) in _AND
+        if is_and and self.words.lower(before) in ("(", "both"):
+            return And
+        return None if is_and and is_plain and not shares_column(first, second) else Or
 
     def _alternatives(self, first: list[Found]) -> list[Found]:
         """Return conditions joined by ``or``, and lists of years joined by ``and``."""
