@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from taskweaver.analyst.answering import answer
 from taskweaver.analyst.code import as_code
@@ -53,6 +54,7 @@ _REQUEST_CHARS = 2_000
 _MOST_REPLAYED = 30
 """Messages of the user that are read again for each prompt: a follow-up refers to the last ones."""
 _LOOK = "Look at "
+_FIRST = "I look at the columns and values first. Ask again for the answer."
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
 _NAMES_NO_FILE = (Python, Calculation, Help, Files)
@@ -72,9 +74,14 @@ def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> di
     return fields
 
 
-def read(talk: Conversation) -> tuple[str, World, Outcome]:
-    """Return the user's newest request, the world it is about, and its outcome."""
-    world, dialogue = talk.world(), Dialogue()
+def read(talk: Conversation, world: World | None = None) -> tuple[str, World, Outcome]:
+    """Return the user's newest request, the world it is about, and its outcome.
+
+    Args:
+        talk: The conversation.
+        world: The world, if it is another one than that of the conversation.
+    """
+    world, dialogue = world or talk.world(), Dialogue()
     request = ""
     outcome: Outcome = NotUnderstood(())
     for request in talk.requests()[-_MOST_REPLAYED:]:
@@ -269,9 +276,7 @@ def _own_words(talk: Conversation) -> dict[str, str]:
         case NotUnderstood():
             return _words(refusal(outcome, world))
         case NeedsLook(files):
-            return _code(
-                look_code(files[0], request, world), "I look at the columns and values first."
-            )
+            return _by_columns(talk, world) or _code(look_code(files[0], request, world), _FIRST)
         case Understood(Help()):
             return _words(HELP)
         case Understood(Files()):
@@ -279,6 +284,22 @@ def _own_words(talk: Conversation) -> dict[str, str]:
         case Understood(reading):
             return _code(as_code(reading, world.tables), in_words(reading))
     raise AssertionError("every outcome is handled")
+
+
+def _by_columns(talk: Conversation, world: World) -> dict[str, str] | None:
+    """Return the cell of a request whose words are columns and numbers alone; None for others.
+
+    The list of files has the kinds of the columns, so that no look is needed.
+    """
+    searched = frozenset(talk.requests())
+    tables = {**talk.listed, **world.tables}
+    known = World(
+        world.files, {id: replace(table, searched=searched) for id, table in tables.items()}
+    )
+    _, _, outcome = read(talk, known)
+    if not isinstance(outcome, Understood) or outcome.unused or outcome.notes:
+        return None
+    return _code(as_code(outcome.reading, known.tables), in_words(outcome.reading))
 
 
 def _code(code: str, thought: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from taskweaver.analyst.file_list import listed_files
+from taskweaver.analyst.file_list import listed_files, listed_tables
 from taskweaver.analyst.mentions import is_data_file
 from taskweaver.analyst.profile import TableId, TableProfile
 from taskweaver.analyst.profile_report import merged
@@ -59,10 +59,12 @@ class Conversation:
     Attributes:
         said: The messages.
         files: The files.
+        listed: Their tables, with the kinds of the columns alone.
     """
 
     said: tuple[Said, ...]
     files: tuple[FileInfo, ...]
+    listed: Mapping[TableId, TableProfile] = field(default_factory=dict)
 
     @property
     def newest(self) -> Said:
@@ -138,7 +140,9 @@ def conversation(messages: Sequence[ChatMessage]) -> Conversation:
     summary = _SUMMARY.search(first)
     before = [Said("summary", summary[1])] if summary else []
     said = [_said(role, text.removeprefix(_START).strip()) for role, text in current]
-    return Conversation((*before, *said), listed_files(first) if starts else ())
+    if not starts:
+        return Conversation((*before, *said), ())
+    return Conversation((*before, *said), listed_files(first), listed_tables(first))
 
 
 def _said(role: str, text: str) -> Said:
