@@ -117,7 +117,8 @@ class Dialogue:
             return NotUnderstood((text,))
         wanted = _wanted(mentions, world, dict(choices).get("", ""))
         if missing := _to_look_at(wanted, world):
-            return NeedsLook(missing)
+            followed = self._followed(text, mentions, wanted, world, choices_of(choices))
+            return followed or NeedsLook(missing)
         return self._against(text, mentions, wanted, world, choices)
 
     def _against(
@@ -134,10 +135,10 @@ class Dialogue:
         if not singles:
             return NotUnderstood((text,), "There is no table to read it against.")
         kept = _source_of(self.previous)
+        followed = self._followed(text, mentions, wanted, world, words)
+        if followed is not None:
+            return followed
         revised = self._revised(text, mentions, wanted, world, words)
-        is_read = revised is not None and isinstance(revised.outcome, Understood | Unclear)
-        if revised is not None and is_read and is_follow_up(revised.words):
-            return _searched(text, revised, world)
         preferred = [scope for scope in singles if scope.source == kept and not wanted.files]
         preferred += [scope for scope in singles if scope.source.tables[0].file in wanted.likely]
         results = (
@@ -153,6 +154,23 @@ class Dialogue:
         if is_open and revised is not None and isinstance(revised.outcome, Understood):
             return _searched(text, revised, world)
         return _searched(text, found, world) if isinstance(found, Result) else found
+
+    def _followed(
+        self,
+        text: str,
+        mentions: Sequence[Mention],
+        wanted: Wanted,
+        world: World,
+        choices: dict[str, str] | object,
+    ) -> Outcome | None:
+        """Return the outcome of a follow-up; None if the request stands for itself.
+
+        A follow-up is about the tables of the reading before it, so no other file is looked at.
+        """
+        revised = self._revised(text, mentions, wanted, world, choices)
+        if revised is None or not isinstance(revised.outcome, Understood | Unclear):
+            return None
+        return _searched(text, revised, world) if is_follow_up(revised.words) else None
 
     def _revised(
         self,
