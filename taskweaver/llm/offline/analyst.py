@@ -26,10 +26,12 @@ from taskweaver.analyst.words import in_words
 from taskweaver.analyst.world import World
 from taskweaver.llm.offline.attempts import told_of_attempt
 from taskweaver.llm.offline.conversation import (
+    LOOK,
     Conversation,
     artifacts,
     code_in,
     conversation,
+    look_at,
     section,
     unfenced,
     without_notes,
@@ -51,7 +53,6 @@ _SUMMARY_CHARS = 3_000
 _REQUEST_CHARS = 2_000
 _MOST_REPLAYED = 30
 """Messages of the user that are read again for each prompt: a follow-up refers to the last ones."""
-_LOOK = "Look at "
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
 _NAMES_NO_FILE = (Python, Calculation, Help, Files)
@@ -131,7 +132,7 @@ def _compute(
         return _to_user(text, "Completed", "the list of files answers the request")
     goal = in_words(reading)
     order = f"{goal}\n{fenced(as_code(reading, world.tables), 'python')}"
-    looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(_LOOK)]
+    looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(LOOK)]
     steps = [*looks, _COMPUTE]
     return _order(worker, order, steps, "One cell computes this.", step=len(steps))
 
@@ -164,7 +165,7 @@ def _look(
 
 
 def _look_order(file: str, request: str, world: World) -> str:
-    return f"{_LOOK}`{file}`\n{fenced(look_code(file, request, world), 'python')}"
+    return f"{look_at(file)}\n{fenced(look_code(file, request, world), 'python')}"
 
 
 def look_code(file: str, request: str, world: World) -> str:
@@ -183,8 +184,11 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     order = orders[-1] if orders else ""
     goal = order.partition("\n")[0]
     if "The code ran to its end." not in section(report, "Execution"):
+        files = {look_at(file.name) for file in talk.world().files}
+        if goal.startswith(LOOK) and files and goal not in files:
+            return _next_step(talk, worker)  # it is no table, and the request does not name it
         return _to_user(failure(report, goal), "TaskFailure", "the step failed")
-    if order.startswith(_LOOK):
+    if order.startswith(LOOK):
         return _next_step(talk, worker)
     _, _, outcome = read(talk)
     output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from taskweaver.analyst.file_list import listed_files
-from taskweaver.analyst.mentions import is_data_file
+from taskweaver.analyst.mentions import find_files, is_data_file
 from taskweaver.analyst.profile import TableId, TableProfile
 from taskweaver.analyst.profile_report import merged
 from taskweaver.analyst.world import FileInfo, World
@@ -28,6 +29,15 @@ _SUMMARY = re.compile(
     r"(.*?)(?=^From: |^## (?:Plugins|Feedback|User request|Task)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+
+LOOK = "Look at "
+"""Start of the order to look at a file."""
+_TABLE_ERROR = re.compile(r"\b(?:Missing)?TableError: ")
+
+
+def look_at(file: str) -> str:
+    """Return the first line of the order to look at a file."""
+    return f"{LOOK}`{file}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,7 @@ class Conversation:
         """Return the data files, those of the newest message first, and the tables looked at.
 
         Pictures and other files that cells make are left out: their names are words of requests.
+        So are files that a look could not read, unless the newest request names them.
         """
         users = [item for item in self.said if item.sender in {"User", ""}]
         recent = {name for item in users[-1:] for name in _names(_ADDED, item.text)}
@@ -84,6 +95,8 @@ class Conversation:
             summaries = [item.text for item in self.said if item.sender == "summary"]
             recent = {file.name for file in self.files for text in summaries if file.name in text}
         data = [file for file in self.files if is_data_file(file.name)]
+        refused = self._refused() - self._named(data)
+        data = [file for file in data if file.name not in refused]
         first = [file for file in data if file.name in recent]
         others = [file for file in data if file.name not in recent]
         return World((*first, *others), self._tables())
@@ -99,6 +112,21 @@ class Conversation:
             elif not item.sender and section(item.text, "Task"):
                 found.append(_NOTES.sub("", section(item.text, "Task"), count=1).strip())
         return found
+
+    def _refused(self) -> set[str]:
+        """Return the files that could not be read as tables, and were not changed since."""
+        found: set[str] = set()
+        for order, reply in pairwise(self.said):
+            found -= _names(_ADDED, reply.text)
+            first = order.fields.get("message", "").partition("\n")[0]
+            if first.startswith(LOOK) and _TABLE_ERROR.search(reply.text):
+                found |= {file.name for file in self.files if first == look_at(file.name)}
+        return found
+
+    def _named(self, files: Sequence[FileInfo]) -> set[str]:
+        """Return the files that the newest request certainly names."""
+        mentions = find_files((self.requests() or [""])[-1], files)
+        return {mention.file for mention in mentions if mention.is_certain}
 
     def _tables(self) -> Mapping[TableId, TableProfile]:
         """Return the profiles in reports, without those of files that changed since."""
