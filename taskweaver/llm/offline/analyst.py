@@ -32,6 +32,7 @@ from taskweaver.llm.offline.conversation import (
     code_in,
     conversation,
     has_run,
+    holds_no_table,
     section,
     unfenced,
     without_notes,
@@ -191,7 +192,7 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     order = orders[-1] if orders else ""
     goal = order.partition("\n")[0]
     is_look = order.startswith(_LOOK)
-    if not has_run(report) and not (is_look and _is_optional(talk)):
+    if not has_run(report) and not (is_look and holds_no_table(report) and _is_optional(talk)):
         return _to_user(failure(report, goal), "TaskFailure", "the step failed")
     if is_look:
         return _next_step(talk, worker)

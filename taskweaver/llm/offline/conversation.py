@@ -105,12 +105,12 @@ class Conversation:
         return found
 
     def _unreadable(self) -> set[str]:
-        """Return the files whose look failed, without those that changed since."""
+        """Return the files that hold no table, without those that changed since."""
         found: set[str] = set()
         for order, report in pairwise(self.said):
             found -= _names(_CHANGED, report.text)
             match = _LOOKED.match(order.fields.get("message", ""))
-            if match and order.sender == "me" and not has_run(report.text):
+            if match and order.sender == "me" and holds_no_table(report.text):
                 found.add(match[1])
         return found
 
@@ -129,6 +129,11 @@ class Conversation:
 def has_run(report: str) -> bool:
     """Return whether the code of a report ran to its end."""
     return "The code ran to its end." in section(report, "Execution")
+
+
+def holds_no_table(report: str) -> bool:
+    """Return whether a look failed because the file holds no table."""
+    return not has_run(report) and "TableError" in report
 
 
 def conversation(messages: Sequence[ChatMessage]) -> Conversation:
