@@ -294,8 +294,8 @@ def _by_columns(talk: Conversation, world: World) -> dict[str, str] | None:
     """
     searched = frozenset(talk.requests())
     tables = {**talk.listed, **world.tables}
-    known = World(
-        world.files, {id: replace(table, searched=searched) for id, table in tables.items()}
+    known = replace(
+        world, tables={id: replace(table, searched=searched) for id, table in tables.items()}
     )
     _, _, outcome = read(talk, known)
     if not isinstance(outcome, Understood) or outcome.unused or outcome.notes:
