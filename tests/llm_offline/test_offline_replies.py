@@ -81,6 +81,33 @@ def test_after_the_look_the_order_holds_the_reading_and_its_code() -> None:
     assert "read_table('a.csv')" in code_in(fields["message"])
 
 
+FAILED = "I could not do this. The code failed with: TableError: b list.csv is empty."
+
+
+def _after_failed_look(request: str, failed: str) -> dict[str, str]:
+    first = "Look at `a.csv`\n```python\nprofile_tables('a.csv', find='mean n')\n```"
+    second = "Look at `b list.csv`\n```python\nprofile_tables('b list.csv', find='mean n')\n```"
+    turns = [("User", request), ("me", first), ("CodeInterpreter", report(PROFILE)),
+             ("me", second), ("CodeInterpreter", failed)]  # fmt: skip
+    return as_planner(prompt(*turns), WORKERS)
+
+
+def test_a_file_that_cannot_be_read_spoils_no_request_for_others() -> None:
+    assert _after_failed_look("mean n", FAILED)["message"].startswith("mean of `n`\n```python\n")
+
+
+@pytest.mark.parametrize(
+    ("request_", "failed"),
+    [("mean n of b list.csv", FAILED), ("mean n", "The kernel ended while the code ran.")],
+)
+def test_a_failed_look_at_a_named_file_or_for_another_reason_is_told(
+    request_: str, failed: str
+) -> None:
+    fields = _after_failed_look(request_, failed)
+    assert (fields["send_to"], fields["stop"]) == ("User", "TaskFailure")
+    assert failed in fields["message"]
+
+
 def test_a_profile_of_a_file_that_changed_since_is_forgotten() -> None:
     turns = [
         ("User", "mean n of a.csv"),

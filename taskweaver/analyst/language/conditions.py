@@ -33,6 +33,9 @@ _AND = ("and", ",", "&", "but", "und", "et", "y", "и", "og")
 _OR = ("or", "oder", "ou", "o", "или", "eller")
 
 
+_LEADS = tuple("the in on at from with are is where that had who have".split())
+
+
 class Conditions:
     """Conditions at the places of a request.
 
@@ -243,10 +246,10 @@ class Conditions:
         before = at - 1
         while self.words.lower(before) in ("a", "the", "in", "from", "have"):
             before -= 1
-        is_and = self.words.lower(middle) in _AND
+        is_and = self.words.lower(middle) in _AND and not shares_column(first, second)
         if is_and and self.words.lower(before) in ("(", "both"):
             return And
-        return None if is_and and is_plain and not shares_column(first, second) else Or
+        return None if is_and and is_plain else Or
 
     def _alternatives(self, first: list[Found]) -> list[Found]:
         """Return conditions joined by ``or``, and lists of years joined by ``and``."""
@@ -266,24 +269,11 @@ class Conditions:
         if not is_or and words.lower(middle) not in _AND:
             return
         after = words.skip(middle + 1, *_AND, *_OR)
-        start = words.skip(
-            after,
-            "the",
-            "in",
-            "on",
-            "at",
-            "from",
-            "with",
-            "are",
-            "is",
-            "where",
-            "that",
-            "had",
-            "who",
-            "have",
-        )
+        start = words.skip(after, *_LEADS)
         is_or = is_or or any(words.lower(place) in _OR for place in range(middle, after))
         for end, right, more in [*self._simple(start), *(self._negated(start) if is_or else ())]:
+            if left.is_negative and not right.is_negative and shares_column(left, right):
+                continue
             phrase = (
                 left.phrase + words.text[words.tokens[middle].start - 1 : words.tokens[end - 1].end]
             )
@@ -330,7 +320,8 @@ def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | 
         for one, other in pairs
     )
     return Cond(options, phrase or left.phrase + " " + right.phrase,
-                is_negative=left.is_negative or right.is_negative)  # fmt: skip
+                is_negative=left.is_negative or right.is_negative,
+                unused=(*left.unused, *right.unused))  # fmt: skip
 
 
 def _merged(left: Condition, right: Condition) -> Condition:
@@ -381,7 +372,8 @@ def _holds_zero(words: Words, name: str) -> bool:
 def _is_unknown(words: Words, at: int) -> bool:
     token = words.tokens[at]
     is_word = token.kind == "word" and token.text.islower()
-    return is_word and not words.senses(at) and not words.columns(at) and not words.values(at)
+    is_said = words.senses(at) or words.columns(at) or words.values(at)
+    return is_word and not is_said and next(flags(words, at), None) is None
 
 
 def _is_noun(words: Words, at: int) -> bool:

@@ -308,6 +308,12 @@ def _is_other(words: Words, at: int) -> bool:
     return named or bool(words.values(at))
 
 
+def _is_initials(words: Words, at: int) -> bool:
+    """Return whether a pronoun is written as initials, as ``IT`` for a department."""
+    text = words.tokens[at].text
+    return text in ("IT", "US", "ME", "HE") and not words.text.isupper()
+
+
 def _marks(words: Words, at: int) -> Iterator[Found]:
     if words.lower(at) == "than":
         yield at + 1, Mark("than"), 0.7
@@ -316,7 +322,9 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.senses(at):
         if sense.kind in _MARKS:
             yield from _marks_of(words, at, end, sense)
-        elif sense.kind == "filler" and not (end == at + 1 and _is_word_of_data(words, at)):
+        elif sense.kind == "filler" and not (
+            end == at + 1 and (_is_word_of_data(words, at) or _is_initials(words, at))
+        ):
             is_verb = words.lower(at) in _VERBS and end == at + 1
             yield end, Mark("verb" if is_verb else "filler", words.lower(at)), _FILLER
         elif sense.kind == "number":

@@ -12,6 +12,7 @@ from taskweaver.analyst.profile import ValueMatch
 from taskweaver.analyst.reading import Column, Comparison, Condition, Contains, OneOf, Scalar
 
 Found = tuple[int, Cond, float]
+_MOST_GRADES = 4
 _BE = (
     "is",
     "are",
@@ -43,14 +44,24 @@ def value_conditions(words: Words, at: int) -> Iterator[Found]:
 
 
 def _graded(words: Words, at: int) -> Iterator[Found]:
-    """Yield an ordinal before the noun of a column of grades, as in ``third class``."""
-    matches = graded(words.lower(at), words.lower(at + 1), words.scope.columns)
-    if matches:
-        options = tuple(
-            Option(match.column, _one_of(match.column, [(at, at + 2, (match,))], words))
-            for match in matches
-        )
-        yield at + 2, Cond(options, words.raw(at, at + 2)), 0.0
+    """Yield ordinals before the noun of a column of grades: ``1st or 2nd class``."""
+    places = [at]
+    while words.lower(places[-1] + 1) in (*_AND, *_OR, ",") and len(places) < _MOST_GRADES:
+        places.append(places[-1] + 2)
+    joints = {words.lower(place + 1) for place in places[:-1]}
+    end = places[-1] + 2
+    found = [
+        graded(words.lower(place), words.lower(end - 1), words.scope.columns) for place in places
+    ]
+    if not all(found):
+        return
+    parts: list[Part] = [
+        (place, place + 1, tuple(matches)) for place, matches in zip(places, found, strict=True)
+    ]
+    options = tuple(Option(name, _one_of(name, parts, words)) for name in _shared(parts))
+    is_list = bool(joints & set(_AND)) and not joints & set(_OR)
+    if options:
+        yield end, Cond(options, words.raw(at, end), is_list=is_list), 0.0
 
 
 def _bare(words: Words, at: int) -> Iterator[Found]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from taskweaver.analyst.answering import answer
 from taskweaver.analyst.code import as_code
@@ -30,6 +31,7 @@ from taskweaver.llm.offline.conversation import (
     artifacts,
     code_in,
     conversation,
+    has_run,
     section,
     unfenced,
     without_notes,
@@ -52,6 +54,7 @@ _REQUEST_CHARS = 2_000
 _MOST_REPLAYED = 30
 """Messages of the user that are read again for each prompt: a follow-up refers to the last ones."""
 _LOOK = "Look at "
+_FIRST = "I look at the columns and values first. Ask again for the answer."
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
 _NAMES_NO_FILE = (Python, Calculation, Help, Files)
@@ -71,9 +74,14 @@ def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> di
     return fields
 
 
-def read(talk: Conversation) -> tuple[str, World, Outcome]:
-    """Return the user's newest request, the world it is about, and its outcome."""
-    world, dialogue = talk.world(), Dialogue()
+def read(talk: Conversation, world: World | None = None) -> tuple[str, World, Outcome]:
+    """Return the user's newest request, the world it is about, and its outcome.
+
+    Args:
+        talk: The conversation.
+        world: The world, if it is another one than that of the conversation.
+    """
+    world, dialogue = world or talk.world(), Dialogue()
     request = ""
     outcome: Outcome = NotUnderstood(())
     for request in talk.requests()[-_MOST_REPLAYED:]:
@@ -182,9 +190,10 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     report, orders = talk.newest.text, _orders(talk)
     order = orders[-1] if orders else ""
     goal = order.partition("\n")[0]
-    if "The code ran to its end." not in section(report, "Execution"):
+    is_look = order.startswith(_LOOK)
+    if not has_run(report) and not (is_look and _is_optional(talk)):
         return _to_user(failure(report, goal), "TaskFailure", "the step failed")
-    if order.startswith(_LOOK):
+    if is_look:
         return _next_step(talk, worker)
     _, _, outcome = read(talk)
     output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))
@@ -193,6 +202,12 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     else:  # the look before it was summarised meanwhile: the result stands for itself
         text = _plain_answer(goal, output, result, artifacts(report))
     return _to_user(text, "Completed", "the result answers the request")
+
+
+def _is_optional(talk: Conversation) -> bool:
+    """Return whether the user's newest request names no file: one without a table is passed by."""
+    mentions = find_files(talk.requests()[-1], talk.world().files)
+    return not any(mention.is_certain for mention in mentions)
 
 
 def _plain_answer(goal: str, output: str, result: str, saved: Sequence[str]) -> str:
@@ -261,9 +276,7 @@ def _own_words(talk: Conversation) -> dict[str, str]:
         case NotUnderstood():
             return _words(refusal(outcome, world))
         case NeedsLook(files):
-            return _code(
-                look_code(files[0], request, world), "I look at the columns and values first."
-            )
+            return _by_columns(talk, world) or _code(look_code(files[0], request, world), _FIRST)
         case Understood(Help()):
             return _words(HELP)
         case Understood(Files()):
@@ -271,6 +284,22 @@ def _own_words(talk: Conversation) -> dict[str, str]:
         case Understood(reading):
             return _code(as_code(reading, world.tables), in_words(reading))
     raise AssertionError("every outcome is handled")
+
+
+def _by_columns(talk: Conversation, world: World) -> dict[str, str] | None:
+    """Return the cell of a request whose words are columns and numbers alone; None for others.
+
+    The list of files has the kinds of the columns, so that no look is needed.
+    """
+    searched = frozenset(talk.requests())
+    tables = {**talk.listed, **world.tables}
+    known = World(
+        world.files, {id: replace(table, searched=searched) for id, table in tables.items()}
+    )
+    _, _, outcome = read(talk, known)
+    if not isinstance(outcome, Understood) or outcome.unused or outcome.notes:
+        return None
+    return _code(as_code(outcome.reading, known.tables), in_words(outcome.reading))
 
 
 def _code(code: str, thought: str) -> dict[str, str]:

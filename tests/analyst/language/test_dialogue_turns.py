@@ -23,7 +23,7 @@ from taskweaver.analyst.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.world import World
+from taskweaver.analyst.world import FileInfo, World
 
 _FIRST = Summary(source(FLIGHTS), (Measure("mean", Column("dep_delay")),))
 
@@ -132,3 +132,12 @@ def test_files_are_looked_at_before_they_are_read() -> None:
     dialogue, outcome = Dialogue().say("mean dep_delay", World(files))
     assert outcome == NeedsLook(("flights.csv",))
     assert dialogue == Dialogue()
+
+
+def test_a_follow_up_looks_at_no_other_file() -> None:
+    files = (FileInfo("flights.csv"), FileInfo("nations.csv"))
+    known = World(files, {FLIGHTS.id: FLIGHTS})
+    dialogue, _ = Dialogue().say("mean dep_delay of Delta in flights.csv", known)
+    _, outcome = dialogue.say("and of United?", known)
+    assert outcome == Understood(replace(_FIRST, where=_where("carrier", "United")))
+    assert dialogue.say("mean pop in Germany", known)[1] == NeedsLook(("nations.csv",))
