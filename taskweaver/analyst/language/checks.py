@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from taskweaver.analyst.language.atoms import Atom, Fn, Look, Mark, Noun
+from taskweaver.analyst.language.atoms import Atom, Fn, Look, Mark, Noun, Picture
+from taskweaver.analyst.language.groups import conjuncts
 from taskweaver.analyst.language.measures import Operand, columns_of
 from taskweaver.analyst.language.names import name_words, singular
 from taskweaver.analyst.language.options import Cond
 from taskweaver.analyst.language.parts import Parts, UnfitError, columns_in
 from taskweaver.analyst.reading import (
-    And,
     Column,
     Comparison,
     Condition,
@@ -27,6 +27,9 @@ from taskweaver.analyst.reading import (
 )
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
+_MOST_GROUPS = 25
+_QUANTIFIERS = frozenset("only just all every always necessarily".split())
+_SUBJECTS = frozenset("date time day year id number name".split())
 _HAVE = frozenset("have has had having sell sells make makes fly flies".split())
 _DEEDS = frozenset("sold ordered bought purchased".split())
 _DOUBTS = frozenset("is are was were do does did has have".split())
@@ -62,6 +65,9 @@ def check(reading: Reading, parts: Parts) -> None:
 def _check_light_words(parts: Parts) -> None:
     """Refuse light words that carry a meaning here: ``have only``, ``same``."""
     words = parts.words
+    for at in range(words.size):
+        if words.lower(at) == "not" and words.lower(at + 1) in _QUANTIFIERS:
+            raise UnfitError((words.raw(at, at + 2),))
     for atom in parts.atoms:
         if not isinstance(atom.content, Mark) or atom.content.kind not in ("filler", "verb"):
             continue
@@ -142,7 +148,8 @@ def _check_counted(reading: Reading, parts: Parts) -> None:
     ]
     if len(nouns) > 1 and isinstance(reading, Summary) and len(reading.measures) == 1:
         raise UnfitError([parts.phrase(atom) for atom in nouns[1:]], "Ask for one number.")
-    for count in counts:
+    pictures = [atom for atom in parts.atoms if isinstance(atom.content, Picture)]
+    for count in [*counts, *pictures]:
         heads = [atom for atom in parts.atoms if atom.start == _after_light(parts, count)]
         for head in heads:
             if isinstance(head.content, Cond) and head.end == head.start + 1:
@@ -158,9 +165,16 @@ def _after_light(parts: Parts, atom: Atom) -> int:
 def _check_head(parts: Parts, head: Atom, cond: Cond) -> None:
     noun = singular(parts.words.lower(head.start))
     is_plural = noun != parts.words.lower(head.start)
-    if cond.is_bare and is_plural and names_rows(parts, noun):
+    if cond.is_bare and is_plural and _is_subject(parts, noun):
         values = f"of the value `{cond.phrase}` or of all rows"
         raise UnfitError((cond.phrase,), f"Say whether the number {values} is meant.")
+
+
+def _is_subject(parts: Parts, noun: str) -> bool:
+    """Return whether the table is about a noun: its name, or ``death_date`` and ``death_id``."""
+    names = [name_words(name) for name in parts.words.scope.columns]
+    is_dated = any(words[0] == noun and set(words[1:]) & _SUBJECTS for words in names if words)
+    return is_dated or noun in parts.words.scope.nouns
 
 
 def _check_own_column(parts: Parts, head: Atom, operand: Operand) -> None:
@@ -184,9 +198,12 @@ def _check_keys(reading: Summary, parts: Parts) -> None:
         is_unique = is_whole and profile.distinct >= parts.words.scope.rows > 1
         if is_unique and reading.where is None and len(reading.source.tables) == 1:
             raise UnfitError((key.column,), f"Each `{key.column}` is in one row.")
-        is_pinned = any(_is_pinned(part, key) for part in _conjuncts(reading.where))
+        is_pinned = any(_is_pinned(part, key) for part in conjuncts(reading.where))
         if is_pinned and (reading.names_winner or _is_time(parts, key)):
             raise UnfitError((key.column,), f"A condition leaves one `{key.column}`.")
+        is_ratio = profile.kind == "number" and profile.distinct > _MOST_GROUPS
+        if is_whole and is_ratio and all(m.function in ("sum", "mean") for m in reading.measures):
+            raise UnfitError((key.column,), f"Say “divided by {key.column}”, or name the groups.")
         if is_whole and any(_is_of(measure, key.column) for measure in reading.measures):
             raise UnfitError((key.column,), f"`{key.column}` is the group and its own measure.")
 
@@ -207,12 +224,6 @@ def _is_pinned(part: Condition, key: Key) -> bool:
         is_years = part.start[4:] == part.end[4:] == "-01-01"
         return is_years and int(part.end[:4]) - int(part.start[:4]) == 1
     return False
-
-
-def _conjuncts(where: Condition | None) -> tuple[Condition, ...]:
-    if where is None:
-        return ()
-    return where.parts if isinstance(where, And) else (where,)
 
 
 # -- measures --------------------------------------------------------------------------------------

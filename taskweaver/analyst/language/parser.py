@@ -180,8 +180,9 @@ class Words:
 
     def _can_mean(self, ref: ColumnRef, name: str) -> bool:
         """Return whether a word can mean a column, and is no noun for the rows or for a value."""
-        word = singular(ref.phrase.casefold())
-        kinds = {sense.kind for sense in LEXICON.get(ref.phrase.casefold(), ())}
+        phrase = ref.phrase.casefold().removesuffix("'s")
+        word = singular(phrase)
+        kinds = {sense.kind for sense in LEXICON.get(phrase, ())}
         is_thing = bool(kinds & {"thing", "person"})
         if ref.distance < 2:
             is_rows = is_thing and word in self.scope.nouns and not is_amount(name)

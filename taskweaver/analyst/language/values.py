@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from taskweaver.analyst.language.meanings import graded
+from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.options import Cond, Option
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.profile import ValueMatch
@@ -87,7 +88,10 @@ def _of_column(words: Words, at: int) -> Iterator[Found]:
     """Yield the name of a column with values after it, as in ``species is Adelie``."""
     for column in words.columns(at):
         start = words.skip(column.end, *_BE)
-        if start == column.end and words.is_kind(at, "time", "cmp"):
+        is_group = words.lower(start - 1) in ("in", "of") and _is_plural(
+            words.lower(column.end - 1)
+        )
+        if is_group or (start == column.end and words.is_kind(at, "time", "cmp")):
             continue
         for name in column.ref.names:
             kind = words.profile(name).kind
@@ -98,6 +102,11 @@ def _of_column(words: Words, at: int) -> Iterator[Found]:
                 yield end, found, column.cost + cost + extra
             if kind == "text":
                 yield from _containing(words, at, column.end, name, column.cost)
+
+
+def _is_plural(word: str) -> bool:
+    """Return whether a noun is a plural: ``counties in Ohio`` are not called Ohio."""
+    return singular(word) != word
 
 
 def _containing(words: Words, at: int, stop: int, name: str, cost: float) -> Iterator[Found]:

@@ -30,6 +30,7 @@ from taskweaver.llm.offline.conversation import (
     artifacts,
     code_in,
     conversation,
+    has_run,
     section,
     unfenced,
     without_notes,
@@ -182,9 +183,10 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     report, orders = talk.newest.text, _orders(talk)
     order = orders[-1] if orders else ""
     goal = order.partition("\n")[0]
-    if "The code ran to its end." not in section(report, "Execution"):
+    is_look = order.startswith(_LOOK)
+    if not has_run(report) and not (is_look and _is_optional(talk)):
         return _to_user(failure(report, goal), "TaskFailure", "the step failed")
-    if order.startswith(_LOOK):
+    if is_look:
         return _next_step(talk, worker)
     _, _, outcome = read(talk)
     output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))
@@ -193,6 +195,12 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     else:  # the look before it was summarised meanwhile: the result stands for itself
         text = _plain_answer(goal, output, result, artifacts(report))
     return _to_user(text, "Completed", "the result answers the request")
+
+
+def _is_optional(talk: Conversation) -> bool:
+    """Return whether the user's newest request names no file: one without a table is passed by."""
+    mentions = find_files(talk.requests()[-1], talk.world().files)
+    return not any(mention.is_certain for mention in mentions)
 
 
 def _plain_answer(goal: str, output: str, result: str, saved: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from taskweaver.analyst.file_list import listed_files
 from taskweaver.analyst.mentions import is_data_file
@@ -22,6 +23,7 @@ _NOTE = r"files added: |files changed[^:\n]*: |variable that is gone, |The Pytho
 _NOTES = re.compile(rf"(?:^(?:{_NOTE})[^\n]*\n)+", re.MULTILINE)
 _ASKED = re.compile(r"^> ?(?:The user asked: )(.+)$|^The user asked: (.+)$", re.MULTILINE)
 _ADDED = re.compile(r"^files (?:added|changed)[^:\n]*: (.+)\.$", re.MULTILINE)
+_LOOKED = re.compile(r"Look at `([^`\n]+)`")
 _NUDGE = "\n\n[Note:"
 _SUMMARY = re.compile(
     r"^## Summary of earlier rounds\n"
@@ -86,7 +88,7 @@ class Conversation:
         data = [file for file in self.files if is_data_file(file.name)]
         first = [file for file in data if file.name in recent]
         others = [file for file in data if file.name not in recent]
-        return World((*first, *others), self._tables())
+        return World((*first, *others), self._tables(), frozenset(self._unreadable()))
 
     def requests(self) -> list[str]:
         """Return the user's requests in order, those that a summary quotes included."""
@@ -100,6 +102,16 @@ class Conversation:
                 found.append(_NOTES.sub("", section(item.text, "Task"), count=1).strip())
         return found
 
+    def _unreadable(self) -> set[str]:
+        """Return the files whose look failed, without those that changed since."""
+        found: set[str] = set()
+        for order, report in pairwise(self.said):
+            found -= _names(_CHANGED, report.text)
+            match = _LOOKED.match(order.fields.get("message", ""))
+            if match and order.sender == "me" and not has_run(report.text):
+                found.add(match[1])
+        return found
+
     def _tables(self) -> Mapping[TableId, TableProfile]:
         """Return the profiles in reports, without those of files that changed since."""
         found: Mapping[TableId, TableProfile] = {}
@@ -110,6 +122,11 @@ class Conversation:
             found = {id: table for id, table in found.items() if id.file not in changed}
             found = merged(found, item.text)
         return found
+
+
+def has_run(report: str) -> bool:
+    """Return whether the code of a report ran to its end."""
+    return "The code ran to its end." in section(report, "Execution")
 
 
 def conversation(messages: Sequence[ChatMessage]) -> Conversation:
