@@ -79,6 +79,7 @@ _UNITS = {
     "dollars": "", "usd": "", "euros": "", "eur": "", "pounds": "", "mm": "mm", "cm": "cm",
     "kg": "kg", "grams": "g", "gram": "g", "g": "g", "km": "km", "minutes": "min minute minutes",
     "mins": "min minute minutes", "lbs": "lb", "meters": "m", "metres": "m", "hours": "hour h hrs",
+    "m": "m", "ft": "ft feet foot", "feet": "ft feet foot",
     "seconds": "sec s second", "miles": "mile mi", "points": "",
 }  # fmt: skip
 """Units after a number, with the words of a column's name that state them; empty for any."""
@@ -158,7 +159,8 @@ def _dimension_first(words: Words, at: int) -> Iterator[Found]:
             operator: Comparator = ">" if sign == "+" else "<"
             for stop, value in _numbers(words, start):
                 if start == end + 1:
-                    yield stop, _cond(words, at, stop, names, [(operator, value)]), 0.1
+                    last = _after_unit(words, stop, names)
+                    yield last, _cond(words, at, last, names, [(operator, value)]), 0.1
         for stop, tests in _tests(words, words.skip(end, "a")):
             yield stop, _cond(words, at, stop, names, tests), 0.15
 

@@ -28,6 +28,7 @@ from taskweaver.analyst.language.leftover import check_unused
 from taskweaver.analyst.language.links import drop_links
 from taskweaver.analyst.language.looks import looked, pictured
 from taskweaver.analyst.language.measures import Operand
+from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.options import Cond, conjunction
 from taskweaver.analyst.language.orders import sorted_groups
 from taskweaver.analyst.language.parser import Words
@@ -148,10 +149,23 @@ def _product(parts: Parts, source: Source) -> Reading | None:
 def _counted_groups(parts: Parts, source: Source) -> Reading | None:
     """Return the number of rows of groups: ``flights per day``."""
     has_rows = parts.has(Noun, lambda noun: noun.kind in ("row", "file", "thing", "person"))
-    if not has_rows or parts.has(Operand) or parts.has(Dimension):
+    entities = [atom for atom, operand in parts.all(Operand) if _names_each_row(parts, operand)]
+    others = len(parts.all(Operand)) - len(entities)
+    if not (has_rows or entities) or others or parts.has(Dimension):
         return None
+    for atom in entities:
+        parts.use(atom)
     where = parts.condition(parts.conditions())
     return Summary(source, (Measure("count"),), parts.keys(), where)
+
+
+def _names_each_row(parts: Parts, operand: Operand) -> bool:
+    """Return whether a column of texts is named in the plural and has another value in each row."""
+    low = operand.phrase.casefold()
+    if len(operand.names) != 1 or singular(low) == low or operand.distance > 1:
+        return False
+    profile = parts.words.profile(operand.names[0])
+    return profile.kind == "text" and profile.distinct == parts.words.scope.rows
 
 
 def _of_choice(parts: Parts, source: Source) -> Reading | None:

@@ -30,10 +30,9 @@ from taskweaver.analyst.reading import (
 
 Found = tuple[int, Cond, float]
 _AND = ("and", ",", "&", "but", "und", "et", "y", "и", "og")
+_LACKING = tuple("without no with having ohne sans sin lacking".split())
+_LEADING = tuple("the in on at from with are is where that had who have".split())
 _OR = ("or", "oder", "ou", "o", "или", "eller")
-
-
-_LEADS = tuple("the in on at from with are is where that had who have".split())
 
 
 class Conditions:
@@ -186,16 +185,7 @@ class Conditions:
         from taskweaver.analyst.reading import Column, Comparison
 
         words = self.words
-        if words.lower(at) not in (
-            "without",
-            "no",
-            "with",
-            "having",
-            "ohne",
-            "sans",
-            "sin",
-            "lacking",
-        ):
+        if words.lower(at) not in _LACKING:
             return
         start = words.skip(stop, "any", "a")
         for column in words.columns(start):
@@ -241,8 +231,13 @@ class Conditions:
     ) -> type[And | Or] | None:
         """Return how a list after a negation is joined: any of it, or all if it is in brackets.
 
-        None for ``and`` that adds a condition on another column, outside of a plain ``not``.
+        None for ``and`` that adds a condition on another column, outside of a plain ``not``, and
+        for a comma before one.
         """
+        if shares_column(first, second):
+            return Or
+        if self.words.lower(middle) == "," and self.words.lower(middle + 1) not in _OR:
+            return None
         before = at - 1
         while self.words.lower(before) in ("a", "the", "in", "from", "have"):
             before -= 1
@@ -269,7 +264,7 @@ class Conditions:
         if not is_or and words.lower(middle) not in _AND:
             return
         after = words.skip(middle + 1, *_AND, *_OR)
-        start = words.skip(after, *_LEADS)
+        start = words.skip(after, *_LEADING)
         is_or = is_or or any(words.lower(place) in _OR for place in range(middle, after))
         for end, right, more in [*self._simple(start), *(self._negated(start) if is_or else ())]:
             if left.is_negative and not right.is_negative and shares_column(left, right):

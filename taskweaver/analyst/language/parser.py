@@ -16,6 +16,8 @@ from taskweaver.analyst.language.scope import ColumnRef, Scope, is_function_word
 from taskweaver.analyst.language.tokens import Token
 from taskweaver.analyst.profile import ColumnProfile, ValueMatch
 
+WEAK_NOUNS = frozenset("price rate level score index".split())
+"""Nouns that add nothing to the name of a measured quantity."""
 _COLUMN_COST = (0.0, 0.05, 0.6, 0.9)
 _COMMON = frozenset(
     "a an the of is are was were in on at for with from to and or not no i it that this do does "
@@ -134,7 +136,7 @@ class Words:
                 continue
             if tokens[0].kind == "number" or self._is_ragged(at, end):
                 continue
-            ref = self.scope.column(tuple(token.lower for token in tokens), self.phrase(at, end))
+            ref = self._named(at, end) or self._weakly_named(at, end)
             if ref is not None and end == at + 1:
                 ref = self._without_times(ref)
             if ref is None:
@@ -144,6 +146,27 @@ class Words:
             )
             cost = _COLUMN_COST[ref.distance] + (0.4 if is_function else 0.0)
             yield ColumnAt(end, ref, cost)
+
+    def _named(self, at: int, end: int) -> ColumnRef | None:
+        words = tuple(token.lower for token in self.tokens[at:end])
+        return self.scope.column(words, self.phrase(at, end))
+
+    def _weakly_named(self, at: int, end: int) -> ColumnRef | None:
+        """Return the column in ``murder rate`` or ``price of gas``, if no other has the noun."""
+        first, last = self.lower(at), self.lower(end - 1)
+        if last in WEAK_NOUNS and end - at > 1:
+            noun, ref = last, self._named(at, end - 1)
+        elif first in WEAK_NOUNS and end - at > 2 and self.lower(at + 1) == "of":
+            noun, ref = first, self._named(self.skip(at + 2, "the"), end)
+        else:
+            return None
+        if ref is None or len(ref.names) != 1 or ref.distance > 1:
+            return None
+        is_elsewhere = any(noun in name_words(name) for name in self.scope.columns)
+        is_measure = self.profile(ref.names[0]).kind == "number"
+        if is_elsewhere or not is_measure or singular(ref.phrase.casefold()) in LEXICON:
+            return None
+        return ColumnRef(ref.names, 3, self.phrase(at, end))
 
     def _is_ragged(self, at: int, end: int) -> bool:
         """Return whether a phrase begins or ends with a word such as ``of``."""

@@ -19,11 +19,13 @@ from taskweaver.analyst.language.atoms import (
 )
 from taskweaver.analyst.language.comparisons import dimensions
 from taskweaver.analyst.language.conditions import Conditions
+from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.keys import key_phrases
 from taskweaver.analyst.language.lexicon import DIMENSION_WORDS, LEXICON, Sense
 from taskweaver.analyst.language.measures import operands
 from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.parser import Words
+from taskweaver.analyst.language.polarity import judged
 
 _BEAM = 28
 _FILLER, _UNUSED = 0.05, 4.0
@@ -92,6 +94,7 @@ def _contents(words: Words, conditions: Conditions, at: int) -> Iterator[Found]:
     yield from key_phrases(words, at)
     yield from _functions(words, at)
     yield from _picks(words, at)
+    yield from judged(words, at)
     yield from _dimension(words, at)
     yield from _steps(words, at)
     yield from _looks(words, at)
@@ -213,6 +216,8 @@ def _steps(words: Words, at: int) -> Iterator[Found]:
         yield end, Step(sense.kind, sense.detail), 1.0  # type: ignore[arg-type]
     for end, sense in words.of_kind(at, "change"):
         yield end, Step("change", sense.detail + _direction(words, at)), 1.0
+    if words.lower(at) in ("rate", "rates") and next(flags(words, at - 1), None) and at:
+        yield at + 1, Step("share"), 1.0
     for end, sense in words.of_kind(at, "step"):
         yield end, Step("change", "", sense.detail), 1.0
 
