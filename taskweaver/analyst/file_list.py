@@ -14,6 +14,7 @@ from typing import cast, get_args
 
 from taskweaver.analyst.profile import ColumnProfile, Kind, TableId, TableProfile
 from taskweaver.analyst.world import FileInfo, PartInfo
+from taskweaver.utils.characters import escaped_steering
 from taskweaver.utils.text import shorten
 
 FILES_TITLE = "## Files"
@@ -133,7 +134,7 @@ def _table_lines(file: ListedFile, table: TableOverview) -> Iterator[str]:
     columns = _bounded_columns(table.columns)
     yield f"- {_text(file.name, _NAME_CHARS)}{part}{rows}, columns {columns}"
     cells = [[shorten_cell(cell) for cell in row] for row in table.sample]
-    text = ", ".join(json.dumps(row, ensure_ascii=False) for row in cells)
+    text = ", ".join(_json(row) for row in cells)
     if text and len(text) <= _TABLE_CHARS:
         yield f"  rows {text}"
 
@@ -148,7 +149,7 @@ def _bounded_columns(columns: Mapping[str, str]) -> str:
             break
         shown[name] = kind
     more = len(columns) - len(shown)
-    return json.dumps(shown, ensure_ascii=False) + (f" and {more} more" if more else "")
+    return _json(shown) + (f" and {more} more" if more else "")
 
 
 def shorten_cell(cell: str) -> str:
@@ -157,7 +158,12 @@ def shorten_cell(cell: str) -> str:
 
 
 def _text(text: str, limit_chars: int = _CELL_CHARS * 3) -> str:
-    return json.dumps(shorten(text, limit_chars), ensure_ascii=False)
+    return _json(shorten(text, limit_chars))
+
+
+def _json(value: object) -> str:
+    """Return JSON on one line, also for a reader that takes all of Unicode's line ends as ends."""
+    return escaped_steering(json.dumps(value, ensure_ascii=False))
 
 
 _PART, _ROWS = re.compile(r", table "), re.compile(r", (about )?(\d+) rows")

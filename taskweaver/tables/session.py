@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from taskweaver.tables.errors import TableError
 from taskweaver.tables.plan import MOST_READS, TableRead
 from taskweaver.tables.reading import Table, existing, load, parts_of
 
@@ -124,17 +125,30 @@ def read(path: str | os.PathLike[str], sheet: str | int | None) -> Any:
 
 
 def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool = False) -> Any:
-    """Return the profiles of a file's tables; their frames are kept for the next read."""
+    """Return the profiles of a file's tables; their frames are kept for the next read.
+
+    A table that cannot be read, such as a view of a missing one, is left out, and the reason is
+    printed.
+    """
     from taskweaver.tables.profiling import FileProfile, profiled
 
     found = []
     kept = []
     matches_only = not READS.has_changed(existing(path)) and matches_only
     READS.profiled(path)
+    problems = []
     for part in parts_of(existing(path)):
-        table = READS.take(path, part)
+        try:
+            table = READS.take(path, part)
+        except TableError as error:
+            problems.append(error)
+            continue
         found.append(profiled(table.frame, os.fspath(path), part, find))
         kept.append((part, table))
+    if problems and not found:
+        raise problems[0]
+    for problem in problems:
+        print(problem)  # noqa: T201 - as the decisions
     READS.forget()
     for part, table in kept:
         READS.keep(path, part, table)

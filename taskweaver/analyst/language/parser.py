@@ -125,7 +125,7 @@ class Words:
     def columns(self, at: int) -> list[ColumnAt]:
         """Return the columns that the phrases beginning at a token may mean."""
         if at not in self._columns:
-            self._columns[at] = list(self._find_columns(at)) if at < self.size else []
+            self._columns[at] = list(self._find_columns(at)) if 0 <= at < self.size else []
         return self._columns[at]
 
     def _find_columns(self, at: int) -> Iterator[ColumnAt]:
