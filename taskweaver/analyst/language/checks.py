@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from taskweaver.analyst.language.atoms import Atom, Fn, Look, Mark, Noun, Picture
+from taskweaver.analyst.language.atoms import Atom, Fn, Keys, Look, Mark, Noun, Picture
 from taskweaver.analyst.language.groups import conjuncts
 from taskweaver.analyst.language.measures import Operand, columns_of
 from taskweaver.analyst.language.names import name_words, singular
@@ -50,6 +50,7 @@ def check(reading: Reading, parts: Parts) -> None:
     _check_nesting(parts)
     _check_negations(parts)
     _check_counted(reading, parts)
+    _check_agents(parts)
     if isinstance(reading, Summary):
         _check_keys(reading, parts)
         _check_measures(reading, parts)
@@ -60,6 +61,26 @@ def check(reading: Reading, parts: Parts) -> None:
 
 
 # -- phrases ---------------------------------------------------------------------------------------
+
+
+def _check_agents(parts: Parts) -> None:
+    """Refuse ``orders by customers from Boston`` as groups: those may be the ones who ordered."""
+    words = parts.words
+    phrases = [atom for atom in parts.atoms if not isinstance(atom.content, Mark)]
+    for first, second in pairwise(phrases):
+        if not isinstance(first.content, Keys) or not isinstance(second.content, Cond):
+            continue
+        last = words.lower(first.end - 1)
+        names = {key.column for options in first.content.keys for key in options}
+        is_own_name = any(name_words(name) == (singular(last),) for name in names)
+        if (
+            first.content.is_by
+            and singular(last) != last
+            and not is_own_name
+            and words.lower(first.end) in (*_PREPOSITIONS, "with", "who", "that")
+        ):
+            phrase = words.raw(first.start, second.end)
+            raise UnfitError((phrase,), f"Say “per {singular(last)}”, or leave it out.")
 
 
 def _check_light_words(parts: Parts) -> None:

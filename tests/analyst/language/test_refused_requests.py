@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading_worlds import (
+from reading_worlds import CLIENTS, FLIGHTS, NATIONS, ODD, PURCHASES, outcome_of
     FLIGHTS,
     NATIONS,
     ODD,
@@ -15,7 +15,7 @@ from reading_worlds import (
     table,
 )  # fmt: skip
 
-from taskweaver.analyst.reading import NotUnderstood, Unclear
+from taskweaver.analyst.reading import NotUnderstood, Unclear, Understood
 
 REFUSED = {
     "mean dep_delay for Lufthansa": "Lufthansa",
@@ -104,3 +104,9 @@ def test_the_nearest_request_has_no_unknown_words() -> None:
 def test_a_value_is_never_taken_as_filler() -> None:
     outcome = outcome_of("mean quantity of paid purchases", PURCHASES)
     assert "paid" in repr(outcome)
+
+
+def test_a_plural_before_a_condition_may_be_the_ones_who_acted() -> None:
+    outcome = outcome_of("mean unit_price by clients from Boston", PURCHASES, CLIENTS)
+    assert isinstance(outcome, NotUnderstood)
+    assert isinstance(outcome_of("mean unit_price per city", PURCHASES, CLIENTS), Understood)
