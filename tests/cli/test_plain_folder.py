@@ -114,6 +114,12 @@ def test_a_state_folder_that_cannot_be_written_is_not_used(
     assert state_place(folder) is None
 
 
+def test_a_relative_home_folder_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "home")
+    assert state_place(folder) is None
+
+
 def test_a_project_keeps_its_sessions(folder: Path) -> None:
     (folder / "taskweaver_config.json").write_text("{}")
     run("--trust", "-m", "run this code: 1 + 1")
