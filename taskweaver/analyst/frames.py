@@ -18,8 +18,19 @@ RESULT = "result"
 
 _RESERVED = frozenset(
     {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), RESULT, "group", "values", "sqlite3"}
-    | {"pd", "np", "plt", "read_table", "profile_tables", "connection", "os", "In", "Out"}
-    | {"display", "get_ipython", "exit", "quit"}
+    | {
+        "pd",
+        "np",
+        "plt",
+        "read_table",
+        "profile_tables",
+        "connection",
+        "closing",
+        "os",
+        "In",
+        "Out",
+    }
+    | {"display", "get_ipython", "exit", "quit", "closing"}
 )
 _MOST_CHARS = 40
 

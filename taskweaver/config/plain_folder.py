@@ -85,8 +85,11 @@ def _make(place: Path, folder: Path) -> bool:
 
 
 def _has_own_sessions(folder: Path) -> bool:
+    """Return whether the user made the folder's sessions; a link counts as its maker's."""
+    sessions = folder / _OWN_SESSIONS
     try:
-        return (folder / _OWN_SESSIONS).stat().st_uid == os.geteuid()
+        makers = {place.lstat().st_uid for place in (sessions.parent, sessions)}
+        return sessions.is_dir() and makers == {os.geteuid()}
     except OSError:
         return False
 

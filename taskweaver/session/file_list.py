@@ -8,12 +8,13 @@ the two folders.
 from __future__ import annotations
 
 import base64
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from taskweaver.analyst.file_list import ListedFile, TableOverview, file_list
 from taskweaver.analyst.mentions import is_data_file
@@ -23,6 +24,7 @@ from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.workdir import WorkingFiles
+from taskweaver.utils.files import leaves
 from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.safe_fs import Folder, is_plain_name, open_ordinary
 
@@ -126,13 +128,24 @@ class BranchFiles:
         try:
             with Folder.at(self._cwd) as folder:
                 here = folder.stat(name) is not None
-                opened = (
-                    folder.open_file(name) if here else open_ordinary(self._config.data_dir / name)
-                )
+                opened = folder.open_file(name) if here else self._of_data(name)
             with opened as file:
                 return file.read(most)
         except OSError:
             return b""  # it is gone or cannot be read: its name alone is listed
+
+    def _of_data(self, name: str) -> BinaryIO:
+        """Open a file of the data folder, if its links may be followed now.
+
+        Raises:
+            OSError: If it cannot be opened, or is outside of the folder that links may not leave.
+        """
+        path, root = self._config.data_dir / name, self._config.data_root
+        if root is None:
+            return open_ordinary(path)
+        if leaves(path, root):
+            raise OSError(errno.EXDEV, "leaves the project", name)
+        return open_ordinary(path.resolve(), os.O_NOFOLLOW)
 
 
 def _section(files: Sequence[ListedFile]) -> str:

@@ -69,6 +69,7 @@ def plain_code(code: str, own: Sequence[TableRead], reads: Sequence[TableRead]) 
     """
     if code.lstrip().startswith("%%"):
         return code
+    code = code.replace("\r\n", "\n").replace("\r", "\n")  # as the parser counts lines
     try:
         tree = parse(code)
     except (SyntaxError, ValueError, RecursionError):
@@ -96,7 +97,10 @@ def _is_rebound(nodes: Iterable[ast.AST]) -> bool:
     """Return whether a cell gives the name another meaning."""
     for node in nodes:
         match node:
-            case ast.Name(name, ast.Store()) | ast.FunctionDef(name) | ast.alias(name, None):
+            case ast.Name(name, ast.Store()) | ast.alias(name, None) | ast.arg(name):
+                if name == _READ:
+                    return True
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
                 if name == _READ:
                     return True
             case ast.alias(asname=str(name)) if name == _READ:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
@@ -133,8 +134,9 @@ def files_in(
         paths = sorted(path for path in paths if is_data_file(path.name) and path.name[0] != ".")
         paths = paths[:_MOST_TABLES]
     for path in paths:
-        if path.is_file() and not leaves(path, root):
-            yield path
+        with suppress(OSError):  # a link to a place that the user may not see, or to no place
+            if path.is_file() and not leaves(path, root):
+                yield path
 
 
 class WorkingFiles:

@@ -36,6 +36,7 @@ OPTIONS: Mapping[str, type | tuple[type, ...]] = {
 The columns of ``date_format`` are parsed as dates by the reader."""
 MOST_READS = 100
 """Calls of `read_table` that are kept of a cell."""
+_REQUIRED: Mapping[str, str] = {"sql": "table", "json": "shape"}
 _MOST_STEPS = 5_000
 _MOST_CHARS = 20_000
 
@@ -154,6 +155,7 @@ def plan_of(data: object) -> Plan | None:
             found = [_step(step) for step in steps[: _MOST_STEPS + 1]]
             kept = tuple(step for step in found if step is not None)
             is_plan = reader in get_args(Reader) and len(path) <= _MOST_CHARS
+            is_plan = is_plan and _REQUIRED.get(reader, "") in {"", *options}
             is_plan = is_plan and all(_is_option(name, value) for name, value in options.items())
             if is_plan and len(kept) == len(steps) <= _MOST_STEPS:
                 return Plan(reader, path, options, kept)  # type: ignore[arg-type]  # checked above
@@ -180,12 +182,16 @@ class TableRead:
 
 
 def reads_of(data: object) -> list[TableRead]:
-    """Return the calls in plain data of any origin; those that are none are left out."""
+    """Return the calls in plain data of any origin; those that are none are left out.
+
+    So are those whose plan reads another file than they do.
+    """
     found = []
     for item in data[:MOST_READS] if isinstance(data, list) else ():
         match item:
             case {"path": str(path), "sheet": str() | int() | None as sheet, "plan": plan}:
-                if len(path) <= _MOST_CHARS and (known := plan_of(plan)) is not None:
+                known = plan_of(plan) if len(path) <= _MOST_CHARS else None
+                if known is not None and known.path == path:  # or exports would read another file
                     found.append(TableRead(path, sheet, known))
     return found
 

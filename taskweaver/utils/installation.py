@@ -42,7 +42,7 @@ def state_folder() -> Path | None:
     # A relative path counts as none: it would lead into the current folder, which may be anybody's.
     named = Path(os.environ.get("XDG_STATE_HOME", ""))
     state = named if named.is_absolute() else default
-    return state / "taskweaver" if state else None
+    return state / "taskweaver" if state and state.is_absolute() else None
 
 
 def _key_file() -> Path | None:

@@ -345,6 +345,7 @@ def test_the_code_is_that_of_a_person() -> None:
 def test_variables_are_named_after_files_and_never_shadow_a_name() -> None:
     files = [
         "class.csv",
+        "closing.csv",
         "list.csv",
         "result.csv",
         "pd.csv",
@@ -360,6 +361,7 @@ def test_variables_are_named_after_files_and_never_shadow_a_name() -> None:
     assert len(set(names.values())) == len(ids)
     assert all(name.isidentifier() for name in names.values())
     assert names[TableId("class.csv")] == "class_table"
+    assert names[TableId("closing.csv")] == "closing_table"
     assert names[TableId("2024 sales.csv")] == "table_2024_sales"
     assert names[TableId("budget.xlsx", "Plan")] == "budget_plan"
     assert names[TableId("x.tsv")] == "x_tsv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from taskweaver.session.receipts.inputs import files_for
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.session.workdir import mentioned_files
 from taskweaver.utils.files import leaves
+from taskweaver.utils.safe_fs import Folder
 
 
 @pytest.fixture
@@ -50,6 +52,31 @@ def test_a_session_brings_them_or_not(project: Path, *, is_trusted: bool) -> Non
         assert ("leak.csv" in names) is is_trusted
         assert (session.execution_cwd / "own.csv").read_text() == "n\n42\n"
         assert not (session.execution_cwd / "own.csv").is_symlink()
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_prompts_show_their_content_or_not_also_when_a_copy_vanishes(
+    project: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool
+) -> None:
+    """Code can list a file of the same name, and remove it before its beginning is read."""
+    replies = Script([planner_reply("User", "done")])
+    config = {"execution.sandbox": "none", "execution.zygote": False}
+    with TaskWeaverApp(project, config, model=replies, trust=is_trusted) as app:
+        session = app.get_session()
+        copy = session.execution_cwd / "leak.csv"
+        copy.write_text("n\n43\n")
+        facts = Folder.stat
+
+        def removing(folder: Folder, name: str) -> os.stat_result | None:
+            found = facts(folder, name)
+            if name == "leak.csv":
+                copy.unlink(missing_ok=True)
+            return found
+
+        monkeypatch.setattr(Folder, "stat", removing)
+        session.send_message("hello")
+    assert ('["41"]' in str(replies.prompts[0])) is is_trusted
+    assert '["42"]' in str(replies.prompts[0])
 
 
 def test_they_are_not_named_as_data(project: Path) -> None:

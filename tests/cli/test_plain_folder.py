@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -82,11 +83,40 @@ def test_sessions_of_an_earlier_version_stay_in_the_folder(folder: Path) -> None
     assert "run this code" in run("sessions").stdout
 
 
+@pytest.mark.parametrize("part", ["workspace", "workspace/sessions"])
+def test_a_link_of_another_user_to_a_folder_of_the_user_is_no_earlier_version(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    user, other = os.geteuid(), os.geteuid() + 1
+    own = folder.parent / "own"
+    (own / "sessions").mkdir(parents=True)
+    link = folder / part
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(own / "sessions" if part.endswith("sessions") else own)
+    assert state_place(folder) is None
+    facts = Path.lstat
+
+    def of_other(path: Path) -> os.stat_result:
+        found = facts(path)
+        fields = [*found]
+        fields[stat.ST_UID] = other if path == link else user
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(Path, "lstat", of_other)
+    assert state_place(folder) is not None
+
+
 def test_a_state_folder_that_cannot_be_written_is_not_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder.parent / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder.parent / "file" / "below"))
+    assert state_place(folder) is None
+
+
+def test_a_relative_home_folder_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "home")
     assert state_place(folder) is None
 
 

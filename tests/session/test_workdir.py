@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskweaver.session.errors import FileNotAdded
-from taskweaver.session.workdir import WorkingFiles, add_files, mentioned_files
+from taskweaver.session.workdir import WorkingFiles, add_files, files_in, mentioned_files
 
 
 def test_a_file_is_copied_under_its_own_name(tmp_path: Path) -> None:
@@ -143,3 +143,13 @@ def test_any_message_is_read_without_error(
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
     assert all(path.parent == folder for path in mentioned_files(message, folder).values())
+
+
+@pytest.mark.parametrize("tables_only", [True, False])
+def test_a_link_that_cannot_be_followed_hides_no_file(tmp_path: Path, *, tables_only: bool) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    (tmp_path / "long.csv").symlink_to("y" * 300)
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    (tmp_path / "gone.csv").symlink_to("nowhere")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    assert list(files_in(tmp_path, tables_only=tables_only)) == [tmp_path / "a.csv"]

@@ -21,6 +21,8 @@ from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
 Overview = dict[str, Any]
 _SAMPLE_ROWS, _HEAD_ROWS, _MOST_TABLES, _MOST_COLUMNS = 3, 200, 20, 200
 _LIMIT_S = 5.0
+_STEPS = 100_000
+"""Steps of a database's query between two moments in which it can be stopped."""
 _SEPARATORS = (",", ";", "\t", "|")
 _FLAGS = {"true", "false", "yes", "no"}
 _TIME = re.compile(
@@ -128,6 +130,8 @@ def _database(content: bytes, size: int) -> list[Overview]:
         file.flush()
         address = f"{Path(file.name).as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True)) as connection:
+            # A view can compute for ever; only between its steps can a time limit end it.
+            connection.set_progress_handler(lambda: 0, _STEPS)
             query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
             names = [str(name) for (name,) in connection.execute(query)][:_MOST_TABLES]
             tables = []
