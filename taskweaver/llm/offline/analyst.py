@@ -14,17 +14,21 @@ from taskweaver.analyst.reading import (
     Calculation,
     Files,
     Help,
+    Inspection,
     NeedsLook,
     NotUnderstood,
     Outcome,
     Python,
     Reading,
+    Rows,
+    Summary,
     Unclear,
     Understood,
 )
 from taskweaver.analyst.words import in_words
 from taskweaver.analyst.world import World
 from taskweaver.llm.offline.attempts import told_of_attempt
+from taskweaver.llm.offline.candidates import MOST_LOOKS, with_candidates
 from taskweaver.llm.offline.conversation import (
     LOOK,
     Conversation,
@@ -41,6 +45,7 @@ from taskweaver.llm.offline.refusals import (
     NO_FILES,
     failure,
     files_answer,
+    many_files,
     missing_file,
     reason,
     refusal,
@@ -55,6 +60,7 @@ _MOST_REPLAYED = 30
 """Messages of the user that are read again for each prompt: a follow-up refers to the last ones."""
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
+_OF_TABLES = (Summary, Rows, Inspection)
 _NAMES_NO_FILE = (Python, Calculation, Help, Files)
 
 
@@ -79,7 +85,7 @@ def read(talk: Conversation) -> tuple[str, World, Outcome]:
     outcome: Outcome = NotUnderstood(())
     for request in talk.requests()[-_MOST_REPLAYED:]:
         spelled_out = request if dialogue.pending else _spelled_out(request, world)
-        dialogue, outcome = dialogue.say(spelled_out, world)
+        dialogue, outcome = dialogue.say(spelled_out, with_candidates(spelled_out, world))
     is_about_files = not (
         isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     )
@@ -150,6 +156,11 @@ def _look(
             refusal(NotUnderstood((), text), world), "TaskFailure", "the request is too long"
         )
     done = _orders(talk)
+    looks = sum(order.startswith(LOOK) for order in done)
+    if looks + len(files) > MOST_LOOKS:
+        return _to_user(
+            refusal(NotUnderstood((), many_files(files)), world), "TaskFailure", "many files"
+        )
     orders = {file: _look_order(file, request, world) for file in files}
     file = next((file for file, order in orders.items() if order not in done), "")
     if not file:
@@ -190,13 +201,24 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
         return _to_user(failure(report, goal), "TaskFailure", "the step failed")
     if order.startswith(LOOK):
         return _next_step(talk, worker)
-    _, _, outcome = read(talk)
+    request, world, outcome = read(talk)
     output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))
     if isinstance(outcome, Understood):
         text = answer(outcome, output, result, artifacts(report))
+        text += _origin(request, world, outcome.reading)
     else:  # the look before it was summarised meanwhile: the result stands for itself
         text = _plain_answer(goal, output, result, artifacts(report))
     return _to_user(text, "Completed", "the result answers the request")
+
+
+def _origin(request: str, world: World, reading: Reading) -> str:
+    """Return the line that names the file of an answer, if others could have been meant."""
+    files = {id.file for id in reading.source.tables} if isinstance(reading, _OF_TABLES) else set()
+    others = [file for file in world.files if file.name not in files]
+    named = {mention.file for mention in find_files(request, world.files)}
+    if not files or not others or files <= named:
+        return ""
+    return f"\n\nFrom {' and '.join(f'`{name}`' for name in sorted(files))}."
 
 
 def _plain_answer(goal: str, output: str, result: str, saved: Sequence[str]) -> str:
