@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from taskweaver.analyst.candidates import files_with_columns_of, tables_among
 from taskweaver.analyst.language.answers import chosen_option
 from taskweaver.analyst.language.follow_up import is_follow_up
 from taskweaver.analyst.language.read import MAX_WORDS, Result, best, choices_of, read
@@ -79,7 +80,7 @@ class Dialogue:
                 id: replace(table, searched=table.searched | {shorter})
                 for id, table in world.tables.items()
             }
-            return self._read(shorter, World(world.files, tables), ())
+            return self._read(shorter, replace(world, tables=tables), ())
 
         return nearest(_last_version(text), outcome, again)
 
@@ -115,11 +116,38 @@ class Dialogue:
             return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
         if not re.search(r"\w", text):
             return NotUnderstood((text,))
+        return self._of_files(text, mentions, world, choices)
+
+    def _of_files(
+        self,
+        text: str,
+        mentions: Sequence[Mention],
+        world: World,
+        choices: tuple[tuple[str, str], ...],
+    ) -> Outcome:
+        """Read a request against the files it names, or the likely ones and then all."""
         wanted = _wanted(mentions, world, dict(choices).get("", ""))
-        if missing := _to_look_at(wanted, world):
-            followed = self._followed(text, mentions, wanted, world, choices_of(choices))
-            return followed or NeedsLook(missing)
-        return self._against(text, mentions, wanted, world, choices)
+        outcome: Outcome = NotUnderstood((text,), "There is no table to read it against.")
+        for files in self._attempts(text, wanted, world):
+            if missing := _not_looked_at(files, world):
+                return NeedsLook(missing)
+            outcome = self._against(text, mentions, wanted, _restricted(world, files), choices)
+            if isinstance(outcome, Unclear | NeedsLook):
+                break
+            if isinstance(outcome, Understood) and not outcome.unused:
+                break
+        return outcome
+
+    def _attempts(self, text: str, wanted: Wanted, world: World) -> list[tuple[str, ...]]:
+        """Return the files to read a request against: likely ones first, then all tables."""
+        if wanted.files:
+            return [wanted.files]
+        everything = tables_among(world.files, world.unreadable)
+        source = _source_of(self.previous)
+        kept = {table.file for table in source.tables} if source else set()
+        named = {*files_with_columns_of(text, world.files), *wanted.likely, *kept}
+        likely = tuple(name for name in everything if name in named)
+        return [likely, everything] if likely and likely != everything else [everything]
 
     def _against(
         self,
@@ -135,10 +163,10 @@ class Dialogue:
         if not singles:
             return NotUnderstood((text,), "There is no table to read it against.")
         kept = _source_of(self.previous)
-        followed = self._followed(text, mentions, wanted, world, words)
-        if followed is not None:
-            return followed
         revised = self._revised(text, mentions, wanted, world, words)
+        is_read = revised is not None and isinstance(revised.outcome, Understood | Unclear)
+        if revised is not None and is_read and is_follow_up(revised.words):
+            return _searched(text, revised, world)
         preferred = [scope for scope in singles if scope.source == kept and not wanted.files]
         preferred += [scope for scope in singles if scope.source.tables[0].file in wanted.likely]
         results = (
@@ -154,23 +182,6 @@ class Dialogue:
         if is_open and revised is not None and isinstance(revised.outcome, Understood):
             return _searched(text, revised, world)
         return _searched(text, found, world) if isinstance(found, Result) else found
-
-    def _followed(
-        self,
-        text: str,
-        mentions: Sequence[Mention],
-        wanted: Wanted,
-        world: World,
-        choices: dict[str, str] | object,
-    ) -> Outcome | None:
-        """Return the outcome of a follow-up; None if the request stands for itself.
-
-        A follow-up is about the tables of the reading before it, so no other file is looked at.
-        """
-        revised = self._revised(text, mentions, wanted, world, choices)
-        if revised is None or not isinstance(revised.outcome, Understood | Unclear):
-            return None
-        return _searched(text, revised, world) if is_follow_up(revised.words) else None
 
     def _revised(
         self,
@@ -208,11 +219,15 @@ def _wanted(mentions: Sequence[Mention], world: World, choice: str) -> Wanted:
     return Wanted(files, parts, likely)
 
 
-def _to_look_at(wanted: Wanted, world: World) -> tuple[str, ...]:
-    """Return the files that have to be looked at before the request can be read."""
+def _not_looked_at(files: Sequence[str], world: World) -> tuple[str, ...]:
     known = {id.file for id in world.tables}
-    files = wanted.files or tuple(file.name for file in world.files)
     return tuple(name for name in files if name not in known)
+
+
+def _restricted(world: World, files: Sequence[str]) -> World:
+    """Return a world with the tables of some files alone."""
+    tables = {id: table for id, table in world.tables.items() if id.file in files}
+    return replace(world, tables=tables)
 
 
 def _searched(text: str, result: Result, world: World) -> Outcome:
@@ -221,7 +236,7 @@ def _searched(text: str, result: Result, world: World) -> Outcome:
     unsearched = [
         id.file
         for id in result.scope.source.tables
-        if text not in world.tables[id].searched
+        if not any(text in searched for searched in world.tables[id].searched)
         and any(c.kind == "text" and c.values is None for c in world.tables[id].columns)
     ]
     return NeedsLook(tuple(dict.fromkeys(unsearched))) if unsearched else outcome

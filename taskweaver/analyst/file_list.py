@@ -10,8 +10,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast, get_args
 
+from taskweaver.analyst.profile import ColumnProfile, Kind, TableId, TableProfile
 from taskweaver.analyst.world import FileInfo, PartInfo
+from taskweaver.utils.characters import escaped_steering
 from taskweaver.utils.text import shorten
 
 FILES_TITLE = "## Files"
@@ -21,6 +24,7 @@ _INTRO = (
 )
 _MOST_CHARS, _TABLE_CHARS, _COLUMNS_CHARS = 8_000, 2_400, 1_600
 _CELL_CHARS, _NAME_CHARS, _MOST_FILES = 60, 200, 200
+_KINDS = frozenset(get_args(Kind))
 _SECTION = re.compile(rf"^{FILES_TITLE}\n(.*?)(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -84,14 +88,43 @@ def file_list(files: Sequence[ListedFile]) -> str:
 
 def listed_files(prompt: str) -> tuple[FileInfo, ...]:
     """Return the files that the list in a prompt names; none without a list."""
-    match = _SECTION.search(prompt)
     found: dict[str, list[PartInfo]] = {}
+    for name, table in _entries(prompt):
+        count = None if table is None or table.is_estimate else table.rows
+        parts = [] if table is None else [PartInfo(table.name, tuple(table.columns), count)]
+        found.setdefault(name, []).extend(parts)
+    return tuple(FileInfo(name, tuple(parts)) for name, parts in found.items())
+
+
+def listed_tables(prompt: str) -> dict[TableId, TableProfile]:
+    """Return the tables of the list in a prompt, with the kinds of their columns alone.
+
+    No value of a column is known, and the number of distinct ones is set to half of the rows, so
+    that a column counts neither as constant nor as a key. Only tables with a known number of rows
+    are given.
+    """
+    return {
+        TableId(name, table.name): TableProfile(
+            TableId(name, table.name),
+            table.rows,
+            tuple(
+                ColumnProfile(column, cast("Kind", kind), (table.rows + 1) // 2)
+                for column, kind in table.columns.items()
+            ),
+        )
+        for name, table in _entries(prompt)
+        if table is not None and table.rows is not None and not table.is_estimate
+        if table.columns and set(table.columns.values()) <= _KINDS
+    }
+
+
+def _entries(prompt: str) -> Iterator[tuple[str, TableOverview | None]]:
+    """Give each table of the list in a prompt with its file's name; None for an unknown table."""
+    match = _SECTION.search(prompt)
     for line in match[1].splitlines() if match else ():
         entry = _entry(line)
         if entry is not None:
-            name, part = entry
-            found.setdefault(name, []).extend([part] if part is not None else [])
-    return tuple(FileInfo(name, tuple(parts)) for name, parts in found.items())
+            yield entry
 
 
 def _table_lines(file: ListedFile, table: TableOverview) -> Iterator[str]:
@@ -101,7 +134,7 @@ def _table_lines(file: ListedFile, table: TableOverview) -> Iterator[str]:
     columns = _bounded_columns(table.columns)
     yield f"- {_text(file.name, _NAME_CHARS)}{part}{rows}, columns {columns}"
     cells = [[shorten_cell(cell) for cell in row] for row in table.sample]
-    text = ", ".join(json.dumps(row, ensure_ascii=False) for row in cells)
+    text = ", ".join(_json(row) for row in cells)
     if text and len(text) <= _TABLE_CHARS:
         yield f"  rows {text}"
 
@@ -116,7 +149,7 @@ def _bounded_columns(columns: Mapping[str, str]) -> str:
             break
         shown[name] = kind
     more = len(columns) - len(shown)
-    return json.dumps(shown, ensure_ascii=False) + (f" and {more} more" if more else "")
+    return _json(shown) + (f" and {more} more" if more else "")
 
 
 def shorten_cell(cell: str) -> str:
@@ -125,14 +158,19 @@ def shorten_cell(cell: str) -> str:
 
 
 def _text(text: str, limit_chars: int = _CELL_CHARS * 3) -> str:
-    return json.dumps(shorten(text, limit_chars), ensure_ascii=False)
+    return _json(shorten(text, limit_chars))
+
+
+def _json(value: object) -> str:
+    """Return JSON on one line, also for a reader that takes all of Unicode's line ends as ends."""
+    return escaped_steering(json.dumps(value, ensure_ascii=False))
 
 
 _PART, _ROWS = re.compile(r", table "), re.compile(r", (about )?(\d+) rows")
 _COLUMNS = re.compile(r", columns ")
 
 
-def _entry(line: str) -> tuple[str, PartInfo | None] | None:
+def _entry(line: str) -> tuple[str, TableOverview | None] | None:
     """Return the file's name and the table of a line of the list; None for another line."""
     if not line.startswith('- "'):
         return None
@@ -150,8 +188,8 @@ def _entry(line: str) -> tuple[str, PartInfo | None] | None:
         columns, _ = decoder.raw_decode(line, match.end())
     except ValueError:
         return None
-    count = int(rows[2]) if rows and not rows[1] else None
-    return name, PartInfo(part, tuple(columns), count)
+    count = int(rows[2]) if rows else None
+    return name, TableOverview(part, count, bool(rows and rows[1]), columns)
 
 
 def names_of(files: Iterable[FileInfo]) -> list[str]:

@@ -43,7 +43,9 @@ class World:
     Attributes:
         files: The files, those of the newest message first.
         tables: Profiles of the tables that have been looked at.
+        unreadable: Files that a look found to hold no table.
     """
 
     files: tuple[FileInfo, ...] = ()
     tables: Mapping[TableId, TableProfile] = field(default_factory=dict)
+    unreadable: frozenset[str] = frozenset()

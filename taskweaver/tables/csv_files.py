@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -155,7 +156,8 @@ def _names(form: TextForm) -> list[str]:
     """Return the names as pandas gives them; duplicates and nameless ones are left empty."""
     width = len(form.rows[0]) if form.rows else 0
     names = list(form.names) or [str(number) for number in range(width)]
-    return [name if names.count(name) == 1 else "" for name in names]
+    counts = Counter(names)
+    return [name if counts[name] == 1 else "" for name in names]
 
 
 def _columns(form: TextForm) -> dict[str, list[str]]:
@@ -228,7 +230,7 @@ def _parsed(plan: Plan) -> tuple[Frame, list[str], Plan]:
         raise TableError(f"{Path(plan.path).name} holds no table.") from None
     except pd.errors.ParserError as error:
         if "on_bad_lines" in plan.options:
-            raise TableError(f"{Path(plan.path).name} cannot be read: {error}.") from error
+            raise _unreadable(plan, error) from error
         return _without_bad_lines(plan)
     mixed = [
         column
@@ -255,12 +257,21 @@ def _is_mixed(series: Any) -> bool:
     return pd.api.types.infer_dtype(series, skipna=True) not in {"string", "boolean", "empty"}
 
 
+def _unreadable(plan: Plan, error: Exception) -> TableError:
+    return TableError(f"{Path(plan.path).name} cannot be read: {str(error).strip()}.")
+
+
 def _without_bad_lines(plan: Plan) -> tuple[Frame, list[str], Plan]:
+    import pandas as pd
+
     options: dict[str, Option] = {**plan.options, "on_bad_lines": "warn"}
     plan = replace(plan, options=options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        frame = read_source(plan)
+        try:
+            frame = read_source(plan)
+        except pd.errors.ParserError as error:
+            raise _unreadable(plan, error) from error
     plan = replace(plan, options={**options, "on_bad_lines": "skip"})
     lines = [number for item in caught for number in _SKIPPED.findall(str(item.message))]
     shown = ", ".join(lines[:5]) + (" ..." if len(lines) > 5 else "")

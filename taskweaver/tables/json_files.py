@@ -51,7 +51,11 @@ def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
     if key:
         options["key"] = key
     plan = Plan("json", name, options)
-    raw = _tidy(plan, frame_of(data[key] if key else data, shape))
+    try:
+        frame = frame_of(data[key] if key else data, shape)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise TableError(f"{path.name} cannot be read as a table: {error}.") from error
+    raw = _tidy(plan, frame)
     raw.form += [f"table under {key!r}"] if key else []
     return raw
 

@@ -16,6 +16,7 @@ from taskweaver.tables.json_files import read_json
 from taskweaver.tables.plan import Plan
 from taskweaver.tables.steps import Frame, read_source
 from taskweaver.tables.workbooks import read_workbook, sheets_with_tables
+from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
 
 _MOST_CHARS = 400
@@ -141,6 +142,9 @@ def _load(path: Path, name: str, sheet: str | int | None) -> Table:
         if isinstance(error, TableError):
             raise
         raise TableError(f"{path.name} cannot be opened: {error.strerror or error}.") from error
+    twice = raw.frame.columns[raw.frame.columns.duplicated()]
+    if len(twice):
+        raise TableError(f"{path.name} has several columns {str(twice[0])!r}.")
     decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
     decided.unclear[:0] = raw.unclear
     plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
@@ -186,7 +190,8 @@ def _lines(name: str, raw: Raw, decided: Decisions) -> list[str]:
     lines = [f"{name}: {form}", " ".join(raw.notes), columns_line]
     lines.append(f"Not certain: {_listed(decided.unclear, ';')}" if decided.unclear else "")
     lines.append(f"Left out: {_listed(decided.lost, ';')}" if decided.lost else "")
-    return [line for line in lines if line]
+    # A name in the file with a line end would begin a line of its own, such as a number of rows.
+    return [" ".join(without_steering(with_line_feeds(line)).split()) for line in lines if line]
 
 
 def _listed(phrases: Sequence[str], mark: str = ",") -> str:

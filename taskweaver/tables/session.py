@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from taskweaver.tables.errors import TableError
 from taskweaver.tables.plan import MOST_READS, TableRead
 from taskweaver.tables.reading import Table, existing, load, parts_of
 
 MOST_KEPT_BYTES = 512 << 20
 """Bytes of frames that a profile keeps for the read after it."""
 _MOST_CELLS = 3
+_Stamp = tuple[int, int]
+_Reported = dict[tuple[str, str | int | None], _Stamp]
 
 
 @dataclass(slots=True)
@@ -29,8 +32,8 @@ class Reads:
         default_factory=OrderedDict
     )
     _age: int = 0
-    _reported: dict[tuple[str, str | int | None], tuple[int, int]] = field(default_factory=dict)
-    _profiled: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _reported: _Reported = field(default_factory=dict)
+    _profiled: dict[str, _Stamp] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Begin a cell; tables that were kept three cells ago are forgotten."""
@@ -60,19 +63,27 @@ class Reads:
 
     def is_new(self, path: str | os.PathLike[str], sheet: str | int | None) -> bool:
         """Return, once for each state of a table's file, that its decisions are not printed yet."""
-        key, now = _key(path, sheet), stamp(path)
+        key, now = (_place(path), sheet or None), stamp(path)
         is_new = self._reported.get(key) != now
         self._reported[key] = now
         return is_new
 
     def has_changed(self, path: str | os.PathLike[str]) -> bool:
         """Return whether a file is another one than at its last profile in this kernel."""
-        key, now = str(Path(path).resolve()), stamp(path)
-        return self._profiled.setdefault(key, now) != now
+        now = stamp(path)
+        return self._profiled.setdefault(_place(path), now) != now
 
     def profiled(self, path: str | os.PathLike[str]) -> None:
         """Note that a file is profiled as it is."""
-        self._profiled[str(Path(path).resolve())] = stamp(path)
+        self._profiled[_place(path)] = stamp(path)
+
+    def known(self) -> tuple[_Reported, dict[str, _Stamp]] | None:
+        """Return the files that were reported, for a later kernel; None for none."""
+        return (self._reported, self._profiled) if self._reported or self._profiled else None
+
+    def restore(self, known: tuple[_Reported, dict[str, _Stamp]]) -> None:
+        """Take over the files that an earlier kernel reported; see `known`."""
+        self._reported, self._profiled = known
 
     def note(self, path: str | os.PathLike[str], sheet: str | int | None, table: Table) -> None:
         """Note a read of the current cell, unless it is there already."""
@@ -92,7 +103,12 @@ def _key(path: str | os.PathLike[str], sheet: str | int | None) -> tuple[str, st
     return str(Path(path).resolve()), sheet or None
 
 
-def stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
+def _place(path: str | os.PathLike[str]) -> str:
+    """Return a path from the working folder: a resumed or forked session may lie elsewhere."""
+    return os.path.relpath(Path(path).resolve())
+
+
+def stamp(path: str | os.PathLike[str]) -> _Stamp:
     """Return size and time of a file, which change with its content."""
     facts = Path(path).stat()
     return facts.st_size, facts.st_mtime_ns
@@ -108,18 +124,31 @@ def read(path: str | os.PathLike[str], sheet: str | int | None) -> Any:
     return table.frame
 
 
-def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool) -> Any:
-    """Return the profiles of a file's tables; their frames are kept for the next read."""
+def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool = False) -> Any:
+    """Return the profiles of a file's tables; their frames are kept for the next read.
+
+    A table that cannot be read, such as a view of a missing one, is left out, and the reason is
+    printed.
+    """
     from taskweaver.tables.profiling import FileProfile, profiled
 
     found = []
     kept = []
     matches_only = not READS.has_changed(existing(path)) and matches_only
     READS.profiled(path)
+    problems = []
     for part in parts_of(existing(path)):
-        table = READS.take(path, part)
+        try:
+            table = READS.take(path, part)
+        except TableError as error:
+            problems.append(error)
+            continue
         found.append(profiled(table.frame, os.fspath(path), part, find))
         kept.append((part, table))
+    if problems and not found:
+        raise problems[0]
+    for problem in problems:
+        print(problem)  # noqa: T201 - as the decisions
     READS.forget()
     for part, table in kept:
         READS.keep(path, part, table)

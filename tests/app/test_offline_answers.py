@@ -301,8 +301,10 @@ def test_it_also_speaks_for_a_code_writer_alone(project: Path) -> None:
     config = {"session.roles": ["code_interpreter"], **COLD}
     with TaskWeaverApp(project, config=config) as app:
         session = app.get_session()
-        assert "Unit Price" in session.send_message("sum of Count in s.csv").post_list[-1].message
         assert "29" in session.send_message("sum of Count in s.csv").post_list[-1].message
+        question = "sum of Count in the North in s.csv"
+        assert 'column "Unit Price"' in session.send_message(question).post_list[-1].message
+        assert "rows used: " in session.send_message(question).post_list[-1].message
         assert "I did not understand" in session.send_message("a poem").post_list[-1].message
 
 

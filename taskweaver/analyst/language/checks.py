@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from taskweaver.analyst.language.atoms import Atom, Fn, Look, Mark, Noun
+from taskweaver.analyst.language.atoms import Atom, Fn, Look, Mark, Noun, Picture
+from taskweaver.analyst.language.groups import conjuncts
 from taskweaver.analyst.language.measures import Operand, columns_of
 from taskweaver.analyst.language.names import name_words, singular
 from taskweaver.analyst.language.options import Cond
 from taskweaver.analyst.language.parts import Parts, UnfitError, columns_in
 from taskweaver.analyst.reading import (
-    And,
     Column,
     Comparison,
     Condition,
@@ -27,6 +27,11 @@ from taskweaver.analyst.reading import (
 )
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
+_MOST_GROUPS = 25
+_QUANTIFIERS = frozenset("only just all every always necessarily".split())
+_SUBJECTS = frozenset("date time day year id number name".split())
+_HAVE = frozenset("have has had having sell sells make makes fly flies".split())
+_DEEDS = frozenset("sold ordered bought purchased".split())
 _DOUBTS = frozenset("is are was were do does did has have".split())
 _PERSONAL = frozenset(
     "age sex gender salary birthday birth surname job marital married occupation employee patient "
@@ -41,9 +46,10 @@ def check(reading: Reading, parts: Parts) -> None:
     Raises:
         UnfitError: If the reading is degenerate, or the scope of a negation is not clear.
     """
+    _check_light_words(parts)
     _check_nesting(parts)
     _check_negations(parts)
-    _check_counted(parts)
+    _check_counted(reading, parts)
     if isinstance(reading, Summary):
         _check_keys(reading, parts)
         _check_measures(reading, parts)
@@ -54,6 +60,21 @@ def check(reading: Reading, parts: Parts) -> None:
 
 
 # -- phrases ---------------------------------------------------------------------------------------
+
+
+def _check_light_words(parts: Parts) -> None:
+    """Refuse light words that carry a meaning here: ``have only``, ``same``."""
+    words = parts.words
+    for at in range(words.size):
+        if words.lower(at) == "not" and words.lower(at + 1) in _QUANTIFIERS:
+            raise UnfitError((words.raw(at, at + 2),))
+    for atom in parts.atoms:
+        if not isinstance(atom.content, Mark) or atom.content.kind not in ("filler", "verb"):
+            continue
+        low = words.lower(atom.start)
+        has = words.lower(atom.start - 1) in _HAVE or words.lower(atom.end) in _HAVE
+        if low == "same" or (low in ("only", "just") and has):
+            raise UnfitError((parts.phrase(atom),))
 
 
 def _check_nesting(parts: Parts) -> None:
@@ -108,7 +129,7 @@ def _columns(cond: Cond) -> set[str]:
     return {name for option in cond.options for name in columns_in(option.condition)}
 
 
-def _check_counted(parts: Parts) -> None:
+def _check_counted(reading: Reading, parts: Parts) -> None:
     """Refuse a count of a noun that is itself the value or the column of a condition.
 
     ``How many deaths`` of a table with a ``death_date`` is not certain to mean a value ``Death``,
@@ -119,7 +140,16 @@ def _check_counted(parts: Parts) -> None:
         for atom in parts.atoms
         if isinstance(atom.content, Fn) and atom.content.function in ("count", "nunique")
     ]
-    for count in counts:
+    nouns = [
+        atom
+        for atom in parts.atoms
+        if isinstance(atom.content, Noun | Operand | Cond)
+        and any(atom.start == _after_light(parts, count) for count in counts)
+    ]
+    if len(nouns) > 1 and isinstance(reading, Summary) and len(reading.measures) == 1:
+        raise UnfitError([parts.phrase(atom) for atom in nouns[1:]], "Ask for one number.")
+    pictures = [atom for atom in parts.atoms if isinstance(atom.content, Picture)]
+    for count in [*counts, *pictures]:
         heads = [atom for atom in parts.atoms if atom.start == _after_light(parts, count)]
         for head in heads:
             if isinstance(head.content, Cond) and head.end == head.start + 1:
@@ -135,9 +165,16 @@ def _after_light(parts: Parts, atom: Atom) -> int:
 def _check_head(parts: Parts, head: Atom, cond: Cond) -> None:
     noun = singular(parts.words.lower(head.start))
     is_plural = noun != parts.words.lower(head.start)
-    if cond.is_bare and is_plural and names_rows(parts, noun):
+    if cond.is_bare and is_plural and _is_subject(parts, noun):
         values = f"of the value `{cond.phrase}` or of all rows"
         raise UnfitError((cond.phrase,), f"Say whether the number {values} is meant.")
+
+
+def _is_subject(parts: Parts, noun: str) -> bool:
+    """Return whether the table is about a noun: its name, or ``death_date`` and ``death_id``."""
+    names = [name_words(name) for name in parts.words.scope.columns]
+    is_dated = any(words[0] == noun and set(words[1:]) & _SUBJECTS for words in names if words)
+    return is_dated or noun in parts.words.scope.nouns
 
 
 def _check_own_column(parts: Parts, head: Atom, operand: Operand) -> None:
@@ -155,16 +192,18 @@ def _check_own_column(parts: Parts, head: Atom, operand: Operand) -> None:
 
 def _check_keys(reading: Summary, parts: Parts) -> None:
     """Refuse groups of one row each that are counted, and groups that a condition leaves alone."""
-    counts = all(measure.function == "count" for measure in reading.measures)
     for key in reading.keys:
         profile = parts.words.profile(key.column)
         is_whole = not key.unit and not key.part
         is_unique = is_whole and profile.distinct >= parts.words.scope.rows > 1
-        if counts and is_unique and reading.where is None and len(reading.source.tables) == 1:
+        if is_unique and reading.where is None and len(reading.source.tables) == 1:
             raise UnfitError((key.column,), f"Each `{key.column}` is in one row.")
-        is_pinned = any(_is_pinned(part, key) for part in _conjuncts(reading.where))
+        is_pinned = any(_is_pinned(part, key) for part in conjuncts(reading.where))
         if is_pinned and (reading.names_winner or _is_time(parts, key)):
             raise UnfitError((key.column,), f"A condition leaves one `{key.column}`.")
+        is_ratio = profile.kind == "number" and profile.distinct > _MOST_GROUPS
+        if is_whole and is_ratio and all(m.function in ("sum", "mean") for m in reading.measures):
+            raise UnfitError((key.column,), f"Say “divided by {key.column}”, or name the groups.")
         if is_whole and any(_is_of(measure, key.column) for measure in reading.measures):
             raise UnfitError((key.column,), f"`{key.column}` is the group and its own measure.")
 
@@ -185,12 +224,6 @@ def _is_pinned(part: Condition, key: Key) -> bool:
         is_years = part.start[4:] == part.end[4:] == "-01-01"
         return is_years and int(part.end[:4]) - int(part.start[:4]) == 1
     return False
-
-
-def _conjuncts(where: Condition | None) -> tuple[Condition, ...]:
-    if where is None:
-        return ()
-    return where.parts if isinstance(where, And) else (where,)
 
 
 # -- measures --------------------------------------------------------------------------------------
@@ -229,9 +262,16 @@ def _check_rows(reading: Summary, parts: Parts) -> None:
     """Refuse a count of all rows where the counted noun is not known to name the rows."""
     if reading.measures != (Measure("count"),) or reading.then is not None:
         return
+    if not reading.keys:
+        _check_deeds(parts)
     is_bare = reading.where is None and not reading.keys
-    if is_bare and any(isinstance(atom.content, Look) for atom in parts.atoms):
-        raise UnfitError([parts.phrase(a) for a in parts.atoms if isinstance(a.content, Look)])
+    values = [
+        parts.phrase(atom)
+        for atom in parts.atoms
+        if isinstance(atom.content, Look) and atom.content.view == "values"
+    ]
+    if values and not reading.keys:
+        raise UnfitError(values, "Name the column whose values are counted.")
     nouns = [
         (atom, atom.content.word)
         for atom in parts.atoms
@@ -243,6 +283,15 @@ def _check_rows(reading: Summary, parts: Parts) -> None:
         unknown = []
     if unknown:
         raise UnfitError(unknown, "It is not certain that the rows are meant.")
+
+
+def _check_deeds(parts: Parts) -> None:
+    """Refuse the number of rows where a deed may be counted by another column or table."""
+    words, scope = parts.words, parts.words.scope
+    deeds = {words.lower(at) for at in range(words.size)} & _DEEDS
+    amounts = [name for name in scope.columns if {"quantity", "qty", "units"} & {name.casefold()}]
+    if deeds and (scope.other_nouns - scope.nouns or amounts):
+        raise UnfitError(sorted(deeds), "Say which column or table counts it.")
 
 
 def names_rows(parts: Parts, word: str) -> bool:

@@ -67,7 +67,8 @@ def _column_first(words: Words, at: int) -> Iterator[Found]:
         is_time = all(_holds_times(words, name) for name in names)
         for stop, tests in _tests(words, start, is_time=is_time):
             end = _after_unit(words, stop, names)
-            yield end, _cond(words, at, end, names, tests), column.cost
+            if is_time or not _are_years(words, names, tests):
+                yield end, _cond(words, at, end, names, tests), column.cost
         if start > column.end and words.lower(start - 1) not in ("a", "in", "by"):
             for end, tests in _exactly(words, start, is_last=True):
                 yield end, _cond(words, at, end, names, tests), column.cost + 0.1
@@ -78,6 +79,7 @@ _UNITS = {
     "dollars": "", "usd": "", "euros": "", "eur": "", "pounds": "", "mm": "mm", "cm": "cm",
     "kg": "kg", "grams": "g", "gram": "g", "g": "g", "km": "km", "minutes": "min minute minutes",
     "mins": "min minute minutes", "lbs": "lb", "meters": "m", "metres": "m", "hours": "hour h hrs",
+    "m": "m", "ft": "ft feet foot", "feet": "ft feet foot",
     "seconds": "sec s second", "miles": "mile mi", "points": "",
 }  # fmt: skip
 """Units after a number, with the words of a column's name that state them; empty for any."""
@@ -92,6 +94,19 @@ def _comparable(words: Words, ref: ColumnRef) -> tuple[str, ...]:
         name
         for name in ref.names
         if words.is_numeric(name) and (ref.distance < 2 or name_words(name)[-1:] != ("id",))
+    )
+
+
+def _are_years(words: Words, names: tuple[str, ...], tests: Tests) -> bool:
+    """Return whether numbers are years rather than values of a column: outside of its values."""
+    numbers = [value for _, (value, _) in tests]
+    if not words.scope.time_columns or not all(1800 <= n <= 2100 for n in numbers):
+        return False
+    profiles = [words.profile(name) for name in names]
+    return any(
+        not float(p.low or "nan") <= number <= float(p.high or "nan")
+        for p in profiles
+        for number in numbers
     )
 
 
@@ -144,7 +159,8 @@ def _dimension_first(words: Words, at: int) -> Iterator[Found]:
             operator: Comparator = ">" if sign == "+" else "<"
             for stop, value in _numbers(words, start):
                 if start == end + 1:
-                    yield stop, _cond(words, at, stop, names, [(operator, value)]), 0.1
+                    last = _after_unit(words, stop, names)
+                    yield last, _cond(words, at, last, names, [(operator, value)]), 0.1
         for stop, tests in _tests(words, words.skip(end, "a")):
             yield stop, _cond(words, at, stop, names, tests), 0.15
 
@@ -174,7 +190,7 @@ def _tests(words: Words, at: int, *, is_time: bool = False) -> Iterator[tuple[in
             for end, value in _numbers(words, stop):
                 if is_time:
                     yield end, [(_RELATIONS[sense.detail], value)]
-    yield from _between(words, at)
+    yield from _between(words, at, is_time=is_time or not words.scope.time_columns)
     for end, value in _numbers(words, at):
         for stop, sense in words.of_kind(end, "tail"):
             operator = sense.detail  # type: ignore[assignment]
@@ -182,9 +198,11 @@ def _tests(words: Words, at: int, *, is_time: bool = False) -> Iterator[tuple[in
                 yield stop, [(operator, value)]
 
 
-def _between(words: Words, at: int) -> Iterator[tuple[int, Tests]]:
+def _between(words: Words, at: int, *, is_time: bool) -> Iterator[tuple[int, Tests]]:
     openings = [found.end for found in words.of_kind(at, "between")]
-    openings += [found.end for found in words.of_kind(at, "time") if found.sense.detail == "from"]
+    if is_time:
+        froms = (found for found in words.of_kind(at, "time") if found.sense.detail == "from")
+        openings += [found.end for found in froms]
     joints = ("and", "to", "-", "\N{EN DASH}", "und", "et", "y")
     lows = [(end, low) for stop in openings for end, low in _numbers(words, stop)]
     for middle, low in lows:

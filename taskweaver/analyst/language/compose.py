@@ -16,11 +16,20 @@ from taskweaver.analyst.language.atoms import (
     Step,
 )
 from taskweaver.analyst.language.checks import check
-from taskweaver.analyst.language.groups import NUMERIC, compared, is_one_row, is_unique, measures
+from taskweaver.analyst.language.groups import (
+    NUMERIC,
+    compared,
+    conjuncts,
+    is_one_row,
+    is_unique,
+    measures,
+)
 from taskweaver.analyst.language.leftover import check_unused
+from taskweaver.analyst.language.links import drop_links
 from taskweaver.analyst.language.looks import looked, pictured
 from taskweaver.analyst.language.measures import Operand
-from taskweaver.analyst.language.options import Cond
+from taskweaver.analyst.language.names import singular
+from taskweaver.analyst.language.options import Cond, conjunction
 from taskweaver.analyst.language.orders import sorted_groups
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.language.parts import Parts, UnclearError, UnfitError
@@ -28,9 +37,12 @@ from taskweaver.analyst.language.ranks import ranked
 from taskweaver.analyst.language.steps import stepped
 from taskweaver.analyst.reading import (
     Column,
+    Condition,
     Inspection,
     Key,
     Measure,
+    Missing,
+    Not,
     Operation,
     Rank,
     Reading,
@@ -51,6 +63,7 @@ def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
     parts = Parts(words, atoms)
     _refuse(parts)
     skipped = check_unused(parts)
+    drop_links(parts)
     reading = (
         pictured(parts, source)
         or looked(parts, source)
@@ -93,12 +106,27 @@ def _summary(parts: Parts, source: Source) -> Reading | None:
     keys = parts.keys()
     _group_of_each(parts)
     found = measures(parts) if not _counts_rows(parts) else _row_count(parts)
+    where = _without_missing(where, conds, found)
     if parts.mark("combined") is None:
         keys = tuple(dict.fromkeys((*keys, *compared(parts, conds, found))))
     over = parts.mark("over")
     if over is not None:
         raise UnfitError(("over time",), "Say the period: “per year”, “per month”.")
     return Summary(source, found, keys, where)
+
+
+def _without_missing(
+    where: Condition | None, conds: Sequence[Cond], found: Sequence[Measure]
+) -> Condition | None:
+    """Return a condition where ``ignoring missing values`` is about the measured columns alone."""
+    is_ignored = any(
+        cond.phrase.casefold().startswith(("ignor", "exclud", "skip")) for cond in conds
+    )
+    names = [measure.of.name for measure in found if isinstance(measure.of, Column)]
+    if not is_ignored or not names or where is None:
+        return where
+    kept = [part for part in conjuncts(where) if part != Not(Missing(""))]
+    return conjunction(*kept)
 
 
 def _product(parts: Parts, source: Source) -> Reading | None:
@@ -121,10 +149,23 @@ def _product(parts: Parts, source: Source) -> Reading | None:
 def _counted_groups(parts: Parts, source: Source) -> Reading | None:
     """Return the number of rows of groups: ``flights per day``."""
     has_rows = parts.has(Noun, lambda noun: noun.kind in ("row", "file", "thing", "person"))
-    if not has_rows or parts.has(Operand) or parts.has(Dimension):
+    entities = [atom for atom, operand in parts.all(Operand) if _names_each_row(parts, operand)]
+    others = len(parts.all(Operand)) - len(entities)
+    if not (has_rows or entities) or others or parts.has(Dimension):
         return None
+    for atom in entities:
+        parts.use(atom)
     where = parts.condition(parts.conditions())
     return Summary(source, (Measure("count"),), parts.keys(), where)
+
+
+def _names_each_row(parts: Parts, operand: Operand) -> bool:
+    """Return whether a column of texts is named in the plural and has another value in each row."""
+    low = operand.phrase.casefold()
+    if len(operand.names) != 1 or singular(low) == low or operand.distance > 1:
+        return False
+    profile = parts.words.profile(operand.names[0])
+    return profile.kind == "text" and profile.distinct == parts.words.scope.rows
 
 
 def _of_choice(parts: Parts, source: Source) -> Reading | None:

@@ -10,7 +10,7 @@ from taskweaver.analyst.language.calendar_columns import calendar_conditions
 from taskweaver.analyst.language.comparisons import comparisons
 from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.names import singular
-from taskweaver.analyst.language.options import Cond, Option, both
+from taskweaver.analyst.language.options import Cond, Option, both, shares_column
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.language.time_conditions import as_condition
 from taskweaver.analyst.language.times import Recurring, times
@@ -30,6 +30,8 @@ from taskweaver.analyst.reading import (
 
 Found = tuple[int, Cond, float]
 _AND = ("and", ",", "&", "but", "und", "et", "y", "и", "og")
+_LACKING = tuple("without no with having ohne sans sin lacking".split())
+_LEADING = tuple("the in on at from with are is where that had who have".split())
 _OR = ("or", "oder", "ou", "o", "или", "eller")
 
 
@@ -139,7 +141,10 @@ class Conditions:
                 yield from self._neither(at, stop)
                 continue
             for start, cost, unused in self._after_negation(stop):
-                for end, found, more in self._listed(start):
+                is_plain = words.lower(stop - 1).endswith(("not", "n't", "never"))
+                is_one = words.lower(at) == "non"
+                listed = self._simple(start) if is_one else self._listed(start, is_plain=is_plain)
+                for end, found, more in listed:
                     if found.is_negative:
                         continue
                     yield end, _negation(found, words.raw(at, end), unused), cost + more
@@ -152,7 +157,7 @@ class Conditions:
         unused: tuple[str, ...] = ()
         for _ in range(5):
             yield place, cost, unused
-            is_light = words.is_kind(place, "filler", "row", "person", "thing", "by")
+            is_light = words.is_kind(place, "filler", "row", "person", "thing", "by", "link")
             is_both = words.lower(place) == "both"
             if is_both or (is_light and words.lower(place) not in (".", "?", ";", ":")):
                 place, cost = place + 1, cost + 0.02
@@ -180,16 +185,7 @@ class Conditions:
         from taskweaver.analyst.reading import Column, Comparison
 
         words = self.words
-        if words.lower(at) not in (
-            "without",
-            "no",
-            "with",
-            "having",
-            "ohne",
-            "sans",
-            "sin",
-            "lacking",
-        ):
+        if words.lower(at) not in _LACKING:
             return
         start = words.skip(stop, "any", "a")
         for column in words.columns(start):
@@ -201,8 +197,11 @@ class Conditions:
                 condition = Cond((Option(name, zero),), words.raw(at, column.end), is_negative=True)
                 yield column.end, condition, column.cost + 0.2
 
-    def _listed(self, at: int) -> list[Found]:
-        """Return conditions that one negation covers: single ones, runs and lists."""
+    def _listed(self, at: int, *, is_plain: bool = False) -> list[Found]:
+        """Return conditions that one negation covers: single ones, runs and lists.
+
+        A plain ``not`` covers one condition of ``not A and B``; ``without`` covers both.
+        """
         found = list(self._simple(at))
         for middle, first, cost in list(found):
             if first.is_time:
@@ -213,24 +212,39 @@ class Conditions:
                 joined = _join(first, second, "", And)
                 if joined is not None and not self.words.is_kind(middle, "filler", "and", "or"):
                     found.append((end, joined, cost + more))
-            if self.words.lower(middle) in (*_AND, *_OR):
-                after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
-                if self.words.is_kind(after, "neg"):
-                    continue
-                kind = self._joint(at, middle)
-                for end, second, more in self._simple(after):
-                    either = _join(first, second, "", kind)
-                    if either is not None and not second.is_time:
-                        found.append((end, either, cost + more - 0.3))
+            for end, second, more in self._beside(middle):
+                kind = self._joint(at, middle, first, second, is_plain=is_plain)
+                either = _join(first, second, "", kind) if kind else None
+                if either is not None and not second.is_time:
+                    found.append((end, either, cost + more - 0.3))
         return found
 
-    def _joint(self, at: int, middle: int) -> type[And | Or]:
-        """Return how a list after a negation is joined: any of it, or all if it is in brackets."""
+    def _beside(self, middle: int) -> list[Found]:
+        """Return the conditions after a conjunction that have no negation of their own."""
+        if self.words.lower(middle) not in (*_AND, *_OR):
+            return []
+        after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
+        return [] if self.words.is_kind(after, "neg") else self._simple(after)
+
+    def _joint(
+        self, at: int, middle: int, first: Cond, second: Cond, *, is_plain: bool
+    ) -> type[And | Or] | None:
+        """Return how a list after a negation is joined: any of it, or all if it is in brackets.
+
+        None for ``and`` that adds a condition on another column, outside of a plain ``not``, and
+        for a comma before one.
+        """
+        if shares_column(first, second):
+            return Or
+        if self.words.lower(middle) == "," and self.words.lower(middle + 1) not in _OR:
+            return None
         before = at - 1
         while self.words.lower(before) in ("a", "the", "in", "from", "have"):
             before -= 1
-        is_literal = self.words.lower(before) in ("(", "both")
-        return And if is_literal and self.words.lower(middle) in _AND else Or
+        is_and = self.words.lower(middle) in _AND and not shares_column(first, second)
+        if is_and and self.words.lower(before) in ("(", "both"):
+            return And
+        return None if is_and and is_plain else Or
 
     def _alternatives(self, first: list[Found]) -> list[Found]:
         """Return conditions joined by ``or``, and lists of years joined by ``and``."""
@@ -250,24 +264,11 @@ class Conditions:
         if not is_or and words.lower(middle) not in _AND:
             return
         after = words.skip(middle + 1, *_AND, *_OR)
-        start = words.skip(
-            after,
-            "the",
-            "in",
-            "on",
-            "at",
-            "from",
-            "with",
-            "are",
-            "is",
-            "where",
-            "that",
-            "had",
-            "who",
-            "have",
-        )
+        start = words.skip(after, *_LEADING)
         is_or = is_or or any(words.lower(place) in _OR for place in range(middle, after))
         for end, right, more in [*self._simple(start), *(self._negated(start) if is_or else ())]:
+            if left.is_negative and not right.is_negative and shares_column(left, right):
+                continue
             phrase = (
                 left.phrase + words.text[words.tokens[middle].start - 1 : words.tokens[end - 1].end]
             )
@@ -314,7 +315,8 @@ def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | 
         for one, other in pairs
     )
     return Cond(options, phrase or left.phrase + " " + right.phrase,
-                is_negative=left.is_negative or right.is_negative)  # fmt: skip
+                is_negative=left.is_negative or right.is_negative,
+                unused=(*left.unused, *right.unused))  # fmt: skip
 
 
 def _merged(left: Condition, right: Condition) -> Condition:
@@ -365,7 +367,8 @@ def _holds_zero(words: Words, name: str) -> bool:
 def _is_unknown(words: Words, at: int) -> bool:
     token = words.tokens[at]
     is_word = token.kind == "word" and token.text.islower()
-    return is_word and not words.senses(at) and not words.columns(at) and not words.values(at)
+    is_said = words.senses(at) or words.columns(at) or words.values(at)
+    return is_word and not is_said and next(flags(words, at), None) is None
 
 
 def _is_noun(words: Words, at: int) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taskweaver.analyst.language.atoms import Atom, Fn, Mark, Pick, Picture, Step
+from taskweaver.analyst.language.atoms import Atom, Fn, Mark, Noun, Pick, Picture, Step
 from taskweaver.analyst.language.groups import NUMERIC, as_measure, compared, kinds_for
 from taskweaver.analyst.language.leftover import check_unused
+from taskweaver.analyst.language.links import drop_links
 from taskweaver.analyst.language.measures import Operand
 from taskweaver.analyst.language.options import Cond, conjunction
 from taskweaver.analyst.language.parser import Words
@@ -70,6 +71,9 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     if refused:
         raise UnfitError(refused)
     skipped = check_unused(parts)
+    if not is_follow_up(words) and _is_complete(parts):
+        raise UnfitError((words.text,))
+    drop_links(parts)
     if not isinstance(previous, Summary | Rows | Inspection):
         raise UnfitError((words.text,))
     reading = _with_conditions(parts, previous)
@@ -82,6 +86,12 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     if reading == previous:
         raise UnfitError((words.text,))
     return Understood(reading, (*skipped, *parts.unused), tuple(parts.notes))
+
+
+def _is_complete(parts: Parts) -> bool:
+    """Return whether a request has a measure of its own, or is a question of yes or no."""
+    has_measure = parts.has(Fn) and (parts.has(Operand) or parts.has(Noun))
+    return has_measure or parts.words.lower(0) in ("is", "are", "was", "were", "do", "does", "did")
 
 
 Known = Summary | Rows | Inspection

@@ -284,7 +284,7 @@ def _expected_rows(parts: Parts, where: Condition | None) -> float:
     """Return the number of rows under a condition, if its columns are independent."""
     scope = parts.words.scope
     rows = float(scope.rows)
-    for part in _conjuncts(where):
+    for part in conjuncts(where):
         if isinstance(part, Comparison) and part.operator == "==" and isinstance(part.left, Column):
             rows /= max(scope.columns[part.left.name].distinct, 1)
         elif isinstance(part, During) and part.start and part.end:
@@ -297,7 +297,8 @@ def _expected_rows(parts: Parts, where: Condition | None) -> float:
     return rows
 
 
-def _conjuncts(where: Condition | None) -> tuple[Condition, ...]:
+def conjuncts(where: Condition | None) -> tuple[Condition, ...]:
+    """Return the conditions that all hold under a condition."""
     if where is None:
         return ()
     return where.parts if isinstance(where, And) else (where,)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from taskweaver.analyst.language.atoms import Atom, Fn, Mark
 from taskweaver.analyst.language.measures import Operand
+from taskweaver.analyst.language.options import Cond
 from taskweaver.analyst.language.parts import Parts, UnfitError
+
+_MOST_DESCRIBING = 2
 
 
 def check_unused(parts: Parts) -> tuple[str, ...]:
@@ -26,11 +29,36 @@ def _is_harmless(parts: Parts, atom: Atom) -> bool:
     """Return whether a word is the name of some arithmetic."""
     words, at = parts.words, atom.start
     token = words.tokens[at]
-    if token.kind != "word" or not token.text.islower() or len(token.text) < 3:
+    if token.kind != "word" or len(token.text) < 3:
         return False
     if words.senses(at) or words.columns(at) or words.values(at):
         return False
-    return _is_label(parts, atom)
+    if not token.text.islower():
+        return _is_described(parts, atom)
+    return _is_label(parts, atom) or _is_described(parts, atom)
+
+
+def _is_described(parts: Parts, atom: Atom) -> bool:
+    """Return whether a word describes the value or column in parentheses after it."""
+    words, opening = parts.words, atom.end
+    unused = [
+        other.start
+        for other in parts.atoms
+        if isinstance(other.content, Mark) and other.content.kind == "unused"
+    ]
+    while opening in unused and opening < atom.end + _MOST_DESCRIBING:
+        opening += 1
+    if words.lower(opening) != "(":
+        return False
+    inner = [other for other in parts.atoms if other.start > opening]
+    closing = next((at for at, other in enumerate(inner) if words.lower(other.start) == ")"), 0)
+    contents = [other.content for other in inner[:closing]]
+    named = [content for content in contents if not isinstance(content, Mark)]
+    is_only = all(c.kind == "filler" for c in contents if isinstance(c, Mark))
+    if len(named) != 1 or not is_only:
+        return False
+    content = named[0]
+    return isinstance(content, Operand) or (isinstance(content, Cond) and not content.is_negative)
 
 
 def _is_label(parts: Parts, atom: Atom) -> bool:

@@ -81,6 +81,8 @@ def _missing(parts: Parts, source: Source) -> Reading:
     is_which = parts.mark("which") is not None
     where = parts.condition(parts.conditions())
     names = _names(parts)
+    if counts and len(names) > 1:
+        raise UnfitError(names, "Name one column.")
     if len(names) == 1 and not per_column:
         return Summary(source, (Measure("missing", Column(names[0])),), (), where)
     if counts and not per_column and not names and not is_which:
@@ -212,6 +214,9 @@ def _of_rows(
         value = parts.column_of(operand, kinds=NUMERIC)
         names += [value.name] if isinstance(value, Column) else []
     names = list(dict.fromkeys(names))
+    units = [key.unit or key.part or "" for key in keys if key.unit or key.part]
+    if chart == "line" and units:
+        raise UnfitError(units, "Say mean, total or median of each period.")
     if chart == "line":
         return _line(parts, names, splits, where, source)
     wanted = 2 if chart == "scatter" else 1

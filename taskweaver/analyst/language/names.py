@@ -108,6 +108,7 @@ def core_words(name: str) -> tuple[str, ...]:
     return words or name_words(name)
 
 
+@lru_cache(maxsize=8192)
 def is_word_of(asked: str, word: str) -> bool:
     """Return whether a word of a request is a word of a name, or one is short for the other."""
     if asked == word:
@@ -120,6 +121,7 @@ def is_word_of(asked: str, word: str) -> bool:
     return len(shorter) >= 4 and longer.startswith(shorter) and len(longer) - len(shorter) >= 3
 
 
+@lru_cache(maxsize=8192)
 def is_abbreviated(asked: tuple[str, ...], name: tuple[str, ...]) -> bool:
     """Return whether words are those of a name, of which some are short: ``departure delay``."""
     pairs = list(zip(asked, name, strict=False))
@@ -131,6 +133,7 @@ def is_abbreviated(asked: tuple[str, ...], name: tuple[str, ...]) -> bool:
     )
 
 
+@lru_cache(maxsize=8192)
 def distance(left: str, right: str, limit: int = 2) -> int:
     """Return the edit distance of two words, transpositions counted once, up to a limit + 1."""
     if abs(len(left) - len(right)) > limit:

@@ -64,3 +64,9 @@ def conjunction(*conditions: Condition | None) -> Condition | None:
 def both(left: Condition, right: Condition) -> Condition:
     """Return the conjunction of two conditions."""
     return conjunction(left, right) or left
+
+
+def shares_column(left: Cond, right: Cond) -> bool:
+    """Return whether two conditions may be about the same column."""
+    names = {option.column for option in left.options}
+    return bool(names & {option.column for option in right.options} - {""})

@@ -16,6 +16,8 @@ from taskweaver.analyst.language.scope import ColumnRef, Scope, is_function_word
 from taskweaver.analyst.language.tokens import Token
 from taskweaver.analyst.profile import ColumnProfile, ValueMatch
 
+WEAK_NOUNS = frozenset("price rate level score index".split())
+"""Nouns that add nothing to the name of a measured quantity."""
 _COLUMN_COST = (0.0, 0.05, 0.6, 0.9)
 _COMMON = frozenset(
     "a an the of is are was were in on at for with from to and or not no i it that this do does "
@@ -123,7 +125,7 @@ class Words:
     def columns(self, at: int) -> list[ColumnAt]:
         """Return the columns that the phrases beginning at a token may mean."""
         if at not in self._columns:
-            self._columns[at] = list(self._find_columns(at)) if at < self.size else []
+            self._columns[at] = list(self._find_columns(at)) if 0 <= at < self.size else []
         return self._columns[at]
 
     def _find_columns(self, at: int) -> Iterator[ColumnAt]:
@@ -134,7 +136,7 @@ class Words:
                 continue
             if tokens[0].kind == "number" or self._is_ragged(at, end):
                 continue
-            ref = self.scope.column(tuple(token.lower for token in tokens), self.phrase(at, end))
+            ref = self._named(at, end) or self._weakly_named(at, end)
             if ref is not None and end == at + 1:
                 ref = self._without_times(ref)
             if ref is None:
@@ -144,6 +146,27 @@ class Words:
             )
             cost = _COLUMN_COST[ref.distance] + (0.4 if is_function else 0.0)
             yield ColumnAt(end, ref, cost)
+
+    def _named(self, at: int, end: int) -> ColumnRef | None:
+        words = tuple(token.lower for token in self.tokens[at:end])
+        return self.scope.column(words, self.phrase(at, end))
+
+    def _weakly_named(self, at: int, end: int) -> ColumnRef | None:
+        """Return the column in ``murder rate`` or ``price of gas``, if no other has the noun."""
+        first, last = self.lower(at), self.lower(end - 1)
+        if last in WEAK_NOUNS and end - at > 1:
+            noun, ref = last, self._named(at, end - 1)
+        elif first in WEAK_NOUNS and end - at > 2 and self.lower(at + 1) == "of":
+            noun, ref = first, self._named(self.skip(at + 2, "the"), end)
+        else:
+            return None
+        if ref is None or len(ref.names) != 1 or ref.distance > 1:
+            return None
+        is_elsewhere = any(noun in name_words(name) for name in self.scope.columns)
+        is_measure = self.profile(ref.names[0]).kind == "number"
+        if is_elsewhere or not is_measure or singular(ref.phrase.casefold()) in LEXICON:
+            return None
+        return ColumnRef(ref.names, 3, self.phrase(at, end))
 
     def _is_ragged(self, at: int, end: int) -> bool:
         """Return whether a phrase begins or ends with a word such as ``of``."""
@@ -157,8 +180,9 @@ class Words:
 
     def _can_mean(self, ref: ColumnRef, name: str) -> bool:
         """Return whether a word can mean a column, and is no noun for the rows or for a value."""
-        word = singular(ref.phrase.casefold())
-        kinds = {sense.kind for sense in LEXICON.get(ref.phrase.casefold(), ())}
+        phrase = ref.phrase.casefold().removesuffix("'s")
+        word = singular(phrase)
+        kinds = {sense.kind for sense in LEXICON.get(phrase, ())}
         is_thing = bool(kinds & {"thing", "person"})
         if ref.distance < 2:
             is_rows = is_thing and word in self.scope.nouns and not is_amount(name)

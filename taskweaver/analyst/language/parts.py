@@ -230,7 +230,8 @@ class Parts:
         """Return whether a column of texts is the noun of a condition: ``African countries``."""
         is_text = all(self.kind(name) == "text" for name in operand.names)
         is_flag = any(self.words.scope.flag_value(name) is not None for name in operand.names)
-        if not is_text or is_flag or operand.distance > 2:
+        last = operand.phrase.casefold().split()[-1]
+        if not is_text or is_flag or operand.distance > 2 or singular(last) == last:
             return False
         if any(self.words.scope.flag_value(name) is not None for name in operand.names):
             return False
@@ -249,6 +250,12 @@ class Parts:
 
     # -- the end ----------------------------------------------------------------------------------
 
+    def _is_mentioned(self, operand: Operand) -> bool:
+        """Return whether a column is named a second time: ``smokers`` is a condition instead."""
+        is_flag = all(self.words.scope.flag_value(name) is not None for name in operand.names)
+        is_inexact = operand.distance > 0 and operand.phrase.casefold() not in operand.names
+        return bool(set(operand.names) & self.mentioned) and not (is_flag and is_inexact)
+
     def finish(self) -> None:
         """Check that all phrases are used; columns may be named twice.
 
@@ -257,8 +264,8 @@ class Parts:
         """
         for atom in list(self.left):
             content = atom.content
-            if (isinstance(content, Operand) and set(content.names) & self.mentioned) or (
-                isinstance(content, Operand) and self._is_noun(atom, content)
+            if isinstance(content, Operand) and (
+                self._is_mentioned(content) or self._is_noun(atom, content)
             ):
                 self.left.remove(atom)
             elif isinstance(content, Noun):

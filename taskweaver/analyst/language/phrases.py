@@ -19,11 +19,13 @@ from taskweaver.analyst.language.atoms import (
 )
 from taskweaver.analyst.language.comparisons import dimensions
 from taskweaver.analyst.language.conditions import Conditions
+from taskweaver.analyst.language.flags import flags
 from taskweaver.analyst.language.keys import key_phrases
 from taskweaver.analyst.language.lexicon import DIMENSION_WORDS, LEXICON, Sense
 from taskweaver.analyst.language.measures import operands
 from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.parser import Words
+from taskweaver.analyst.language.polarity import judged
 
 _BEAM = 28
 _FILLER, _UNUSED = 0.05, 4.0
@@ -45,6 +47,7 @@ _MARKS = {
     "between",
     "instead",
     "combined",
+    "link",
 }
 _VERBS = frozenset(
     "is are was were have has had do does did came come work works live lives".split()
@@ -91,6 +94,7 @@ def _contents(words: Words, conditions: Conditions, at: int) -> Iterator[Found]:
     yield from key_phrases(words, at)
     yield from _functions(words, at)
     yield from _picks(words, at)
+    yield from judged(words, at)
     yield from _dimension(words, at)
     yield from _steps(words, at)
     yield from _looks(words, at)
@@ -212,6 +216,8 @@ def _steps(words: Words, at: int) -> Iterator[Found]:
         yield end, Step(sense.kind, sense.detail), 1.0  # type: ignore[arg-type]
     for end, sense in words.of_kind(at, "change"):
         yield end, Step("change", sense.detail + _direction(words, at)), 1.0
+    if words.lower(at) in ("rate", "rates") and next(flags(words, at - 1), None) and at:
+        yield at + 1, Step("share"), 1.0
     for end, sense in words.of_kind(at, "step"):
         yield end, Step("change", "", sense.detail), 1.0
 
@@ -307,6 +313,12 @@ def _is_other(words: Words, at: int) -> bool:
     return named or bool(words.values(at))
 
 
+def _is_initials(words: Words, at: int) -> bool:
+    """Return whether a pronoun is written as initials, as ``IT`` for a department."""
+    text = words.tokens[at].text
+    return text in ("IT", "US", "ME", "HE") and not words.text.isupper()
+
+
 def _marks(words: Words, at: int) -> Iterator[Found]:
     if words.lower(at) == "than":
         yield at + 1, Mark("than"), 0.7
@@ -315,7 +327,9 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.senses(at):
         if sense.kind in _MARKS:
             yield from _marks_of(words, at, end, sense)
-        elif sense.kind == "filler" and not (end == at + 1 and _is_word_of_data(words, at)):
+        elif sense.kind == "filler" and not (
+            end == at + 1 and (_is_word_of_data(words, at) or _is_initials(words, at))
+        ):
             is_verb = words.lower(at) in _VERBS and end == at + 1
             yield end, Mark("verb" if is_verb else "filler", words.lower(at)), _FILLER
         elif sense.kind == "number":

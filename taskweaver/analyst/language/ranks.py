@@ -16,6 +16,7 @@ from taskweaver.analyst.language.groups import (
 )
 from taskweaver.analyst.language.measures import Operand, columns_of
 from taskweaver.analyst.language.names import name_words, singular
+from taskweaver.analyst.language.options import Cond
 from taskweaver.analyst.language.parts import Parts, UnclearError, UnfitError
 from taskweaver.analyst.reading import (
     Column,
@@ -286,12 +287,23 @@ def _counted_rows(parts: Parts, pick: Pick) -> Measure:
         for atom, operand in parts.all(Operand)
         if any(parts.kind(name) == "text" for name in operand.names)
     ]
+    if not rows and not others and _counts_values(parts, pick):
+        return Measure("count")
     if not rows and others and pick.word in _COUNTED:
         parts.use(others[0][0])
         return counted(parts, others[0][1])
     if not rows and parts.words.scope.source.tables:
         raise UnfitError((pick.word or "most",), "Name the column to rank by.")
     return Measure("count")
+
+
+def _counts_values(parts: Parts, pick: Pick) -> bool:
+    """Return whether values follow a superlative: ``most droids`` counts rows of droids."""
+    ends = {atom.end for atom in parts.atoms if atom.content == pick}
+    return pick.word in ("most", "fewest", "least") and any(
+        isinstance(atom.content, Cond) and atom.start in ends and atom.content.is_bare
+        for atom in parts.atoms
+    )
 
 
 def _without_group(
@@ -304,6 +316,8 @@ def _without_group(
     is_who = any(
         mark.content.detail == "who" for mark in parts.atoms if isinstance(mark.content, Mark)
     )
+    if rows and keys:
+        raise UnfitError((pick.word,), "A rank within groups is not understood.")
     fn, value = _ordering(parts, pick)
     if value is None:
         raise UnfitError((pick.word or "top",), "Name the column to rank by.")
@@ -348,8 +362,11 @@ def _keys_beside(parts: Parts) -> tuple[Key, ...]:
 
 
 def _is_named(parts: Parts, value: Expression) -> bool:
-    """Return whether the column that rows are ranked by is one to show: not ``by body_mass_g``."""
-    return any(
+    """Return whether the column that rows are ranked by is one to show: not ``by body_mass_g``.
+
+    Columns of arithmetic are no rows: a rank by it shows the rows whole.
+    """
+    return isinstance(value, Column) and any(
         isinstance(atom.content, Operand) and value in atom.content.options for atom in parts.atoms
     )
 

@@ -14,7 +14,7 @@ from taskweaver.analyst.language.parts import UnclearError, UnfitError
 from taskweaver.analyst.language.phrases import covers
 from taskweaver.analyst.language.scope import Scope
 from taskweaver.analyst.language.spelling import corrected
-from taskweaver.analyst.language.tokens import literal_spans, tokenize
+from taskweaver.analyst.language.tokens import is_unspaced, literal_spans, tokenize
 from taskweaver.analyst.mentions import Mention
 from taskweaver.analyst.reading import NotUnderstood, Outcome, Reading, Unclear, Understood
 
@@ -71,7 +71,8 @@ def _tokens(text: str, scope: Scope, mentions: Sequence[Mention]) -> list:  # ty
         for mention in mentions
         if not mention.is_certain and " " in text[mention.start : mention.end]
     ]
-    return tokenize(text, literals, [*files, *nouns], (*LEXICON, *scope.literals))
+    known = (*LEXICON, *scope.literals) if is_unspaced(text) else ()
+    return tokenize(text, literals, [*files, *nouns], known)
 
 
 def best(results: Sequence[Result], preferred: Sequence[Scope]) -> Outcome | Result:

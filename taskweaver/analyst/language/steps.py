@@ -73,6 +73,10 @@ def _share(parts: Parts, source: Source) -> Reading:
     if keys:
         inner = [cond for cond in parts.conditions() if not cond.is_time]
         times = [cond for _, cond in conds if cond.is_time]
+        rated = _rated(conds, step)
+        if rated:
+            times += [cond for cond in inner if cond not in rated]
+            inner = rated
         if len(inner) > 1:
             raise UnfitError([cond.phrase for cond in inner], "Say which rows are the whole.")
         where = parts.condition(times)
@@ -90,12 +94,19 @@ def _share(parts: Parts, source: Source) -> Reading:
         return Summary(source, (measure,), (Key(texts[0][1].names[0]),), None, Share())
     if not conds:
         raise UnfitError(("share",), "Say of which rows the share is.")
-    inside, outside = _split(parts, conds, step)
+    rated = _rated(conds, step)
+    others = [cond for _, cond in conds if cond not in rated]
+    inside, outside = (rated, others) if rated else _split(parts, conds, step)
     for atom, _ in conds:
         parts.use(atom)
     where = parts.condition(outside)
     part = parts.condition(inside)
     return Summary(source, (measure,), (), where, Share(part))
+
+
+def _rated(conds: Sequence[tuple[Atom, Cond]], step: Atom) -> list[Cond]:
+    """Return the flag that a rate is of, as in ``survival rate``."""
+    return [cond for atom, cond in conds if cond.is_flag and atom.end == step.start]
 
 
 def _total(parts: Parts) -> Measure:

@@ -88,6 +88,11 @@ def is_unusual(name: str) -> bool:
     )
 
 
+def is_unspaced(text: str) -> bool:
+    """Return whether a text has words of a script without spaces."""
+    return _NO_SPACES.search(text) is not None
+
+
 def _is_whole(text: str, start: int, end: int) -> bool:
     if _NO_SPACES.search(text[start:end]):
         return True

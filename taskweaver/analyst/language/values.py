@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from taskweaver.analyst.language.meanings import graded
+from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.options import Cond, Option
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.profile import ValueMatch
 from taskweaver.analyst.reading import Column, Comparison, Condition, Contains, OneOf, Scalar
 
 Found = tuple[int, Cond, float]
+_MOST_GRADES = 4
 _BE = (
     "is",
     "are",
@@ -36,24 +38,36 @@ def value_conditions(words: Words, at: int) -> Iterator[Found]:
     """Yield conditions of values that begin at a token."""
     if at >= words.size:
         return
-    yield from _bare(words, at)
+    yield from _bare(words, at + 1 if words.lower(at) == "either" else at)
     yield from _of_column(words, at)
     yield from _graded(words, at)
 
 
 def _graded(words: Words, at: int) -> Iterator[Found]:
-    """Yield an ordinal before the noun of a column of grades, as in ``third class``."""
-    matches = graded(words.lower(at), words.lower(at + 1), words.scope.columns)
-    if matches:
-        options = tuple(
-            Option(match.column, _one_of(match.column, [(at, at + 2, (match,))], words))
-            for match in matches
-        )
-        yield at + 2, Cond(options, words.raw(at, at + 2)), 0.0
+    """Yield ordinals before the noun of a column of grades: ``1st or 2nd class``."""
+    places = [at]
+    while words.lower(places[-1] + 1) in (*_AND, *_OR, ",") and len(places) < _MOST_GRADES:
+        places.append(places[-1] + 2)
+    joints = {words.lower(place + 1) for place in places[:-1]}
+    end = places[-1] + 2
+    found = [
+        graded(words.lower(place), words.lower(end - 1), words.scope.columns) for place in places
+    ]
+    if not all(found):
+        return
+    parts: list[Part] = [
+        (place, place + 1, tuple(matches)) for place, matches in zip(places, found, strict=True)
+    ]
+    options = tuple(Option(name, _one_of(name, parts, words)) for name in _shared(parts))
+    is_list = bool(joints & set(_AND)) and not joints & set(_OR)
+    if options:
+        yield end, Cond(options, words.raw(at, end), is_list=is_list), 0.0
 
 
 def _bare(words: Words, at: int) -> Iterator[Found]:
     """Yield values without their column, or before it, as in ``the Sales department``."""
+    if at >= words.size:
+        return
     for end, lists, cost, is_list in _lists(words, at, ""):
         columns = _shared(lists)
         plain = all(words.is_plain_value(start, stop) for start, stop, _ in lists)
@@ -74,6 +88,11 @@ def _of_column(words: Words, at: int) -> Iterator[Found]:
     """Yield the name of a column with values after it, as in ``species is Adelie``."""
     for column in words.columns(at):
         start = words.skip(column.end, *_BE)
+        is_group = words.lower(start - 1) in ("in", "of") and _is_plural(
+            words.lower(column.end - 1)
+        )
+        if is_group or (start == column.end and words.is_kind(at, "time", "cmp")):
+            continue
         for name in column.ref.names:
             kind = words.profile(name).kind
             extra = 0.0 if start > column.end else 0.15
@@ -83,6 +102,11 @@ def _of_column(words: Words, at: int) -> Iterator[Found]:
                 yield end, found, column.cost + cost + extra
             if kind == "text":
                 yield from _containing(words, at, column.end, name, column.cost)
+
+
+def _is_plural(word: str) -> bool:
+    """Return whether a noun is a plural: ``counties in Ohio`` are not called Ohio."""
+    return singular(word) != word
 
 
 def _containing(words: Words, at: int, stop: int, name: str, cost: float) -> Iterator[Found]:

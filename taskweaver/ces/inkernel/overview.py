@@ -183,7 +183,15 @@ def _kind(column: Any) -> str:
     return "text"
 
 
+def _text(content: bytes, size: int) -> list[Overview]:
+    tables = _delimited(content, size)
+    if len(tables[0]["columns"]) < 2:
+        raise ValueError("it holds text, no table")
+    return tables
+
+
 _READERS: dict[str, Callable[[bytes, int], list[Overview]]] = {
+    ".txt": _text,
     ".json": _json,
     ".jsonl": _json,
     ".ndjson": _json,

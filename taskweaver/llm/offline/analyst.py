@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from taskweaver.analyst.answering import answer
 from taskweaver.analyst.code import as_code
@@ -28,14 +29,13 @@ from taskweaver.analyst.reading import (
 from taskweaver.analyst.words import in_words
 from taskweaver.analyst.world import World
 from taskweaver.llm.offline.attempts import told_of_attempt
-from taskweaver.llm.offline.candidates import MOST_LOOKS, with_candidates
 from taskweaver.llm.offline.conversation import (
-    LOOK,
     Conversation,
     artifacts,
     code_in,
     conversation,
-    look_at,
+    has_run,
+    holds_no_table,
     section,
     unfenced,
     without_notes,
@@ -58,9 +58,13 @@ _SUMMARY_CHARS = 3_000
 _REQUEST_CHARS = 2_000
 _MOST_REPLAYED = 30
 """Messages of the user that are read again for each prompt: a follow-up refers to the last ones."""
+_LOOK = "Look at "
+_FIRST = "I look at the columns and values first. Ask again for the answer."
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
 _OF_TABLES = (Summary, Rows, Inspection)
+_MOST_LOOKS = 8
+"""Files that are looked at for one request; each look is a cell, and rounds are bounded."""
 _NAMES_NO_FILE = (Python, Calculation, Help, Files)
 
 
@@ -78,14 +82,19 @@ def as_planner(messages: Sequence[ChatMessage], recipients: Sequence[str]) -> di
     return fields
 
 
-def read(talk: Conversation) -> tuple[str, World, Outcome]:
-    """Return the user's newest request, the world it is about, and its outcome."""
-    world, dialogue = talk.world(), Dialogue()
+def read(talk: Conversation, world: World | None = None) -> tuple[str, World, Outcome]:
+    """Return the user's newest request, the world it is about, and its outcome.
+
+    Args:
+        talk: The conversation.
+        world: The world, if it is another one than that of the conversation.
+    """
+    world, dialogue = world or talk.world(), Dialogue()
     request = ""
     outcome: Outcome = NotUnderstood(())
     for request in talk.requests()[-_MOST_REPLAYED:]:
         spelled_out = request if dialogue.pending else _spelled_out(request, world)
-        dialogue, outcome = dialogue.say(spelled_out, with_candidates(spelled_out, world))
+        dialogue, outcome = dialogue.say(spelled_out, world)
     is_about_files = not (
         isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     )
@@ -138,7 +147,7 @@ def _compute(
         return _to_user(text, "Completed", "the list of files answers the request")
     goal = in_words(reading)
     order = f"{goal}\n{fenced(as_code(reading, world.tables), 'python')}"
-    looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(LOOK)]
+    looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(_LOOK)]
     steps = [*looks, _COMPUTE]
     return _order(worker, order, steps, "One cell computes this.", step=len(steps))
 
@@ -156,11 +165,9 @@ def _look(
             refusal(NotUnderstood((), text), world), "TaskFailure", "the request is too long"
         )
     done = _orders(talk)
-    looks = sum(order.startswith(LOOK) for order in done)
-    if looks + len(files) > MOST_LOOKS:
-        return _to_user(
-            refusal(NotUnderstood((), many_files(files)), world), "TaskFailure", "many files"
-        )
+    if sum(order.startswith(_LOOK) for order in done) + len(files) > _MOST_LOOKS:
+        many = NotUnderstood((), many_files(files))
+        return _to_user(refusal(many, world), "TaskFailure", "many files may be meant")
     orders = {file: _look_order(file, request, world) for file in files}
     file = next((file for file, order in orders.items() if order not in done), "")
     if not file:
@@ -176,7 +183,7 @@ def _look(
 
 
 def _look_order(file: str, request: str, world: World) -> str:
-    return f"{look_at(file)}\n{fenced(look_code(file, request, world), 'python')}"
+    return f"{_LOOK}`{file}`\n{fenced(look_code(file, request, world), 'python')}"
 
 
 def look_code(file: str, request: str, world: World) -> str:
@@ -194,12 +201,10 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     report, orders = talk.newest.text, _orders(talk)
     order = orders[-1] if orders else ""
     goal = order.partition("\n")[0]
-    if "The code ran to its end." not in section(report, "Execution"):
-        files = {look_at(file.name) for file in talk.world().files}
-        if goal.startswith(LOOK) and files and goal not in files:
-            return _next_step(talk, worker)  # it is no table, and the request does not name it
+    is_look = order.startswith(_LOOK)
+    if not has_run(report) and not (is_look and holds_no_table(report) and _is_optional(talk)):
         return _to_user(failure(report, goal), "TaskFailure", "the step failed")
-    if order.startswith(LOOK):
+    if is_look:
         return _next_step(talk, worker)
     request, world, outcome = read(talk)
     output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))
@@ -209,6 +214,12 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
     else:  # the look before it was summarised meanwhile: the result stands for itself
         text = _plain_answer(goal, output, result, artifacts(report))
     return _to_user(text, "Completed", "the result answers the request")
+
+
+def _is_optional(talk: Conversation) -> bool:
+    """Return whether the user's newest request names no file: one without a table is passed by."""
+    mentions = find_files(talk.requests()[-1], talk.world().files)
+    return not any(mention.is_certain for mention in mentions)
 
 
 def _origin(request: str, world: World, reading: Reading) -> str:
@@ -287,9 +298,7 @@ def _own_words(talk: Conversation) -> dict[str, str]:
         case NotUnderstood():
             return _words(refusal(outcome, world))
         case NeedsLook(files):
-            return _code(
-                look_code(files[0], request, world), "I look at the columns and values first."
-            )
+            return _by_columns(talk, world) or _code(look_code(files[0], request, world), _FIRST)
         case Understood(Help()):
             return _words(HELP)
         case Understood(Files()):
@@ -297,6 +306,22 @@ def _own_words(talk: Conversation) -> dict[str, str]:
         case Understood(reading):
             return _code(as_code(reading, world.tables), in_words(reading))
     raise AssertionError("every outcome is handled")
+
+
+def _by_columns(talk: Conversation, world: World) -> dict[str, str] | None:
+    """Return the cell of a request whose words are columns and numbers alone; None for others.
+
+    The list of files has the kinds of the columns, so that no look is needed.
+    """
+    searched = frozenset(talk.requests())
+    tables = {**talk.listed, **world.tables}
+    known = replace(
+        world, tables={id: replace(table, searched=searched) for id, table in tables.items()}
+    )
+    _, _, outcome = read(talk, known)
+    if not isinstance(outcome, Understood) or outcome.unused or outcome.notes:
+        return None
+    return _code(as_code(outcome.reading, known.tables), in_words(outcome.reading))
 
 
 def _code(code: str, thought: str) -> dict[str, str]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from taskweaver.analyst.file_list import listed_files
-from taskweaver.analyst.mentions import find_files, is_data_file
+from taskweaver.analyst.file_list import listed_files, listed_tables
+from taskweaver.analyst.mentions import is_data_file
 from taskweaver.analyst.profile import TableId, TableProfile
 from taskweaver.analyst.profile_report import merged
 from taskweaver.analyst.world import FileInfo, World
@@ -23,21 +23,13 @@ _NOTE = r"files added: |files changed[^:\n]*: |variable that is gone, |The Pytho
 _NOTES = re.compile(rf"(?:^(?:{_NOTE})[^\n]*\n)+", re.MULTILINE)
 _ASKED = re.compile(r"^> ?(?:The user asked: )(.+)$|^The user asked: (.+)$", re.MULTILINE)
 _ADDED = re.compile(r"^files (?:added|changed)[^:\n]*: (.+)\.$", re.MULTILINE)
+_LOOKED = re.compile(r"Look at `([^`\n]+)`")
 _NUDGE = "\n\n[Note:"
 _SUMMARY = re.compile(
     r"^## Summary of earlier rounds\n"
     r"(.*?)(?=^From: |^## (?:Plugins|Feedback|User request|Task)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-
-LOOK = "Look at "
-"""Start of the order to look at a file."""
-_TABLE_ERROR = re.compile(r"\b(?:Missing)?TableError: ")
-
-
-def look_at(file: str) -> str:
-    """Return the first line of the order to look at a file."""
-    return f"{LOOK}`{file}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +59,12 @@ class Conversation:
     Attributes:
         said: The messages.
         files: The files.
+        listed: Their tables, with the kinds of the columns alone.
     """
 
     said: tuple[Said, ...]
     files: tuple[FileInfo, ...]
+    listed: Mapping[TableId, TableProfile] = field(default_factory=dict)
 
     @property
     def newest(self) -> Said:
@@ -87,7 +81,6 @@ class Conversation:
         """Return the data files, those of the newest message first, and the tables looked at.
 
         Pictures and other files that cells make are left out: their names are words of requests.
-        So are files that a look could not read, unless the newest request names them.
         """
         users = [item for item in self.said if item.sender in {"User", ""}]
         recent = {name for item in users[-1:] for name in _names(_ADDED, item.text)}
@@ -95,11 +88,9 @@ class Conversation:
             summaries = [item.text for item in self.said if item.sender == "summary"]
             recent = {file.name for file in self.files for text in summaries if file.name in text}
         data = [file for file in self.files if is_data_file(file.name)]
-        refused = self._refused() - self._named(data)
-        data = [file for file in data if file.name not in refused]
         first = [file for file in data if file.name in recent]
         others = [file for file in data if file.name not in recent]
-        return World((*first, *others), self._tables())
+        return World((*first, *others), self._tables(), frozenset(self._unreadable()))
 
     def requests(self) -> list[str]:
         """Return the user's requests in order, those that a summary quotes included."""
@@ -113,20 +104,15 @@ class Conversation:
                 found.append(_NOTES.sub("", section(item.text, "Task"), count=1).strip())
         return found
 
-    def _refused(self) -> set[str]:
-        """Return the files that could not be read as tables, and were not changed since."""
+    def _unreadable(self) -> set[str]:
+        """Return the files that hold no table, without those that changed since."""
         found: set[str] = set()
-        for order, reply in pairwise(self.said):
-            found -= _names(_ADDED, reply.text)
-            first = order.fields.get("message", "").partition("\n")[0]
-            if first.startswith(LOOK) and _TABLE_ERROR.search(reply.text):
-                found |= {file.name for file in self.files if first == look_at(file.name)}
+        for order, report in pairwise(self.said):
+            found -= _names(_CHANGED, report.text)
+            match = _LOOKED.match(order.fields.get("message", ""))
+            if match and order.sender == "me" and holds_no_table(report.text):
+                found.add(match[1])
         return found
-
-    def _named(self, files: Sequence[FileInfo]) -> set[str]:
-        """Return the files that the newest request certainly names."""
-        mentions = find_files((self.requests() or [""])[-1], files)
-        return {mention.file for mention in mentions if mention.is_certain}
 
     def _tables(self) -> Mapping[TableId, TableProfile]:
         """Return the profiles in reports, without those of files that changed since."""
@@ -140,6 +126,16 @@ class Conversation:
         return found
 
 
+def has_run(report: str) -> bool:
+    """Return whether the code of a report ran to its end."""
+    return "The code ran to its end." in section(report, "Execution")
+
+
+def holds_no_table(report: str) -> bool:
+    """Return whether a look failed because the file holds no table."""
+    return not has_run(report) and "TableError" in report
+
+
 def conversation(messages: Sequence[ChatMessage]) -> Conversation:
     """Return the conversation itself: the messages behind instructions and examples."""
     texts = [(item["role"], _text(item)) for item in messages if item["role"] != "system"]
@@ -149,7 +145,9 @@ def conversation(messages: Sequence[ChatMessage]) -> Conversation:
     summary = _SUMMARY.search(first)
     before = [Said("summary", summary[1])] if summary else []
     said = [_said(role, text.removeprefix(_START).strip()) for role, text in current]
-    return Conversation((*before, *said), listed_files(first) if starts else ())
+    if not starts:
+        return Conversation((*before, *said), ())
+    return Conversation((*before, *said), listed_files(first), listed_tables(first))
 
 
 def _said(role: str, text: str) -> Said:

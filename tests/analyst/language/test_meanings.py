@@ -11,6 +11,7 @@ from taskweaver.analyst.reading import (
     Comparison,
     Condition,
     Measure,
+    Not,
     OneOf,
     Summary,
     Understood,
@@ -30,7 +31,7 @@ MEALS = table(
     column("day", "text", "Thur", "Fri", "Sat", "Sun"),
     column("gender", "text", "F", "M"),
     column("smoker", "text", "Yes", "No"),
-    column("mood", "text", "Sun", "gloomy"),
+    column("mood", "text", "Fri.", "gloomy"),
     column("grade", "integer", "1", "2", "3", low="1", high="3"),
     number("tip"),
 )
@@ -48,11 +49,27 @@ SHIP_CONDITIONS: dict[str, Condition] = {
     "of second class passengers": is_("pclass", "2nd"),
     "of survivors": is_("survived", "yes"),
     "of women who survived": And((is_("sex", "female"), is_("survived", "yes"))),
+    "in first or second class": OneOf("pclass", ("1st", "2nd")),
+    "not in 1st or 2nd class": Not(OneOf("pclass", ("1st", "2nd"))),
+    "of passengers not older than 65, women only": And(
+        (Not(is_("age", 65, ">")), is_("sex", "female"))
+    ),
+    "of passengers who are not women, 1st class": And(
+        (is_("sex", "female", "!="), is_("pclass", "1st"))
+    ),
+    "of women who did not survive in 1st or 2nd class": And(
+        (
+            is_("sex", "female"),
+            is_("survived", "yes", "!="),
+            OneOf("pclass", ("1st", "2nd")),
+        )
+    ),
     "of men who did not survive": And((is_("sex", "male"), is_("survived", "yes", "!="))),
 }
 MEAL_CONDITIONS: dict[str, Condition] = {
     "on Friday": is_("day", "Fri"),
     "on Fridays or Saturdays": OneOf("day", ("Fri", "Sat")),
+    "excluding weekends (Sat and Sun)": Not(OneOf("day", ("Sat", "Sun"))),
     "of women": is_("gender", "F"),
     "of smokers": is_("smoker", "Yes"),
     "of women who smoke": And((is_("gender", "F"), is_("smoker", "Yes"))),
@@ -89,6 +106,7 @@ def test_a_flag_after_a_condition_is_a_condition_too() -> None:
         "average fare of insurers",
         "average fare in fourth class",
         "average fare on Friday",
+        "average fare in IT",
         "how many insurers are there",
     ],
 )

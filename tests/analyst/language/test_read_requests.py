@@ -186,6 +186,9 @@ def test_summaries(text: str) -> None:
 OTHERS: dict[str, Rows | Inspection] = {
     "first 3 rows": Rows(HERE, rank=Rank(count=3)),
     "last 2 rows": Rows(HERE, rank=Rank(count=2), from_end=True),
+    "show the 3 largest flights by distance times dep_delay": Rows(
+        HERE, by=Operation("*", Column("distance"), Column("dep_delay")), rank=Rank(count=3)
+    ),
     "flights with a distance over 500": Rows(HERE, where=is_("distance", 500, ">")),
     "arr_delay of Delta flights": Rows(HERE, ("arr_delay",), is_("carrier", "Delta")),
     "histogram of distance": Rows(HERE, ("distance",), chart="histogram"),

@@ -210,6 +210,18 @@ def _set_current_figure(number: int) -> None:
         pyplot.figure(number)
 
 
+def _known_files() -> Any:
+    """Return the files whose tables were reported; see `taskweaver.tables.session.Reads`."""
+    tables: Any = sys.modules.get("taskweaver.tables.session")
+    return None if tables is None else tables.READS.known()
+
+
+def _set_known_files(known: Any) -> None:
+    from taskweaver.tables.session import READS
+
+    READS.restore(known)
+
+
 _PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "environment": (_environment, _set_environment),
     "import path": (_import_path, _set_import_path),
@@ -221,5 +233,6 @@ _PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "pandas options": (_pandas_options, _set_pandas_options),
     "matplotlib options": (_figure_options, _set_figure_options),
     "current figure": (_current_figure, _set_current_figure),
+    "files of tables": (_known_files, _set_known_files),
     "warning filters": (_warning_filters, _set_warning_filters),
 }
