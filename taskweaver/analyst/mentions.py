@@ -91,8 +91,8 @@ def find_files(text: str, files: Sequence[FileInfo]) -> tuple[Mention, ...]:
 
 
 def is_data_file(name: str) -> bool:
-    """Return whether a file's extension is one of tables."""
-    return _FILE_END.search(name) is not None
+    """Return whether a file's extension is one of tables; receipts of answers are none."""
+    return _FILE_END.search(name) is not None and not name.lower().endswith(".receipt.json")
 
 
 def nearest_file(name: str, files: Sequence[FileInfo]) -> str:

@@ -142,12 +142,14 @@ def files_in(
 class WorkingFiles:
     """The user's files in a working directory: each is brought once, and again when it changed.
 
-    A copy that code has changed since is the user's work too: it is kept, and that is said.
+    A copy that code has changed since is the user's work too: it is kept, and that is said. Of a
+    copy that an earlier process brought, the later of the file and the copy counts.
     """
 
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd
         self._brought: dict[str, tuple[_Stamp, _Stamp | None]] = {}
+        self._found = _stamps(cwd)
 
     def bring(self, files: Sequence[AddedFile], mentioned: Mapping[str, Path]) -> list[str]:
         """Add the user's files, and those a message names that are new or changed.
@@ -185,8 +187,9 @@ class WorkingFiles:
         copy_now = self._stamp_here(name)
         if copy_now is None:
             return "new"
-        if name not in self._brought:  # code or the user put it there
-            return "same"
+        if name not in self._brought:  # code, the user or an earlier process put it there
+            is_later = self._found.get(name) == copy_now and _stamp_of(source) > copy_now
+            return "changed" if is_later else "same"
         source_then, copy_then = self._brought[name]
         if _stamp_of(source) == source_then:
             return "same"
@@ -200,6 +203,19 @@ class WorkingFiles:
         except OSError as error:
             raise FileNotAdded(f"{self._cwd} cannot be read: {error.strerror}") from error
         return None if facts is None else _stamp(facts)
+
+
+def _stamps(cwd: Path) -> dict[str, _Stamp]:
+    """Return the stamps of the data files directly in a working directory.
+
+    None of one that cannot be read: an error is raised as soon as a file is brought to it.
+    """
+    try:
+        with Folder.at(cwd) as folder:
+            found = {name: folder.stat(name) for name in filter(is_data_file, folder.names())}
+    except OSError:
+        return {}
+    return {name: _stamp(facts) for name, facts in found.items() if facts is not None}
 
 
 def _stamp_of(path: Path) -> _Stamp:

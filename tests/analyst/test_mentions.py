@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.mentions import find_files, nearest_file
+from taskweaver.analyst.mentions import find_files, is_data_file, nearest_file
 from taskweaver.analyst.world import FileInfo, PartInfo
 
 FILES = (
@@ -132,3 +132,8 @@ def test_odd_names_are_only_names(name: str) -> None:
 def test_ten_thousand_words_are_searched() -> None:
     text = "the mean 'of all' penguins " * 2_500 + "in gapminder.csv"
     assert find_files(text, FILES)[-1].file == "gapminder.csv"
+
+
+def test_the_receipt_of_an_answer_is_no_data_file() -> None:
+    assert is_data_file("a.json")
+    assert not is_data_file("a.receipt.json")

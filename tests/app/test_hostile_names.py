@@ -403,7 +403,7 @@ def test_an_import_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
 
 def test_files_that_code_left_do_not_stop_the_chat(tmp_path: Path) -> None:
     code = (
-        "import os\nos.mkfifo('data.csv')\nos.symlink('/etc/passwd', 'more.csv')\n"
+        "import os\nos.mkfifo('data' '.csv')\nos.symlink('/etc/passwd', 'more' '.csv')\n"
         "os.mkfifo('pipe.png')\nopen('a\\nb.png', 'w').write('x')\nprint('done')"
     )
     script = Script(

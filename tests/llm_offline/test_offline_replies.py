@@ -108,6 +108,32 @@ def test_a_failed_look_at_a_named_file_or_for_another_reason_is_told(
     assert failed in fields["message"]
 
 
+def _folder(count: int) -> str:
+    tables = [TableOverview("", 3, columns={f"c{n}": "text", "n": "integer"}) for n in range(count)]
+    return file_list([ListedFile(f"t{n}.csv", 30, (table,)) for n, table in enumerate(tables)])
+
+
+def test_in_a_folder_of_many_files_those_with_the_columns_of_the_request_are_looked_at() -> None:
+    fields = as_planner(prompt(("User", "number of rows per c7"), files=_folder(12)), WORKERS)
+    assert fields["plan"] == "1. Look at `t7.csv`\n2. Compute the answer"
+
+
+def test_a_request_that_any_of_many_files_could_answer_is_asked_to_name_one() -> None:
+    fields = as_planner(prompt(("User", "mean n where x"), files=_folder(12)), WORKERS)
+    assert fields["stop"] == "TaskFailure"
+    assert fields["message"].startswith("Name the file; the request may be about any of `t0.csv`, ")
+
+
+@pytest.mark.parametrize(("request_", "is_said"), [("mean n", True), ("mean n of a.csv", False)])
+def test_an_answer_names_its_file_if_the_request_does_not(request_: str, is_said: bool) -> None:
+    other = PROFILE.replace("a.csv", "b list.csv").replace('"n"', '"m"')
+    profiles = [("me", "Look at `a.csv`"), ("CodeInterpreter", report(PROFILE)),
+                ("me", "Look at `b list.csv`"), ("CodeInterpreter", report(other))]  # fmt: skip
+    turns = [("User", request_), *profiles, ("me", "mean of `n`"), ("CodeInterpreter", report("2"))]
+    message = as_planner(prompt(*turns), WORKERS)["message"]
+    assert message.endswith("\n\nFrom `a.csv`.") is is_said
+
+
 def test_a_profile_of_a_file_that_changed_since_is_forgotten() -> None:
     turns = [
         ("User", "mean n of a.csv"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,19 @@ def test_a_link_that_cannot_be_followed_hides_no_file(tmp_path: Path, *, tables_
     (tmp_path / "gone.csv").symlink_to("nowhere")
     (tmp_path / "zero.csv").symlink_to("/dev/zero")
     assert list(files_in(tmp_path, tables_only=tables_only)) == [tmp_path / "a.csv"]
+
+
+def test_after_a_restart_a_file_that_was_edited_since_is_brought_again(tmp_path: Path) -> None:
+    data, cwd = tmp_path / "data", tmp_path / "cwd"
+    data.mkdir()
+    cwd.mkdir()
+    source = data / "a.csv"
+    source.write_text("x\n1\n")
+    WorkingFiles(cwd).bring([], mentioned_files("a.csv", data))
+    assert WorkingFiles(cwd).bring([], mentioned_files("a.csv", data)) == []
+    source.write_text("x\n1\n2\n")
+    later = (cwd / "a.csv").stat().st_mtime_ns + 1_000_000_000
+    os.utime(source, ns=(later, later))
+    notes = WorkingFiles(cwd).bring([], mentioned_files("a.csv", data))
+    assert "files changed, read them again: a.csv." in notes
+    assert (cwd / "a.csv").read_text() == "x\n1\n2\n"

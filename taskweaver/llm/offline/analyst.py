@@ -15,11 +15,14 @@ from taskweaver.analyst.reading import (
     Calculation,
     Files,
     Help,
+    Inspection,
     NeedsLook,
     NotUnderstood,
     Outcome,
     Python,
     Reading,
+    Rows,
+    Summary,
     Unclear,
     Understood,
 )
@@ -42,6 +45,7 @@ from taskweaver.llm.offline.refusals import (
     NO_FILES,
     failure,
     files_answer,
+    many_files,
     missing_file,
     reason,
     refusal,
@@ -58,6 +62,9 @@ _LOOK = "Look at "
 _FIRST = "I look at the columns and values first. Ask again for the answer."
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
+_OF_TABLES = (Summary, Rows, Inspection)
+_MOST_LOOKS = 8
+"""Files that are looked at for one request; each look is a cell, and rounds are bounded."""
 _NAMES_NO_FILE = (Python, Calculation, Help, Files)
 
 
@@ -158,6 +165,9 @@ def _look(
             refusal(NotUnderstood((), text), world), "TaskFailure", "the request is too long"
         )
     done = _orders(talk)
+    if sum(order.startswith(_LOOK) for order in done) + len(files) > _MOST_LOOKS:
+        many = NotUnderstood((), many_files(files))
+        return _to_user(refusal(many, world), "TaskFailure", "many files may be meant")
     orders = {file: _look_order(file, request, world) for file in files}
     file = next((file for file, order in orders.items() if order not in done), "")
     if not file:
@@ -196,10 +206,11 @@ def _after_report(talk: Conversation, worker: str) -> dict[str, str]:
         return _to_user(failure(report, goal), "TaskFailure", "the step failed")
     if is_look:
         return _next_step(talk, worker)
-    _, _, outcome = read(talk)
+    request, world, outcome = read(talk)
     output, result = (unfenced(section(report, title)) for title in ("Output", "Result"))
     if isinstance(outcome, Understood):
         text = answer(outcome, output, result, artifacts(report))
+        text += _origin(request, world, outcome.reading)
     else:  # the look before it was summarised meanwhile: the result stands for itself
         text = _plain_answer(goal, output, result, artifacts(report))
     return _to_user(text, "Completed", "the result answers the request")
@@ -209,6 +220,16 @@ def _is_optional(talk: Conversation) -> bool:
     """Return whether the user's newest request names no file: one without a table is passed by."""
     mentions = find_files(talk.requests()[-1], talk.world().files)
     return not any(mention.is_certain for mention in mentions)
+
+
+def _origin(request: str, world: World, reading: Reading) -> str:
+    """Return the line that names the file of an answer, if others could have been meant."""
+    files = {id.file for id in reading.source.tables} if isinstance(reading, _OF_TABLES) else set()
+    others = [file for file in world.files if file.name not in files]
+    named = {mention.file for mention in find_files(request, world.files)}
+    if not files or not others or files <= named:
+        return ""
+    return f"\n\nFrom {' and '.join(f'`{name}`' for name in sorted(files))}."
 
 
 def _plain_answer(goal: str, output: str, result: str, saved: Sequence[str]) -> str:

@@ -70,6 +70,13 @@ def missing_file(request: str, world: World) -> str:
     return ""
 
 
+def many_files(files: Sequence[str]) -> str:
+    """Return the answer to a request that names no file, where many may be meant."""
+    names = ", ".join(f"`{name}`" for name in files[:_MOST_FILES])
+    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+    return f"Name the file; the request may be about any of {names}{more}."
+
+
 def files_answer(request: str, files: Sequence[FileInfo]) -> str:
     """Return the answer to a question for the files: their number, or a list with columns."""
     if not files:

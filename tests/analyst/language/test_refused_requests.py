@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from reading_worlds import CLIENTS, FLIGHTS, NATIONS, ODD, PURCHASES, outcome_of
+from reading_worlds import (
+    CLIENTS,
     FLIGHTS,
     NATIONS,
     ODD,
