@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from taskweaver.analyst.candidates import files_with_columns_of, tables_among
@@ -11,7 +11,7 @@ from taskweaver.analyst.language.answers import chosen_option
 from taskweaver.analyst.language.follow_up import is_follow_up
 from taskweaver.analyst.language.read import MAX_WORDS, Result, best, choices_of, read
 from taskweaver.analyst.language.scope import Scope
-from taskweaver.analyst.language.sources import Wanted, joins, scopes
+from taskweaver.analyst.language.sources import Wanted, joins, nouns_of, scopes
 from taskweaver.analyst.language.special import special
 from taskweaver.analyst.mentions import Mention, find_files
 from taskweaver.analyst.nearest import nearest
@@ -189,7 +189,7 @@ class Dialogue:
         mentions: Sequence[Mention],
         wanted: Wanted,
         world: World,
-        choices: dict[str, str] | object,
+        choices: Mapping[str, str],
     ) -> Result | None:
         kept = _source_of(self.previous)
         if kept is None or not all(id in world.tables for id in kept.tables):
@@ -197,9 +197,7 @@ class Dialogue:
         if wanted.files and not {id.file for id in kept.tables} & set(wanted.files):
             return None
         tables = tuple(world.tables[id] for id in kept.tables)
-        from taskweaver.analyst.language.sources import nouns_of
-
-        scope = Scope(kept, tables, nouns_of(kept.tables[0]), choices=choices)  # type: ignore[arg-type]
+        scope = Scope(kept, tables, nouns_of(kept.tables[0]), choices=choices)
         return read(text, scope, mentions, self.previous)
 
 

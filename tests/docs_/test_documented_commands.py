@@ -58,6 +58,7 @@ ELSEWHERE = {
 
 FRAGMENTS = {
     "models.md": "the prompts of a session, and a function that plays the model",
+    "tables.md": "a function that kernels alone have",
     "security.md": "a handler of confirmations, for a program with two threads",
 }
 SEARCH = {

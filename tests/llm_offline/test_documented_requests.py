@@ -16,7 +16,8 @@ from taskweaver.session.session import Session
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs" / "models.md").read_text("utf-8").partition("## The offline analyst")[2]
 ANSWERED, FOLLOW_UPS, REFUSED = (
-    block.strip().splitlines() for block in re.findall(r"```text\n(.*?)```", SECTION, re.DOTALL)
+    block.strip().splitlines()
+    for block in re.findall(r"^```text\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
 )
 
 

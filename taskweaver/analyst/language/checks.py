@@ -37,6 +37,8 @@ _PERSONAL = frozenset(
     "age sex gender salary birthday birth surname job marital married occupation employee patient "
     "passenger student customer client user person member smoker wage survived name".split()
 )
+_OF_SEVERAL = ("count", "nunique", "std", "var", "range", "iqr", "correlation")
+"""Functions that say nothing of one row; its mean or maximum is its value."""
 _NO_NUMBER_OF_IDS = ("count", "nunique", "missing", "mode")
 
 
@@ -217,7 +219,9 @@ def _check_keys(reading: Summary, parts: Parts) -> None:
         profile = parts.words.profile(key.column)
         is_whole = not key.unit and not key.part
         is_unique = is_whole and profile.distinct >= parts.words.scope.rows > 1
-        if is_unique and reading.where is None and len(reading.source.tables) == 1:
+        is_counted = any(measure.function in _OF_SEVERAL for measure in reading.measures)
+        is_single = is_unique and reading.where is None and len(reading.source.tables) == 1
+        if is_single and is_counted:
             raise UnfitError((key.column,), f"Each `{key.column}` is in one row.")
         is_pinned = any(_is_pinned(part, key) for part in conjuncts(reading.where))
         if is_pinned and (reading.names_winner or _is_time(parts, key)):

@@ -25,6 +25,7 @@ from taskweaver.analyst.reading import Source
 _YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))
 _LABEL_WORDS = ("name", "title", "label", "full", "employee", "model", "product", "id")
 _YES = ("yes", "true", "y", "1", "1.0", "ja", "oui", "sí", "si")
+_NO = ("no", "false", "n", "0", "0.0", "nein", "non", "nei", "nej")
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +253,8 @@ class Scope:
         if column.kind not in ("flag", "text", "integer") or not 1 <= len(values) <= 2:
             return None
         yes = [value for value in values if value.casefold() in _YES]
-        return yes[0] if len(yes) == 1 else None
+        is_pair = all(value in yes or value.casefold() in _NO for value in values)
+        return yes[0] if len(yes) == 1 and is_pair else None
 
     @cached_property
     def label(self) -> str | None:
