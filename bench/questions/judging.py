@@ -90,6 +90,10 @@ def _is_stated(wanted: float, turn: Turn, answer: Answer) -> bool:
     if rows:
         found = reading.numbers("\n".join(rows))
         return len(rows) <= 2 and len(found) <= _MANY and _any_close(found, wanted, turn.tolerance)
+    bold = "\n".join(line for line in answer.text.splitlines() if line.startswith("**"))
+    if bold:  # the lines before it state the reading and its rows
+        found = reading.numbers(bold)
+        return len(found) <= _MANY and _any_close(found, wanted, turn.tolerance)
     asked = {number.value for number in reading.numbers(turn.ask)}
     found = reading.numbers(reading.prose(answer.text))
     new = [number for number in found if number.value not in asked]
