@@ -28,6 +28,7 @@ from taskweaver.analyst.reading import (
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
 _MOST_GROUPS = 25
+_SHORTEST_NAME = 4
 _QUANTIFIERS = frozenset("only just all every always necessarily".split())
 _SUBJECTS = frozenset("date time day year id number name".split())
 _HAVE = frozenset("have has had having sell sells make makes fly flies".split())
@@ -86,8 +87,20 @@ def _check_agents(parts: Parts) -> None:
 
 
 def _check_light_words(parts: Parts) -> None:
-    """Refuse light words that carry a meaning here: ``have only``, ``same``."""
+    """Refuse light words with a meaning: ``have only``, ``same``, a column of numbers."""
     words = parts.words
+    columns = {name.casefold(): column.kind for name, column in words.scope.columns.items()}
+    for atom in parts.atoms:
+        word = parts.phrase(atom)
+        if (
+            isinstance(atom.content, Mark)
+            and len(word) >= _SHORTEST_NAME
+            and (
+                columns.get(word.casefold()) in ("number", "integer")
+                and atom.content.detail != "file"
+            )
+        ):
+            raise UnfitError((word,))
     for at in range(words.size):
         if words.lower(at) == "not" and words.lower(at + 1) in _QUANTIFIERS:
             raise UnfitError((words.raw(at, at + 2),))

@@ -32,7 +32,7 @@ from taskweaver.analyst.reading import (
 )
 
 _OPENINGS = frozenset(
-    "and now only same also just but ok okay instead then without except excluding per by with "
+    "and as now only same also just but ok okay instead then without except excluding per by with "
     "plot und et y nur maintenant ahora".split()
 )
 _PRONOUNS = frozenset("them those these it its that this same instead".split())

@@ -179,7 +179,10 @@ def _tops(words: Words, at: int) -> Iterator[Found]:
         number = _count(words, stop)
         end = stop if number is None else stop + 1
         if sense.detail in ("top", "bottom") and (number or words.lower(at) in ("top", "bottom")):
-            yield end, Pick(sense.detail == "bottom", number or 5, 0, (), "top"), 1.0
+            following = words.lower(end)
+            is_one = not number and bool(following) and singular(following) == following
+            count = None if is_one else number or 5
+            yield end, Pick(sense.detail == "bottom", count, 0, (), "top"), 1.0
         if sense.detail in ("first", "last"):
             view: Look = Look("head" if sense.detail == "first" else "tail", number or 0)
             for last, _ in words.of_kind(end, "row"):
@@ -224,7 +227,7 @@ def _steps(words: Words, at: int) -> Iterator[Found]:
 
 def _looks(words: Words, at: int) -> Iterator[Found]:
     for end, sense in words.of_kind(at, "chart"):
-        yield end, Picture(sense.detail), 1.0  # type: ignore[arg-type]
+        yield end, Picture(sense.detail), 0.5 if end > at + 1 else 1.0  # type: ignore[arg-type]
     for end, sense in words.of_kind(at, "view"):
         if sense.detail == "sample":
             last = next((found.end for found in words.of_kind(end, "row")), end)

@@ -78,7 +78,7 @@ def _tokens(text: str, scope: Scope, mentions: Sequence[Mention]) -> list:  # ty
 def best(results: Sequence[Result], preferred: Sequence[Scope]) -> Outcome | Result:
     """Return the best of several results; a question if two are equally good."""
     good = [result for result in results if isinstance(result.outcome, Understood)]
-    liked = [result for result in good if result.scope in preferred]
+    liked = [result for result in good if result.scope in preferred and not _unused(result)]
     good = sorted(liked or good, key=lambda result: result.cost)
     if good:
         close = [result for result in good if result.cost <= good[0].cost + _CLOSE]
@@ -88,6 +88,11 @@ def best(results: Sequence[Result], preferred: Sequence[Scope]) -> Outcome | Res
         liked = [result for result in unclear if result.scope in preferred]
         return min(liked or unclear, key=lambda result: result.cost)
     return min(results, key=lambda result: result.cost)
+
+
+def _unused(result: Result) -> tuple[str, ...]:
+    """Return the unused words of a reading: with some, it is not liked more than others."""
+    return result.outcome.unused if isinstance(result.outcome, Understood) else ()
 
 
 def _which_table(scopes: Sequence[Scope]) -> Unclear:

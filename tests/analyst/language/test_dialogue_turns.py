@@ -67,6 +67,12 @@ def test_order_share_and_picture_are_added() -> None:
     assert _readings("total distance per carrier", "in percent")[1] == replace(total, then=Share())
 
 
+def test_a_picture_of_groups_keeps_the_measure() -> None:
+    assert _readings("mean dep_delay", "as a bar chart per carrier")[1] == replace(
+        _FIRST, keys=(Key("carrier"),), chart="bar"
+    )
+
+
 def test_rows_of_the_last_answer_are_counted() -> None:
     readings = _readings("how many flights are from JFK", "how many of them are cancelled")
     both = And((_where("origin", "JFK"), _where("cancelled", value=True)))

@@ -189,6 +189,10 @@ OTHERS: dict[str, Rows | Inspection] = {
     "show the 3 largest flights by distance times dep_delay": Rows(
         HERE, by=Operation("*", Column("distance"), Column("dep_delay")), rank=Rank(count=3)
     ),
+    "the top distance": Summary(HERE, (Measure("max", Column("distance")),)),
+    "mean dep_delay per month as a line": Summary(
+        HERE, (MEAN,), (Key("date", unit="month"),), chart="line"
+    ),
     "flights with a distance over 500": Rows(HERE, where=is_("distance", 500, ">")),
     "arr_delay of Delta flights": Rows(HERE, ("arr_delay",), is_("carrier", "Delta")),
     "histogram of distance": Rows(HERE, ("distance",), chart="histogram"),
