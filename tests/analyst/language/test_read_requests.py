@@ -189,6 +189,10 @@ OTHERS: dict[str, Rows | Inspection] = {
     "show the 3 largest flights by distance times dep_delay": Rows(
         HERE, by=Operation("*", Column("distance"), Column("dep_delay")), rank=Rank(count=3)
     ),
+    "biggest month over month drop of the mean Delta distance": Summary(
+        HERE, (Measure("mean", Column("distance")),), (Key("date", unit="month"),),
+        is_("carrier", "Delta"), Change(), Rank(ascending=True, count=1), names_winner=True,
+    ),
     "the top distance": Summary(HERE, (Measure("max", Column("distance")),)),
     "mean dep_delay per month as a line": Summary(
         HERE, (MEAN,), (Key("date", unit="month"),), chart="line"
