@@ -17,6 +17,7 @@ _TIDY = {
     "columns": ".dropna(axis='columns', how='all')",
     "index": ".reset_index(names='row')",
     "infer": ".infer_objects()",
+    "total": ".iloc[:-1]",
 }
 _NUMBERED = ".rename(columns=lambda number: f'column_{number + 1}')"
 

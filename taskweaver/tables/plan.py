@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 Reader = Literal["csv", "excel", "parquet", "sql", "json", "jsonl"]
 Shape = Literal["records", "columns", "index", "split"]
 Option = str | int | bool | None | dict[str, str]
-TidyKind = Literal["names", "strip", "rows", "columns", "index", "infer"]
+TidyKind = Literal["names", "strip", "rows", "columns", "index", "infer", "total"]
 OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     "sep": str,
     "encoding": str,
@@ -48,7 +48,7 @@ class Tidy:
     Attributes:
         kind: ``names``: column names become text; ``strip``: without outer blanks; ``rows`` and
             ``columns``: empty ones are dropped; ``index``: row names become a column; ``infer``:
-            columns of objects get the types of their values.
+            columns of objects get the types of their values; ``total``: the last row is dropped.
     """
 
     kind: TidyKind

@@ -13,8 +13,9 @@ from taskweaver.tables.databases import read_database, table_names
 from taskweaver.tables.deciding import Decisions, decide
 from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.json_files import read_json
-from taskweaver.tables.plan import Plan
-from taskweaver.tables.steps import Frame, read_source
+from taskweaver.tables.plan import Plan, Tidy
+from taskweaver.tables.steps import Frame, read_source, tidied
+from taskweaver.tables.totals import total_label
 from taskweaver.tables.workbooks import read_workbook, sheets_with_tables
 from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
@@ -145,8 +146,14 @@ def _load(path: Path, name: str, sheet: str | int | None) -> Table:
     twice = raw.frame.columns[raw.frame.columns.duplicated()]
     if len(twice):
         raise TableError(f"{path.name} has several columns {str(twice[0])!r}.")
+    label = total_label(raw.frame)
+    if label:
+        total = Tidy("total")
+        steps = (*raw.plan.steps, total)
+        raw = replace(raw, plan=replace(raw.plan, steps=steps), frame=tidied(raw.frame, total))
     decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
     decided.unclear[:0] = raw.unclear
+    decided.lost += [f"the last row, a total (`{label}`)"] if label else []
     plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
     return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
 

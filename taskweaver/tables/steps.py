@@ -103,10 +103,8 @@ def carry_out(frame: Frame, steps: tuple[Step, ...]) -> Frame:
 def tidied(frame: Frame, step: Tidy) -> Frame:
     """Return a frame with a change of the whole frame carried out."""
     match step.kind:
-        case "names":
-            return frame.rename(columns=str)
-        case "strip":
-            return frame.rename(columns=str.strip)
+        case "names" | "strip":
+            return frame.rename(columns=str if step.kind == "names" else str.strip)
         case "rows":
             return frame.dropna(how="all").reset_index(drop=True)
         case "columns":
@@ -115,6 +113,8 @@ def tidied(frame: Frame, step: Tidy) -> Frame:
             return frame.reset_index(names="row")
         case "infer":
             return frame.infer_objects()
+        case "total":
+            return frame.iloc[:-1].copy()
 
 
 def converted(series: Any, step: ToNumber | ToTime | ToFlag | Fill) -> Any:

@@ -405,3 +405,22 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path, monkeypatch: pytest.M
     assert once.frame.a.tolist() == [1111]
     assert len(once.report) == 1
     assert "is being changed" in twice.report[-1]
+
+
+def test_a_row_of_totals_at_the_end_is_left_out_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "sales.csv"
+    lines = ["Datum;Filiale;Umsatz", "01.03.2024;A;1.234,50", "13.03.2024;B;2.000,00"]
+    path.write_text("\n".join([*lines, "15.04.2024;A;998,10", "Summe;;4.232,60\n"]))
+    frame = loaded(path).frame
+    assert frame["Umsatz"].tolist() == [1234.5, 2000.0, 998.1]
+    assert kinds(frame)["Datum"] == "date"
+    assert "the last row, a total (`Summe`)" in report(path)
+
+
+@pytest.mark.parametrize(
+    "rows", ["Total,5\nB,2\nTotal,9", "A,5\nB,2\nTotal,", "A,5\nB,2\nTotally,9", "A,5\nTotal,5"]
+)
+def test_a_last_row_that_may_be_an_entry_is_kept(tmp_path: Path, rows: str) -> None:
+    path = tmp_path / "entries.csv"
+    path.write_text(f"name,n\n{rows}\n")
+    assert len(loaded(path).frame) == rows.count("\n") + 1
