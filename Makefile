@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python .ci/install.py
 
-.PHONY: chat search-demo test long attacks bench check audit docs clean
+.PHONY: chat search-demo test coverage long attacks bench check audit docs clean
 
 chat: $(VENV)/.ready-chat  ## Ask questions about your data.
 	@$(BIN)/python -m taskweaver -p project/
@@ -20,9 +20,13 @@ search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; 
 	  $(BIN)/python -m taskweaver -p search-demo search project/ideas/$$idea.md --plain --workers 2 || exit 1; \
 	done
 
-test: $(VENV)/.ready-dev  ## Run all tests with coverage.
+TESTS := pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=25
+test: $(VENV)/.ready-dev  ## Run all tests.
+	$(BIN)/python -m $(TESTS)
+
+coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=25
+	$(BIN)/coverage run -m $(TESTS)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=90
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,6 +66,12 @@ def ask(session: Session, *questions: str) -> None:
                 assert not thread.is_alive()
 
 
+def names_alone(prompts: list[list[ChatMessage]]) -> list[list[str]]:
+    """Return prompts with the names of files alone: their columns are known to a kernel."""
+    entry = re.compile(r'^(?:> )?- ("[^"\n]+"), [^\n]*(?:\n(?:> )?  [^\n]*)*', re.MULTILINE)
+    return [[entry.sub(r"\1", str(message["content"])) for message in one] for one in prompts]
+
+
 def test_a_resumed_session_asks_exactly_as_one_that_went_on(project: Path) -> None:
     questions = [f"question {number:03}" for number in range(ROUNDS + 1)]
     onward, stopped, resumed = Model(), Model(), Model()
@@ -79,7 +86,7 @@ def test_a_resumed_session_asks_exactly_as_one_that_went_on(project: Path) -> No
 
     assert stopped.summaries >= 4  # the Planner's and the CodeInterpreter's, twice each
     assert resumed.summaries == 0
-    assert resumed.prompts == onward.prompts[-3:]
+    assert names_alone(resumed.prompts) == names_alone(onward.prompts[-3:])
     assert "The notes, written" in str(resumed.prompts[0])
     assert "question 000" not in str(resumed.prompts)
 

@@ -142,7 +142,7 @@ def test_a_node_can_be_talked_to(searched: tuple[Path, Result]) -> None:
     project, _ = searched
     told = ask(project, "chat", "--node", "first/best", "-m", "What did you try?")
     assert told.exit_code == 0, told.output
-    answer = told.output.partition("Tell the user")[2]
+    answer = told.output
     assert "is an attempt of a search: " in answer
     assert "Its plan: " in answer
     assert ": accuracy 0." in answer

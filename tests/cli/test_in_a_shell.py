@@ -141,7 +141,6 @@ def test_what_is_printed_exists_and_what_is_stored_ran(tmp_path: Path) -> None:
     saving = "open('saved.txt', 'w').write(path)"
     typed = [TOKEN, reading, saving]
     files = ["/save", "/export story.ipynb", "/export story.py", "/export story.md", "/info"]
-    # Commands divide the input; two questions on two lines would be one.
     lines = [f"run this code: {cell}\n/branches" for cell in typed]
     plot = "plot the sum of Count per Region in tiny.csv"
     shown = start.run(text="\n".join([*lines, plot, *files]) + "\n")
@@ -155,7 +154,9 @@ def test_what_is_printed_exists_and_what_is_stored_ran(tmp_path: Path) -> None:
     (notebook,) = start.project.rglob("story.ipynb")
     exported = json.loads(notebook.read_text())["cells"]
     codes = [cell["source"] for cell in exported if cell["cell_type"] == "code"]
-    assert [code for code in codes if code in cells] == cells
+    assert [code for code in codes if code in cells] == typed
+    assert "read_table" not in "".join(codes)
+    assert any("pd.read_csv('tiny.csv')" in code for code in codes)
     assert MASK not in "".join(codes)
 
     facts = start.run("--json", "--resume", "-m", "run this code: (len(token), len(path), text)")
