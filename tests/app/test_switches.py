@@ -22,6 +22,8 @@ from taskweaver.memory.attachment import AttachmentType
 BOXED = {"execution.sandbox": "bwrap"}
 VERIFIED = {"code_interpreter.code_verification_on": True}
 WRITE = "open('/tmp/x', 'wb').write(b'0' * (3 << 20))"
+NO_STATES = {"session.state_limit_mb": 0, "session.snapshot_memory_mb": 0}
+"""Settings without copies of the kernel, which would wait for a free process."""
 CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "execution.cell_timeout_s": (
         {"execution.cell_timeout_s": 0.5}, "while True: pass", "cell_timeout_s",
@@ -39,7 +41,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "execution.folder_limit_mb",
     ),
     "execution.process_limit": (
-        BOXED | {"execution.process_limit": 40},
+        BOXED | {"execution.process_limit": 40} | NO_STATES,
         "import subprocess\nx = [subprocess.Popen(['sleep', '9']) for _ in range(80)]",
         "unavailable",
     ),
