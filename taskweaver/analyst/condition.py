@@ -116,7 +116,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Negation; a row with a missing value does not satisfy it by that alone."""
+    """Negation, as in pandas: a row whose value is missing satisfies it."""
 
     part: Condition
 
