@@ -164,7 +164,7 @@ def test_a_file_is_written_and_listed(manager: KernelManager) -> None:
 
 @pytest.mark.parametrize("tier", policies())
 def test_a_call_ends_with_its_cell(tmp_path: Path, tier: str) -> None:
-    manager, functions = manager_in(tmp_path, tier, cell_timeout_s=1.0), Functions()
+    manager, functions = manager_in(tmp_path, tier, cell_timeout_s=3.0), Functions()
     try:
         client = manager.get_session_client("s")
         offer(client, functions)
