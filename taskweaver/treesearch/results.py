@@ -13,6 +13,7 @@ from taskweaver.treesearch.facts import Budgets, RunFacts, StageFacts, Use
 from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.outputs import write_outputs
 from taskweaver.treesearch.page import write_page
+from taskweaver.treesearch.paper_index import paper_index
 from taskweaver.treesearch.places import LOGS, RunPlaces
 from taskweaver.treesearch.report import write_report
 from taskweaver.treesearch.runlog import read_log
@@ -41,9 +42,10 @@ def write_results(
     if store is not None:
         store.write_page(places.folder / LOGS / "memory_database.html", title=facts.title)
         root = store.root_branch_id
-        if root is not None and best is not None and best.branch:
-            index = {"best_node": best.id, "report": "report.md", "journal": "journal.json"}
-            store.generate_final_memory_for_paper(places.folder, root, best.branch, index)
+        if root is not None:
+            branch = best.branch or None if best else None
+            index = paper_index(journal, facts)
+            store.generate_final_memory_for_paper(places.folder, root, branch, index)
     return report
 
 
