@@ -20,6 +20,7 @@ from taskweaver.tables.workbooks import read_workbook, sheets_with_tables
 from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
 
+Stamp = tuple[int, int]
 _MOST_CHARS = 400
 _DATABASE_SUFFIXES = {".db", ".sqlite", ".sqlite3"}
 
@@ -50,21 +51,22 @@ def load(name: str | os.PathLike[str], sheet: str | int | None = None) -> Table:
         TableError: If the file cannot be read as a table.
     """
     path = existing(name)
-    before = _stamp(path)
+    before = stamp(path)
     table = _load(path, os.fspath(name), sheet)
-    if _stamp(path) == before:
+    if stamp(path) == before:
         return table
-    before = _stamp(path)
+    before = stamp(path)
     table = _load(existing(name), os.fspath(name), sheet)
-    if _stamp(path) == before:
+    if stamp(path) == before:
         return table
     line = f"{path.name} is being changed: this is its content at one moment, or parts of two."
     return replace(table, report=(*table.report, line))
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def stamp(path: str | os.PathLike[str]) -> Stamp:
+    """Return size and time of a file, which change with its content; zeros for one that is gone."""
     try:
-        facts = path.stat()
+        facts = Path(path).stat()
     except OSError:
         return 0, 0
     return facts.st_size, facts.st_mtime_ns
