@@ -139,6 +139,25 @@ def kind_of(path: Path) -> str:
 
 
 def _load(path: Path, name: str, sheet: str | int | None) -> Table:
+    raw, label = undecided(path, name, sheet)
+    decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
+    decided.unclear[:0] = raw.unclear
+    decided.lost += [f"the last row, a total (`{label}`)"] if label else []
+    plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
+    return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
+
+
+def undecided(path: Path, name: str, sheet: str | int | None) -> tuple[Raw, str]:
+    """Return a table before decisions on its columns, and the label of a row of totals left out.
+
+    Args:
+        path: The file.
+        name: The file as it was named.
+        sheet: Sheet of a workbook or table of a database, by name or number.
+
+    Raises:
+        TableError: If the file cannot be read as a table.
+    """
     try:
         raw = _raw(path, name, sheet)
     except OSError as error:
@@ -153,11 +172,7 @@ def _load(path: Path, name: str, sheet: str | int | None) -> Table:
         total = Tidy("total")
         steps = (*raw.plan.steps, total)
         raw = replace(raw, plan=replace(raw.plan, steps=steps), frame=tidied(raw.frame, total))
-    decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
-    decided.unclear[:0] = raw.unclear
-    decided.lost += [f"the last row, a total (`{label}`)"] if label else []
-    plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
-    return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
+    return raw, label
 
 
 def _raw(path: Path, name: str, sheet: str | int | None) -> Raw:

@@ -81,7 +81,8 @@ def frame_of(data: Any, shape: str) -> Frame:
 
     match shape:
         case "records":
-            return pd.json_normalize(data)
+            is_flat = not any(isinstance(value, dict) for row in data for value in row.values())
+            return pd.DataFrame(data) if is_flat else pd.json_normalize(data)
         case "columns":
             return pd.DataFrame(data).reset_index(drop=True)
         case "index":
