@@ -18,6 +18,13 @@ from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segm
 from taskweaver.memory.branched.values import Values, dump
 
 COLUMNS = "seq, branch_id, record, text, tags, meta, created_at"
+_SAME = """
+SELECT a.record, a.meta FROM archival a
+WHERE a.branch_id = ? AND a.text_hash = ? AND a.text = ? AND a.tags = ? AND NOT EXISTS (
+    SELECT 1 FROM archival later
+    WHERE later.record = a.record AND later.branch_id = a.branch_id AND later.seq > a.seq
+) LIMIT 1
+"""
 
 
 class Archival:
@@ -62,7 +69,10 @@ class Archival:
         tags: object = (),
         meta: object = None,
     ) -> int:
-        """Add a record and return its id. The same text and tags on the same branch are kept once.
+        """Add a record and return its id.
+
+        A text with tags that the branch itself keeps, in this form, is not added again: it stays
+        one record, whose meta takes up the fields of the new one.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -71,9 +81,14 @@ class Archival:
         branch = self._branches.writable(writer, branch_id)
         kept = self._fit(self._values.text("archival.text", text))
         row = (kept, dump(self._values.tags("archival.tags", tags)))
-        extra = dump(self._values.data("archival.meta", meta))
+        extra = self._values.data("archival.meta", meta)
         same = self._same(writer.connection, branch, row)
-        return self._insert(writer, branch, row, extra, None) if same is None else same
+        if same is None:
+            return self._insert(writer, branch, row, dump(extra), None)
+        number, before = same
+        if before | extra != before:
+            self._insert(writer, branch, row, dump(before | extra), number)
+        return number
 
     def update(
         self,
@@ -164,13 +179,10 @@ class Archival:
 
     def _same(
         self, connection: sqlite3.Connection, branch: Branch, row: tuple[str, str]
-    ) -> int | None:
-        found = connection.execute(
-            "SELECT record FROM archival WHERE branch_id = ? AND text_hash = ? AND text = ?"
-            " AND tags = ? AND record = seq LIMIT 1",
-            (branch.number, text_hash(row[0]), *row),
-        ).fetchone()
-        return int(found[0]) if found else None
+    ) -> tuple[int, dict[str, Any]] | None:
+        """Find a record whose newest version on the branch is this text with these tags."""
+        found = connection.execute(_SAME, (branch.number, text_hash(row[0]), *row)).fetchone()
+        return (found[0], json.loads(found[1])) if found else None
 
     def _insert(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -158,13 +159,25 @@ class Comparison:
         for entry in taken:
             self._copy_entry(writer, entry, target)
             report.taken.append(f"core {entry.key}")
-        seen = {(item.text, item.tags) for item in self._archival.visible(connection, ours)}
-        for item in reversed(list(self._archival.visible(connection, theirs))):
-            if (item.text, item.tags) not in seen:
-                id_ = self._copy_record(writer, theirs, item, target)
-                report.taken.append(f"archival {id_}")
+        for item in self._learnt(connection, theirs, ours):
+            id_ = self._copy_record(writer, theirs, item, target)
+            report.taken.append(f"archival {id_}")
         self._note(writer, theirs, target, report)
         return report
+
+    def _learnt(self, connection: sqlite3.Connection, theirs: Branch, ours: Branch) -> list[Record]:
+        """Return the records to take, oldest first.
+
+        Those are what one branch sees, and the other neither sees nor has inherited: an
+        inherited record that the other changed or deleted since is no news of the first one's.
+        """
+        seen = {(item.text, item.tags) for item in self._archival.visible(connection, ours)}
+        inherited = dict(self._branches.path(connection, ours, "archival"))
+        return [
+            item
+            for item in reversed(list(self._archival.visible(connection, theirs)))
+            if (item.text, item.tags) not in seen and item.seq > inherited.get(item.branch, 0)
+        ]
 
     def _copy_entry(self, writer: Writer, entry: CoreEntry, to: str) -> None:
         ttl = None if entry.expires_at is None else max(0.0, entry.expires_at - writer.now)
