@@ -262,6 +262,9 @@ def test_a_file_of_the_version_before_opens_and_keeps_its_rounds(open_store: Ope
     store = open_store()
     Chat(store).play(*"abcd")
     change(store, "DROP TABLE summaries")
+    change(store, "DROP TABLE IF EXISTS archival_fts")
+    change(store, "ALTER TABLE archival DROP COLUMN place")
+    change(store, "ALTER TABLE archival DROP COLUMN is_deleted")
     change(store, "PRAGMA user_version = 1")
     store.close()
 

@@ -166,6 +166,11 @@ CREATE TABLE summaries (
 CREATE INDEX summaries_branch ON summaries (branch_id, role, seq);
 """
 
+_ARCHIVAL_COLUMNS = """
+ALTER TABLE archival ADD COLUMN is_deleted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE archival ADD COLUMN place TEXT NOT NULL DEFAULT '';
+"""
+
 _SEARCH = """
 CREATE VIRTUAL TABLE archival_fts USING fts5 (
     text, tags, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
@@ -193,6 +198,12 @@ def _add_summaries(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _extend_archival(connection: sqlite3.Connection) -> None:
+    """Add the mark of a deleted record, and the place a record is about."""
+    for statement in _statements(_ARCHIVAL_COLUMNS):
+        connection.execute(statement)
+
+
 def _drop_triggers(connection: sqlite3.Connection) -> None:
     """Drop the triggers of the index: a file that distrusts its schema may not have them run."""
     for name in ("archival_added", "archival_removed"):
@@ -214,6 +225,7 @@ _MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _create,
     _add_summaries,
     _drop_triggers,
+    _extend_archival,
 )
 """What makes version n + 1 of version n; a new one is added at the end."""
 

@@ -26,7 +26,10 @@ from taskweaver.utils.files import create_private
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 
 FORMAT = "taskweaver-memory"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_READABLE_VERSIONS = (1, 2)
+_ADDED: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0, "place": ""}}
+"""Columns that an export of version 1 lacks, and their values there."""
 _CODE = "reply_content"
 """Type of the attachments of a post that hold its code."""
 _REFERENCES = {
@@ -199,7 +202,8 @@ def _read(source: FilePath) -> list[dict[str, Any]]:
     try:
         end = json.loads(last)
         items = [json.loads(line) for line in body.split(b"\n")]
-        is_ours = items[0].get("format") == FORMAT and items[0].get("version") == FORMAT_VERSION
+        is_ours = items[0].get("format") == FORMAT
+        is_ours = is_ours and items[0].get("version") in _READABLE_VERSIONS
         is_whole = end.get("sha256") == hashlib.sha256(body + b"\n").hexdigest()
     except (ValueError, AttributeError, IndexError, RecursionError) as error:
         raise InvalidUpdate(str(source), "is no export of a memory, or was cut off") from error
@@ -240,7 +244,7 @@ def _add_row(
 ) -> None:
     if table not in TIERS:
         raise InvalidUpdate("table", f"{table!r} is no table of a memory")
-    values = {**row, "branch_id": numbers[row["branch_id"]]}
+    values = {**_ADDED.get(table, {}), **row, "branch_id": numbers[row["branch_id"]]}
     check_values(table, row)
     for name in ("seq", "record", _REFERENCES.get(table, "seq")):
         if values.get(name) is not None:
@@ -267,6 +271,8 @@ def check_values(table: str, row: Mapping[str, Any]) -> None:
             is_good = is_good and all(isinstance(item, str) for item in value)
         if not is_good:
             raise InvalidUpdate(table, f"{name} of a row is not what it must be")
+    if row.get("is_deleted", 0) not in (0, 1):
+        raise InvalidUpdate(table, "is_deleted of a row is neither 0 nor 1")
 
 
 def _check_whole(connection: sqlite3.Connection, source: FilePath) -> None:
