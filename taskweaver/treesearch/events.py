@@ -18,6 +18,7 @@ from taskweaver.treesearch.stages import StageState
 
 _PLAN_CHARS = 1200
 _TEXT_CHARS = 500
+_GIST_CHARS = 300
 _PHASE_NAMES = {"download": "phase1"}
 
 
@@ -157,15 +158,23 @@ class RunEvents:
         if self._store is None or root is None:
             return False
         is_of = {"mark": mark, "nodes": len(self._journal) if nodes is None else nodes}
-        for noted in self._store.events(root):
-            if noted.kind == kind and is_of.items() <= noted.data.items():
-                return False
+        if self._is_noted(root, kind, is_of):
+            return False
         records = [{"text": text, "tags": tags}] if tags else []
         event = {"kind": kind, "summary": text[:2000], **is_of}
         self._store.mem_node_write(
             root, recall_event=storable(event), archival_records=storable(records)
         )
         return True
+
+    def _is_noted(self, root: str, kind: str, is_of: Mapping[str, Any]) -> bool:
+        """Return whether the root has an event of a kind with these data, once or repeated."""
+        return self._store is not None and any(
+            is_of.items() <= each.data.items()
+            for noted in self._store.events(root)
+            if noted.kind == kind
+            for each in self._store.occurrences(noted.seq, branch_id=root)
+        )
 
     def substage_ended(self, state: StageState, reason: str, *, is_complete: bool) -> None:
         """Note that a substage is over."""
@@ -206,15 +215,18 @@ class RunEvents:
 
     def lesson(self, best: Node) -> None:
         """Bring what the best node of a stage teaches to the root, where every attempt sees it."""
-        if self._store is None or self._store.root_branch_id is None or not best.branch:
+        root = self._store.root_branch_id if self._store else None
+        if self._store is None or root is None or not best.branch:
+            return
+        if self._is_noted(root, "lesson_promoted", {"mark": best.id}):
             return
         for tag in ("NODE_SUMMARY", "SUCCESS"):
-            tags = [f"node_uid:{best.id}", tag]
-            for record in self._store.retrieve_archival(best.branch, "", 1, tags):
-                text = f"What {best.id} teaches is in archival memory."
-                if self._note("lesson_promoted", best.id, text, nodes=0):
-                    root = self._store.root_branch_id
-                    self._store.promote(int(record["id"]), root, branch_id=best.branch)
+            mark = f"node_uid:{best.id}"
+            for record in self._store.retrieve_archival(best.branch, "", 1, [mark, tag]):
+                copy = self._store.promote(int(record["id"]), root, branch_id=best.branch)
+                gist = record["text"][:_GIST_CHARS]
+                text = f"Lesson of {best.id} (archival record #{copy}, tag {mark}): {gist}"
+                self._note("lesson_promoted", best.id, text, nodes=0)
                 return
 
     def journal_summary(self) -> None:

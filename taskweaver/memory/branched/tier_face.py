@@ -10,6 +10,7 @@ from taskweaver.memory.branched.archival import public
 from taskweaver.memory.branched.digests import RECALL
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.face import Face
+from taskweaver.memory.branched.recall import public as public_event
 from taskweaver.memory.branched.types import CoreEntry, Digest, Event, Record
 from taskweaver.memory.branched.values import tag_filter, whole
 
@@ -123,18 +124,15 @@ class TierFace(Face):
             found = self._parts.recall.search(connection, branch, query, most)
         details = {"query": query, "k": k, "results": len(found)}
         self._log.add("mem_recall_search", branch_id=branch.id, details=details)
-        return [
-            {
-                **event.data,
-                "id": event.seq,
-                "ts": event.created_at,
-                "kind": event.kind,
-                "summary": event.text,
-                "tags": list(event.tags),
-                "count": event.count,
-            }
-            for event in found
-        ]
+        return [public_event(event) for event in found]
+
+    def occurrences(
+        self, event_id: int | str, *, branch_id: str | None = None, at: int | None = None
+    ) -> list[Event]:
+        """Return each time an event in view happened, newest first; see `Recall.occurrences`."""
+        with self._parts.database.snapshot() as connection:
+            branch = self._parts.branches.find(connection, self._at_home(branch_id))
+            return self._parts.recall.occurrences(connection, branch, event_id, at=at)
 
     def archival(
         self,

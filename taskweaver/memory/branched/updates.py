@@ -180,7 +180,7 @@ class Updates:
                     "kind": event.kind,
                     "summary": event.text,
                     "count": event.count,
-                    "ts": event.created_at,
+                    "ts": event.data.get("ts", event.created_at),
                 }
                 for event in events
             ]
