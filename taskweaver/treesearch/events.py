@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.utils import encodable
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Objective
@@ -53,7 +54,7 @@ def said_elsewhere(node: Node | None = None) -> frozenset[str]:
 class NodeEvents:
     """Writes what happens to one node to its branch."""
 
-    def __init__(self, store: MemoryManager | None, objective: Objective) -> None:
+    def __init__(self, store: BranchedMemory | None, objective: Objective) -> None:
         self._store = store
         self._objective = objective
 
@@ -68,11 +69,8 @@ class NodeEvents:
         if self._store is None:
             return
         event = {"kind": kind, "summary": text, "node_id": node.id, "phase": node.kind.value}
-        self._store.mem_node_write(
-            node.branch,
-            recall_event=storable(event),
-            archival_records=storable(records or []),
-            core_updates=core,
+        self._store[node.branch].write(
+            core=core, event=storable(event), records=storable(records or [])
         )
 
     def created(self, node: Node, label: str, loss: str) -> None:
@@ -137,7 +135,7 @@ class NodeEvents:
 class RunEvents:
     """Writes what concerns the whole run to its root, once each."""
 
-    def __init__(self, store: MemoryManager | None, journal: Journal) -> None:
+    def __init__(self, store: BranchedMemory | None, journal: Journal) -> None:
         self._store = store
         self._journal = journal
 
@@ -154,27 +152,16 @@ class RunEvents:
         A run that is resumed comes by again, with as many nodes as before; one that is opened
         again, with more of them.
         """
-        root = self._store.root_branch_id if self._store else None
-        if self._store is None or root is None:
+        root = self._store.root if self._store else None
+        if root is None:
             return False
         is_of = {"mark": mark, "nodes": len(self._journal) if nodes is None else nodes}
-        if self._is_noted(root, kind, is_of):
+        if _is_noted(root, kind, is_of):
             return False
         records = [{"text": text, "tags": tags}] if tags else []
         event = {"kind": kind, "summary": text[:2000], **is_of}
-        self._store.mem_node_write(
-            root, recall_event=storable(event), archival_records=storable(records)
-        )
+        root.write(event=storable(event), records=storable(records))
         return True
-
-    def _is_noted(self, root: str, kind: str, is_of: Mapping[str, Any]) -> bool:
-        """Return whether the root has an event of a kind with these data, once or repeated."""
-        return self._store is not None and any(
-            is_of.items() <= each.data.items()
-            for noted in self._store.events(root)
-            if noted.kind == kind
-            for each in self._store.occurrences(noted.seq, branch_id=root)
-        )
 
     def substage_ended(self, state: StageState, reason: str, *, is_complete: bool) -> None:
         """Note that a substage is over."""
@@ -215,16 +202,16 @@ class RunEvents:
 
     def lesson(self, best: Node) -> None:
         """Bring what the best node of a stage teaches to the root, where every attempt sees it."""
-        root = self._store.root_branch_id if self._store else None
+        root = self._store.root if self._store else None
         if self._store is None or root is None or not best.branch:
             return
-        if self._is_noted(root, "lesson_promoted", {"mark": best.id}):
+        if _is_noted(root, "lesson_promoted", {"mark": best.id}):
             return
         for tag in ("NODE_SUMMARY", "SUCCESS"):
-            mark = f"node_uid:{best.id}"
-            for record in self._store.retrieve_archival(best.branch, "", 1, [mark, tag]):
-                copy = self._store.promote(int(record["id"]), root, branch_id=best.branch)
-                gist = record["text"][:_GIST_CHARS]
+            mark, branch = f"node_uid:{best.id}", self._store[best.branch]
+            for record in branch.search("", 1, tags=[mark, tag]):
+                copy = branch.promote(record.id, root.id)
+                gist = record.text[:_GIST_CHARS]
                 text = f"Lesson of {best.id} (archival record #{copy}, tag {mark}): {gist}"
                 self._note("lesson_promoted", best.id, text, nodes=0)
                 return
@@ -239,6 +226,16 @@ class RunEvents:
             f" Best: {reached}."
         )
         self._note("journal_summary", "run", text)
+
+
+def _is_noted(root: BranchHandle, kind: str, is_of: Mapping[str, Any]) -> bool:
+    """Return whether a branch has an event of a kind with these data, once or repeated."""
+    return any(
+        is_of.items() <= each.data.items()
+        for noted in root.events()
+        if noted.kind == kind
+        for each in root.occurrences(noted.seq)
+    )
 
 
 def storable(data: Any) -> Any:

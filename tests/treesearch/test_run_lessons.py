@@ -37,8 +37,8 @@ def test_a_lesson_is_shown_with_the_record_to_search_for(store: MemoryManager, b
     with store:
         events = RunEvents(store, Journal(Objective(), [best]))
         events.lesson(best)
-        (promoted,) = store.archival("root", tags=["NODE_SUMMARY"])
-        (event,) = store.events("root")
+        (promoted,) = store["root"].records(tags=["NODE_SUMMARY"])
+        (event,) = store["root"].events()
         assert event.text == (
             f"Lesson of n0001 (archival record #{promoted.id}, tag node_uid:n0001): {LESSON}"
         )
@@ -55,5 +55,5 @@ def test_the_same_goals_of_two_stages_are_noted_once_each(store: MemoryManager) 
             events = RunEvents(store, Journal(Objective()))
             for number in (0, 1):
                 events.goal_generated(StageState(STAGES[number], "", 1, "be fast", 0))
-        (event,) = store.events("root")
+        (event,) = store["root"].events()
         assert event.count == 2

@@ -23,15 +23,13 @@ def test_the_data_of_every_repetition_can_be_read(memory: MemoryManager) -> None
     then = memory.seq
     memory.write_event("a", "run_failed", "segfault", attempt=3)
     for number in (*seqs, f"#{seqs[0]}"):
-        found = memory.occurrences(number, branch_id="a")
+        found = memory["a"].occurrences(number)
         assert [event.data["attempt"] for event in found] == [3, 2, 1, 0]
         assert {(event.kind, event.text, event.count) for event in found} == {
             ("run_failed", "segfault", 1)
         }
-    assert [event.seq for event in memory.occurrences(seqs[0], branch_id="a", at=then)] == seqs[
-        ::-1
-    ]
-    (shown,) = memory.events("a")
+    assert [event.seq for event in memory["a"].occurrences(seqs[0], at=then)] == seqs[::-1]
+    (shown,) = memory["a"].events()
     assert (shown.count, shown.data["attempt"]) == (4, 3)
 
 
@@ -39,14 +37,14 @@ def test_occurrences_are_those_that_the_branch_sees(memory: MemoryManager) -> No
     first = memory.write_event("a", "k", "again", n=1)
     memory.fork("a", "child")
     memory.write_event("a", "k", "again", n=2)
-    assert [event.data["n"] for event in memory.occurrences(first, branch_id="child")] == [1]
+    assert [event.data["n"] for event in memory["child"].occurrences(first)] == [1]
     for branch, number in (("b", first), ("a", 99_999)):
         with pytest.raises(RecordNotVisible):
-            memory.occurrences(number, branch_id=branch)
+            memory[branch].occurrences(number)
     memory.apply_llm_memory_updates("child", {"recall_evict": {"ids": [first]}})
     with pytest.raises(RecordNotVisible):
-        memory.occurrences(first, branch_id="child")
-    assert len(memory.occurrences(first, branch_id="a")) == 2
+        memory["child"].occurrences(first)
+    assert len(memory["a"].occurrences(first)) == 2
 
 
 def test_an_evicted_event_takes_the_data_of_all_its_repetitions_along(open_memory: Open) -> None:
@@ -54,7 +52,7 @@ def test_an_evicted_event_takes_the_data_of_all_its_repetitions_along(open_memor
     memory.create_branch(None, branch_id="root")
     seqs = [memory.write_event("root", "k", "again", n=n) for n in range(3)]
     memory.apply_llm_memory_updates("root", {"recall_evict": {"oldest": 1}})
-    (record,) = memory.archival("root", tags=["EVICTED_RECALL"])
+    (record,) = memory["root"].records(tags=["EVICTED_RECALL"])
     assert "3 times" in record.text
     assert record.meta["data"] == {"n": 2}
     assert record.meta["earlier"] == [

@@ -25,10 +25,10 @@ def test_a_past_state_is_the_same_after_the_time_of_a_value_is_over(
     assert "soon over" in text
     clock.now += 61
     assert memory.render_for_prompt("a", at=seq) == text
-    assert "hint" not in memory.core("a")
+    assert "hint" not in memory["a"].core.entries()
     memory.mem_core_set("later", "1", branch_id="b")
-    assert "hint" in memory.core("a", at=seq)
-    assert "hint" not in memory.core("a", at=memory.seq)
+    assert "hint" in memory["a"].core.entries(at=seq)
+    assert "hint" not in memory["a"].core.entries(at=memory.seq)
 
 
 @pytest.mark.parametrize("tier", ["event", "record", "round", "branch b"])
@@ -42,11 +42,11 @@ def test_expiry_in_the_past_is_judged_at_the_newest_row_of_any_table(
     elif tier == "record":
         memory.write_archival("a", "kept")
     elif tier == "round":
-        memory.note_injection("a", memory.render_for_prompt_with_log("a"), None)
+        memory["a"].note_injection(memory["a"].render(), None)
     else:
         memory.set_core("b", "other", "1")
-    assert "hint" not in memory.core("a", at=memory.seq)
-    assert "hint" in memory.core("a", at=memory.seq - 1)
+    assert "hint" not in memory["a"].core.entries(at=memory.seq)
+    assert "hint" in memory["a"].core.entries(at=memory.seq - 1)
 
 
 def test_an_expired_override_lets_the_inherited_value_through(
@@ -58,8 +58,8 @@ def test_an_expired_override_lets_the_inherited_value_through(
     clock.now += 10
     for branch in ("c", "d", "a"):
         assert child.get_core(branch, "goal") == "a faster solver"
-    assert child.core("c", at=seq)["goal"].value == "for now"
-    assert child.core("d", at=seq)["goal"].value == "for now"
+    assert child["c"].core.entries(at=seq)["goal"].value == "for now"
+    assert child["d"].core.entries(at=seq)["goal"].value == "for now"
 
 
 def test_overrides_end_one_after_another(child: MemoryManager, clock: Clock) -> None:
@@ -127,5 +127,5 @@ def test_budget_pressure_diff_promote_and_merge_follow_the_view(
     memory.promote("text", "c", branch_id="a")
     assert memory.get_core("c", "text") == "i" * 60
     memory.mem_core_set("more", "m" * 60, importance=4, branch_id="a")
-    assert list(memory.core("a")) == ["more"]
-    assert "i" * 60 in memory.archival("a", tags=["core_key:text"])[0].text
+    assert list(memory["a"].core.entries()) == ["more"]
+    assert "i" * 60 in memory["a"].records(tags=["core_key:text"])[0].text
