@@ -18,6 +18,8 @@ _ONLY_ARGUMENTS = {
     "core_delete": ("key", "keys"),
     "core_get": ("keys", "key"),
     "recall": ("event",),
+    "archival_delete": ("record_id", "id", "ids"),
+    "recall_delete": ("event_id", "id", "ids"),
 }
 
 

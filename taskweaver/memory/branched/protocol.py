@@ -114,6 +114,12 @@ def _changes(path: str, value: Any) -> list[dict[str, Any]]:
     return changes
 
 
+def _ids(path: str, value: Any) -> list[int]:
+    items = value if isinstance(value, list) else [value]
+    numbers = [values.whole(f"{path}[{n}]", item) for n, item in enumerate(items)]
+    return list(dict.fromkeys(numbers))
+
+
 def _archival_search(path: str, value: Any) -> dict[str, Any]:
     tags = value.get("tags") if isinstance(value, Mapping) else None
     given = {name: value[name] for name in value if name != "tags"} if tags is not None else value
@@ -204,6 +210,14 @@ OPERATIONS: tuple[Operation, ...] = (
         "Give a record another text or other tags; the id is the number after #.",
     ),
     Operation(
+        "archival_delete",
+        ("mem_archival_delete",),
+        "write",
+        _ids,
+        "[7]",
+        "Hide records from here on, by the id after #; ancestors keep theirs.",
+    ),
+    Operation(
         "recall",
         ("mem_recall_append",),
         "write",
@@ -218,6 +232,14 @@ OPERATIONS: tuple[Operation, ...] = (
         _eviction,
         '{"oldest": 3}',
         "Move events to archival memory: the `oldest` N, all of a `kind`, or by `ids` (after #).",
+    ),
+    Operation(
+        "recall_delete",
+        ("mem_recall_delete",),
+        "write",
+        _ids,
+        "[12]",
+        "Hide events from here on, by the number after #, without keeping them.",
     ),
     Operation(
         "core_get",

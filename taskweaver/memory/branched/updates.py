@@ -143,12 +143,18 @@ class Updates:
             fields = dict(item)
             id_ = self._archival.update(writer, branch_id, fields.pop("id"), **fields)
             results.setdefault("archival_update", []).append(str(id_))
+        for id_ in checked.get("archival_delete", []):
+            self._archival.delete(writer, branch_id, id_)
+            results.setdefault("archival_delete", []).append(str(id_))
         for event in checked.get("recall", []):
             seq = self._recall.append(writer, branch_id, {**marks, **event})
             results.setdefault("recall", []).append(seq)
         if "recall_evict" in checked:
             count = self._recall.evict(writer, branch_id, **checked["recall_evict"])
             results["recall_evict"] = {"evicted_count": count, "archived_count": count}
+        for number in checked.get("recall_delete", []):
+            self._recall.delete(writer, branch_id, number)
+            results.setdefault("recall_delete", []).append(number)
         return results
 
     def _read(

@@ -38,7 +38,7 @@ def test_occurrences_are_those_that_the_branch_sees(memory: MemoryManager) -> No
     memory.fork("a", "child")
     memory.write_event("a", "k", "again", n=2)
     assert [event.data["n"] for event in memory["child"].occurrences(first)] == [1]
-    for branch, number in (("b", first), ("a", 99_999)):
+    for branch, number in (("b", first), ("a", 99_999), ("a", 10**30)):
         with pytest.raises(RecordNotVisible):
             memory[branch].occurrences(number)
     memory.apply_llm_memory_updates("child", {"recall_evict": {"ids": [first]}})

@@ -207,6 +207,8 @@ def test_a_wrong_block_names_what_is_wrong_and_applies_nothing(
             {"mem_recall_append": {"event": {"kind": "k", "content": "c"}}},
             {"recall": {"kind": "k", "content": "c"}},
         ),
+        ({"mem_archival_delete": {"record_id": 7}}, {"archival_delete": [7]}),
+        ({"mem_recall_delete": {"ids": ["#7", 8]}}, {"recall_delete": [7, 8]}),
     ],
 )
 def test_an_operation_may_be_written_as_a_call(block: Any, same: Any) -> None:
