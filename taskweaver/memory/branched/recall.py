@@ -144,6 +144,34 @@ class Recall:
         rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, at)
         return sum(1 for _ in zip(range(most), rows, strict=False))
 
+    def occurrences(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        event_id: object,
+        *,
+        at: int | None = None,
+    ) -> list[Event]:
+        """Return each time an event happened that is in view, newest first, with its own data.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            event_id: Number of any of its occurrences.
+            at: See the state at this sequence number; None for the present.
+
+        Raises:
+            RecordNotVisible: If the branch sees no such event.
+        """
+        number = values.whole("event_id", event_id)
+        query = "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?"
+        origin = connection.execute(query, (min(number, FOREVER),)).fetchone()
+        rows = self._rows(connection, branch, 0, at) if origin else iter(())
+        found = [row for row in rows if (row[6] or row[0]) == origin[0]]
+        if not found:
+            raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+        return [_event(connection, origin[0], [row]) for row in found]
+
     def search(
         self,
         connection: sqlite3.Connection,
@@ -239,13 +267,17 @@ class Recall:
         return number
 
     def _hide(self, writer: Writer, branch: Branch, event: Event) -> None:
-        times = f" ({event.count} times)" if event.count > 1 else ""
+        times, meta = "", {"event": event.seq, "data": event.data}
+        if event.count > 1:
+            times = f" ({event.count} times)"
+            _, *earlier = self.occurrences(writer.connection, branch, event.seq)
+            meta["earlier"] = [{"event": each.seq, "data": each.data} for each in earlier]
         self._archival.add(
             writer,
             branch.id,
             f"[Evicted Recall Event]\nKind: {event.kind}{times}\n\n{event.text}",
             tags=["EVICTED_RECALL", f"RECALL_{event.kind.upper()}", *event.tags],
-            meta={"event": event.seq, "data": event.data},
+            meta=meta,
         )
         origin = writer.connection.execute(
             "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?", (event.seq,)

@@ -186,7 +186,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(pick=PICK, which=PICK)
     def delete_record(self, pick: int, which: int) -> None:
         branch = self.branch(pick)
-        records = self.memory.archival(branch)
+        records = self.memory[branch].records()
         if records:
             record = records[which % len(records)]
             self.memory.apply_llm_memory_updates(branch, {"archival_delete": [record.id]})
@@ -195,7 +195,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(pick=PICK, which=PICK)
     def delete_event(self, pick: int, which: int) -> None:
         branch = self.branch(pick)
-        events = self.memory.events(branch)
+        events = self.memory[branch].events()
         if events:
             event = events[which % len(events)]
             self.memory.apply_llm_memory_updates(branch, {"recall_delete": [event.seq]})
