@@ -119,7 +119,7 @@ def _events(place: Path, count: int = sized(1100, 20)) -> dict[str, float]:
         plain = database.reading
         readers: dict[str, Callable[[], Sequence[object]]] = {
             "node_read": lambda: list(memory.mem_node_read("child")),
-            "events_all": lambda: memory.events("child"),
+            "events_all": lambda: memory["child"].events(),
             "bare_rows": lambda: plain.execute("SELECT * FROM events ORDER BY seq DESC").fetchall(),
         }
         return {f"events_{count}_{name}": median(read, REPEATS) for name, read in readers.items()}
