@@ -134,7 +134,7 @@ def search(
 
     Events of the conversation are left out with --tag, and of the JSON.
     """
-    from taskweaver.memory.branched.archival import public
+    from taskweaver.memory.branched.plain import plain_record
 
     with _open(file) as opened:
         searched = _branch(opened, branch)
@@ -142,7 +142,7 @@ def search(
         events = [] if tags else searched.find_events(query, k)
         names = opened.names([item.branch for item in found])
     if as_json:
-        _print_json([public(item, names) for item in found])
+        _print_json([plain_record(item, names) for item in found])
         return
     seen_by = _safe(searched.id)
     is_newest = bool(found) and found[0].match == "recency"
@@ -253,7 +253,7 @@ def delete(file: Path, branch: str, number: int) -> None:
     with _open(file) as opened:
         for kind, operation in (("record", "archival_delete"), ("event", "recall_delete")):
             try:
-                opened.apply_llm_memory_updates(branch, {operation: [number]})
+                opened[branch].apply({operation: [number]})
             except RecordNotVisible:
                 continue
             click.echo(f"{kind} {number} is hidden from {_safe(branch)} on")

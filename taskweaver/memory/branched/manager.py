@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from taskweaver.memory.branched.archival import public
 from taskweaver.memory.branched.compare import Step
 from taskweaver.memory.branched.errors import InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.plain import plain_event, plain_record
 from taskweaver.memory.branched.pressure import Relief, Score
-from taskweaver.memory.branched.recall import public as public_event
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.types import (
     Pressure,
@@ -52,8 +51,6 @@ class MemoryManager(BranchedMemory):
         """Id of the oldest root; None in an empty memory."""
         root = self.root
         return None if root is None else root.id
-
-    # Branches.
 
     def create_branch(
         self,
@@ -95,8 +92,6 @@ class MemoryManager(BranchedMemory):
         """Give a branch up, with all below it; return the ids."""
         return self[branch_id].prune(subtree=subtree)
 
-    # Core memory.
-
     def mem_core_get(
         self, keys: Sequence[str] | None = None, *, branch_id: str | None = None
     ) -> dict[str, str]:
@@ -128,8 +123,6 @@ class MemoryManager(BranchedMemory):
         """Return the value of a key in view, or None."""
         return self[branch_id].core.get(key)
 
-    # Recall memory.
-
     def mem_recall_append(self, event: Mapping[str, Any], *, branch_id: str | None = None) -> int:
         """Append an event and return its id; the event can name its branch itself."""
         if not isinstance(event, Mapping):
@@ -148,9 +141,7 @@ class MemoryManager(BranchedMemory):
         self, query: str, *, k: int = 20, branch_id: str | None = None
     ) -> list[dict[str, Any]]:
         """Return the newest `k` events in view with a word of a query; all for an empty one."""
-        return [public_event(event) for event in self._seen(branch_id).find_events(query, k)]
-
-    # Archival memory.
+        return [plain_event(event) for event in self._seen(branch_id).find_events(query, k)]
 
     def mem_archival_write(
         self,
@@ -169,16 +160,10 @@ class MemoryManager(BranchedMemory):
         return str(self[branch_id].remember(text, tags=tags or ()))
 
     def mem_archival_update(
-        self,
-        record_id: str | int,
-        *,
-        text: str | None = None,
-        tags: Sequence[str] | None = None,
-        meta: Mapping[str, Any] | None = None,
-        branch_id: str | None = None,
+        self, record_id: str | int, *, branch_id: str | None = None, **changes: Any
     ) -> None:
-        """Replace text, tags or fields of a record in view, from a branch on."""
-        self._written(branch_id).update(record_id, text=text, tags=tags, meta=meta)
+        """Replace `text`, `tags` or `meta` of a record in view, from a branch on."""
+        self._written(branch_id).update(record_id, **changes)
 
     def mem_archival_search(
         self,
@@ -189,7 +174,7 @@ class MemoryManager(BranchedMemory):
         branch_id: str | None = None,
     ) -> list[dict[str, Any]]:
         """Return the `k` best records in view that have all tags."""
-        return self._public(self._seen(branch_id).search(query, k, tags=tags or ()))
+        return self._plain(self._seen(branch_id).search(query, k, tags=tags or ()))
 
     def retrieve_archival(
         self,
@@ -200,15 +185,13 @@ class MemoryManager(BranchedMemory):
     ) -> list[dict[str, Any]]:
         """Search archival memory; the branch comes first, `k` defaults to the configured number."""
         most = self.config.retrieval_k if k is None else k
-        return self._public(self[branch_id].search(query, most, tags=tags_filter or ()))
+        return self._plain(self[branch_id].search(query, most, tags=tags_filter or ()))
 
     def mem_archival_get(
         self, record_id: str | int, *, branch_id: str | None = None
     ) -> dict[str, Any]:
         """Return the version of a record in view."""
-        return self._public([self._seen(branch_id).get(record_id)])[0]
-
-    # Nodes.
+        return self._plain([self._seen(branch_id).get(record_id)])[0]
 
     def mem_node_fork(
         self, parent_node_id: str | None, child_node_id: str, *, phase: str | None = None
@@ -229,11 +212,9 @@ class MemoryManager(BranchedMemory):
         if scope in {"all", "core"}:
             found["core"] = node.core.values_of()
         if scope in {"all", "recall"}:
-            found["recall"] = list(
-                map(public_event, node.find_events("", config.recall_max_events))
-            )
+            found["recall"] = list(map(plain_event, node.find_events("", config.recall_max_events)))
         if scope in {"all", "archival"}:
-            found["archival"] = self._public(node.search("", config.retrieval_k))
+            found["archival"] = self._plain(node.search("", config.retrieval_k))
         return found
 
     def mem_node_write(
@@ -247,19 +228,16 @@ class MemoryManager(BranchedMemory):
         """Write several things to a node, all or none."""
         self[node_id].write(core=core_updates, event=recall_event, records=archival_records)
 
-    # Prompts, blocks and pressure.
-
     def apply_llm_memory_updates(
         self,
         branch_id: str,
         updates: Mapping[str, Any],
         node_id: str | None = None,
         phase: str | None = None,
-        *,
-        attempt: str | int | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
         """Apply a model's block, whole or not at all."""
-        return self[branch_id].apply(updates, node_id, phase, attempt=attempt)
+        return self[branch_id].apply(updates, node_id, phase, **options)
 
     def render_for_prompt(
         self, branch_id: str, task_hint: str | None = None, *limits: Any, **named: Any
@@ -303,8 +281,6 @@ class MemoryManager(BranchedMemory):
     ) -> list[Score]:
         """Ask the model for the importance of items."""
         return self.evaluate_importance(items, context, task_hint)
-
-    # A run: its sources and its result. Without a branch the root is meant.
 
     def ingest_idea_md(
         self, idea_path: str | Path, *, branch_id: str | None = None, node_uid: str | None = None
@@ -405,6 +381,6 @@ class MemoryManager(BranchedMemory):
             raise UnknownBranch("The memory is empty: create a branch with create_branch(None).")
         return root
 
-    def _public(self, found: Sequence[Record]) -> list[dict[str, Any]]:
+    def _plain(self, found: Sequence[Record]) -> list[dict[str, Any]]:
         names = self.names([item.branch for item in found])
-        return [public(item, names) for item in found]
+        return [plain_record(item, names) for item in found]

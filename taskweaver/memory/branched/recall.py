@@ -329,23 +329,6 @@ class Recall:
         return hidden
 
 
-def public(event: Event) -> dict[str, Any]:
-    """Return an event as the seeds show it.
-
-    Its ``ts`` is the one it was written with, if any; ``created_at`` is the time of the writing.
-    """
-    return {
-        "ts": event.created_at,
-        **event.data,
-        "id": event.seq,
-        "kind": event.kind,
-        "summary": event.text,
-        "tags": list(event.tags),
-        "count": event.count,
-        "created_at": event.created_at,
-    }
-
-
 def _grouped(
     connection: sqlite3.Connection, rows: Iterator[tuple[Any, ...]], limit: int | None = None
 ) -> list[Event]:
