@@ -26,7 +26,10 @@ from taskweaver.utils.files import create_private
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 
 FORMAT = "taskweaver-memory"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_READABLE_VERSIONS = (1, 2)
+_ADDED: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0}}
+"""Columns that an export of version 1 lacks, and their values there."""
 _CODE = "reply_content"
 """Type of the attachments of a post that hold its code."""
 _REFERENCES = {
@@ -145,12 +148,17 @@ class Transfer:
 def _rows(
     connection: sqlite3.Connection, table: str, ends: dict[int, int]
 ) -> Iterator[dict[str, Any]]:
-    cursor = connection.execute(f"SELECT * FROM {table} ORDER BY seq")
-    names = [column[0] for column in cursor.description]
+    names = _columns(connection, table)
+    cursor = connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY seq")
     for values in cursor:
         row = dict(zip(names, values, strict=True))
         if row["seq"] <= ends.get(row["branch_id"], -1):
             yield {"table": table, "row": row}
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Return the names of the columns that hold values; a computed one holds none."""
+    return [column[1] for column in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def _masked(item: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +207,8 @@ def _read(source: FilePath) -> list[dict[str, Any]]:
     try:
         end = json.loads(last)
         items = [json.loads(line) for line in body.split(b"\n")]
-        is_ours = items[0].get("format") == FORMAT and items[0].get("version") == FORMAT_VERSION
+        is_ours = items[0].get("format") == FORMAT
+        is_ours = is_ours and items[0].get("version") in _READABLE_VERSIONS
         is_whole = end.get("sha256") == hashlib.sha256(body + b"\n").hexdigest()
     except (ValueError, AttributeError, IndexError, RecursionError) as error:
         raise InvalidUpdate(str(source), "is no export of a memory, or was cut off") from error
@@ -240,13 +249,12 @@ def _add_row(
 ) -> None:
     if table not in TIERS:
         raise InvalidUpdate("table", f"{table!r} is no table of a memory")
-    values = {**row, "branch_id": numbers[row["branch_id"]]}
+    values = {**_ADDED.get(table, {}), **row, "branch_id": numbers[row["branch_id"]]}
     check_values(table, row)
     for name in ("seq", "record", _REFERENCES.get(table, "seq")):
         if values.get(name) is not None:
             values[name] = row[name] + offset
-    columns = {column[1] for column in connection.execute(f"PRAGMA table_info({table})")}
-    if set(values) != columns:
+    if set(values) != set(_columns(connection, table)):
         raise InvalidUpdate(table, "a row has other columns than ours")
     names, marks = ", ".join(values), ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
@@ -267,6 +275,8 @@ def check_values(table: str, row: Mapping[str, Any]) -> None:
             is_good = is_good and all(isinstance(item, str) for item in value)
         if not is_good:
             raise InvalidUpdate(table, f"{name} of a row is not what it must be")
+    if row.get("is_deleted", 0) not in (0, 1):
+        raise InvalidUpdate(table, "is_deleted of a row is neither 0 nor 1")
 
 
 def _check_whole(connection: sqlite3.Connection, source: FilePath) -> None:
