@@ -20,6 +20,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
 from taskweaver.memory.branched import schema
+from taskweaver.memory.branched.changes import Change, CommitListener
 from taskweaver.memory.branched.errors import (
     StoreClosed,
     StoreCorrupt,
@@ -43,16 +44,34 @@ class Writer:
     Attributes:
         connection: Its connection.
         now: Its time, in seconds since 1970.
+        first: First sequence number it gave out; 0 for none.
+        last: Last sequence number it gave out.
+        changes: What it changed without adding a row; see `note`.
     """
 
     def __init__(self, connection: sqlite3.Connection, now: float) -> None:
         self.connection = connection
         self.now = now
+        self.first = 0
+        self.last = 0
+        self.changes: list[Change] = []
 
     def tick(self) -> int:
         """Return the next sequence number."""
         row = self.connection.execute("UPDATE clock SET seq = seq + 1 RETURNING seq").fetchone()
-        return int(row[0])
+        self.last = int(row[0])
+        self.first = self.first or self.last
+        return self.last
+
+    def advance(self, seq: int) -> None:
+        """Set the clock to a later sequence number; those up to it were given out."""
+        self.first = self.first or self.tick()
+        self.connection.execute("UPDATE clock SET seq = ?", (seq,))
+        self.last = seq
+
+    def note(self, op: str, **facts: Any) -> None:
+        """Note a change that adds no row, such as a seal, under a sequence number of its own."""
+        self.changes.append(Change(self.tick(), self.now, op, facts))
 
     def insert(self, table: str, **values: object) -> int:
         """Add a row under the next sequence number, and return that."""
@@ -76,6 +95,7 @@ class _Command(Generic[R]):
 
     def run(self, writer: Writer) -> None:
         connection = writer.connection
+        last, count = writer.last, len(writer.changes)
         connection.execute("SAVEPOINT command")
         try:
             self.result = self.action(writer)
@@ -84,6 +104,8 @@ class _Command(Generic[R]):
             if not connection.in_transaction:  # SQLite itself rolled the transaction back
                 raise
             connection.execute("ROLLBACK TO command")
+            writer.last = last
+            del writer.changes[count:]
         connection.execute("RELEASE command")
 
     def outcome(self) -> R:
@@ -99,6 +121,7 @@ class Database:
         path: The file.
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
+        on_commit: Is given what each commit added; None for nothing.
     """
 
     def __init__(
@@ -119,6 +142,7 @@ class Database:
         """
         self.path = path
         self.clock = clock
+        self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._readers_lock = threading.Lock()
@@ -224,6 +248,8 @@ class Database:
                 writer = Writer(self._writing, self.clock())
                 for command in commands:
                     command.run(writer)
+            if self.on_commit is not None and writer.last >= writer.first > 0:
+                self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
             for command in commands:
                 command.error = command.error or error
@@ -251,6 +277,16 @@ class Database:
             raise StoreClosed(f"The memory {self.path} was closed.")
         return connection
 
+    def connect_reader(self) -> sqlite3.Connection:
+        """Open a connection for reading that any thread may use, and that the caller closes.
+
+        Raises:
+            sqlite3.Error: If the file cannot be opened.
+        """
+        connection = self._connect()
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
     def _open_reader(self) -> sqlite3.Connection:
         with self._readers_lock:
             if self._is_closed:
@@ -259,8 +295,7 @@ class Database:
                 if thread() is None:
                     connection.close()
             self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self._connect()
-            connection.execute("PRAGMA query_only = ON")
+            connection = self.connect_reader()
             self._readers.append((ref(threading.current_thread()), connection))
         self._local.connection = connection
         return connection

@@ -68,5 +68,7 @@ class MemoryManager(RunFace, SystemFace):
 
     def close(self) -> None:
         """Finish what is being written, and close the file; safe to call again."""
-        self._log.flush()
-        self._parts.database.close()
+        try:
+            self._log.close()
+        finally:
+            self._parts.database.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 from taskweaver.memory.branched.face import Face
 from taskweaver.memory.branched.injections import Injection
+from taskweaver.memory.branched.operation_lines import log_block
 from taskweaver.memory.branched.pressure import Relief, Score
 from taskweaver.memory.branched.types import Pressure, PressureLevel, RenderResult
 
@@ -29,10 +30,7 @@ class SystemFace(Face):
             branch_id, updates, node_id=node_id, phase=phase, attempt=attempt
         )
         marks: dict[str, Any] = {"branch_id": branch_id, "node_id": node_id, "phase": phase}
-        for name, result in results.items():
-            if name != "already_applied":
-                self._log.add(f"llm_{name}", details={"result": result}, **marks)
-        self._log.add("apply_llm_memory_updates", details={"operations": list(results)}, **marks)
+        log_block(self._log, updates, results, **marks)
         return results
 
     def render_for_prompt(

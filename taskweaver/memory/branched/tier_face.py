@@ -10,6 +10,7 @@ from taskweaver.memory.branched.archival import public
 from taskweaver.memory.branched.digests import RECALL
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.face import Face
+from taskweaver.memory.branched.operation_lines import event_details, log_node_write
 from taskweaver.memory.branched.types import CoreEntry, Digest, Event, Record
 from taskweaver.memory.branched.values import tag_filter, whole
 
@@ -100,7 +101,7 @@ class TierFace(Face):
         self._log.add(
             "mem_recall_append",
             branch_id=home,
-            details={"kind": event.get("kind"), "summary_preview": event.get("summary")},
+            details=event_details(event),
             node_id=event.get("node_id"),
             phase=event.get("phase"),
         )
@@ -301,5 +302,5 @@ class TierFace(Face):
         """
         parts = {"core": core_updates, "recall": recall_event, "archival": archival_records}
         given = {name: value for name, value in parts.items() if value}
-        self._parts.updates.write(node_id, given)
-        self._log.add("mem_node_write", branch_id=node_id, details={"parts": list(given)})
+        results = self._parts.updates.write(node_id, given)
+        log_node_write(self._log, node_id, given, results)

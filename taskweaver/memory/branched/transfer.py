@@ -135,7 +135,7 @@ class Transfer:
                     _add_row(writer.connection, item["table"], item["row"], numbers, offset)
             index_records(writer.connection, "seq > ?", offset)
             _refuse_masked_cells(items, source)
-            writer.connection.execute("UPDATE clock SET seq = ?", (offset + items[0]["seq"],))
+            writer.advance(offset + items[0]["seq"])
             _check_whole(writer.connection, source)
             return names
 
