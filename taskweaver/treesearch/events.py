@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.utils import encodable
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Objective
@@ -52,7 +52,7 @@ def said_elsewhere(node: Node | None = None) -> frozenset[str]:
 class NodeEvents:
     """Writes what happens to one node to its branch."""
 
-    def __init__(self, store: MemoryManager | None, objective: Objective) -> None:
+    def __init__(self, store: BranchedMemory | None, objective: Objective) -> None:
         self._store = store
         self._objective = objective
 
@@ -67,11 +67,8 @@ class NodeEvents:
         if self._store is None:
             return
         event = {"kind": kind, "summary": text, "node_id": node.id, "phase": node.kind.value}
-        self._store.mem_node_write(
-            node.branch,
-            recall_event=storable(event),
-            archival_records=storable(records or []),
-            core_updates=core,
+        self._store[node.branch].write(
+            core=core, event=storable(event), records=storable(records or [])
         )
 
     def created(self, node: Node, label: str, loss: str) -> None:
@@ -136,7 +133,7 @@ class NodeEvents:
 class RunEvents:
     """Writes what concerns the whole run to its root, once each."""
 
-    def __init__(self, store: MemoryManager | None, journal: Journal) -> None:
+    def __init__(self, store: BranchedMemory | None, journal: Journal) -> None:
         self._store = store
         self._journal = journal
 
@@ -153,18 +150,16 @@ class RunEvents:
         A run that is resumed comes by again, with as many nodes as before; one that is opened
         again, with more of them.
         """
-        root = self._store.root_branch_id if self._store else None
-        if self._store is None or root is None:
+        root = self._store.root if self._store else None
+        if root is None:
             return False
         is_of = {"mark": mark, "nodes": len(self._journal) if nodes is None else nodes}
-        for noted in self._store.events(root):
+        for noted in root.events():
             if noted.kind == kind and is_of.items() <= noted.data.items():
                 return False
         records = [{"text": text, "tags": tags}] if tags else []
         event = {"kind": kind, "summary": text[:2000], **is_of}
-        self._store.mem_node_write(
-            root, recall_event=storable(event), archival_records=storable(records)
-        )
+        root.write(event=storable(event), records=storable(records))
         return True
 
     def substage_ended(self, state: StageState, reason: str, *, is_complete: bool) -> None:
@@ -206,15 +201,15 @@ class RunEvents:
 
     def lesson(self, best: Node) -> None:
         """Bring what the best node of a stage teaches to the root, where every attempt sees it."""
-        if self._store is None or self._store.root_branch_id is None or not best.branch:
+        root = self._store.root if self._store else None
+        if self._store is None or root is None or not best.branch:
             return
         for tag in ("NODE_SUMMARY", "SUCCESS"):
             tags = [f"node_uid:{best.id}", tag]
-            for record in self._store.retrieve_archival(best.branch, "", 1, tags):
+            for record in self._store[best.branch].search("", 1, tags=tags):
                 text = f"What {best.id} teaches is in archival memory."
                 if self._note("lesson_promoted", best.id, text, nodes=0):
-                    root = self._store.root_branch_id
-                    self._store.promote(int(record["id"]), root, branch_id=best.branch)
+                    self._store[best.branch].promote(record.id, root.id)
                 return
 
     def journal_summary(self) -> None:

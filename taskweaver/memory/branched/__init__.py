@@ -1,13 +1,15 @@
 """A memory for agents that work for hours: core, recall and archival over one tree of branches.
 
-    from taskweaver.memory.branched import MemoryManager
+    from taskweaver.memory.branched import BranchedMemory
 
-    with MemoryManager("memory.sqlite") as memory:
-        memory.create_branch(None, branch_id="root")
-        memory.mem_core_set("goal", "a faster solver", branch_id="root")
-        memory.fork("root", "idea-1")
-        print(memory.render_for_prompt("idea-1"))
+    with BranchedMemory("memory.sqlite") as store:
+        run = store.create("run", live=True)
+        run.core["goal"] = "a faster solver"
+        with run.fork("idea-1") as idea:
+            idea.remember("Blocks of 64 rows fit the cache.", tags=["PERFORMANCE"])
+        print(idea.render().text)
 
+`MemoryManager` offers the same under the names of the original system.
 See docs/memory.md.
 """
 
@@ -29,11 +31,15 @@ from taskweaver.memory.branched.errors import (
     StoreUnwritable,
     UnknownBranch,
 )
+from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.branched.protocol import instructions
+from taskweaver.memory.branched.store import BranchedMemory
 
 __all__ = [
+    "BranchHandle",
     "BranchSealed",
+    "BranchedMemory",
     "BranchedMemoryError",
     "ForbiddenMemoryUpdateError",
     "InvalidUpdate",

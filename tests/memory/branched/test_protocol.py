@@ -127,9 +127,9 @@ def test_writes_come_before_reads_and_ids_come_back(memory: MemoryManager) -> No
     assert found["tags"] == ["LLM_INSIGHT", "PERF"]
     (event,) = results["recall_search"]
     assert [event["id"]] == results["recall"]
-    assert memory.core("a")["threads"].importance == 4
-    assert memory.core("a")["conf"].importance == 5
-    assert "phase:improve" in memory.events("a")[0].tags
+    assert memory["a"].core.entries()["threads"].importance == 4
+    assert memory["a"].core.entries()["conf"].importance == 5
+    assert "phase:improve" in memory["a"].events()[0].tags
     shown = format_results(results, max_chars=4000)
     assert f"[#{found['id']}] 8 threads are twice as fast" in shown
     assert "- nothing: (not found)" in shown
@@ -197,10 +197,10 @@ def test_a_block_is_applied_once_for_an_attempt(memory: MemoryManager) -> None:
     first = memory.apply_llm_memory_updates("a", block, node_id="n", attempt=1)
     again = memory.apply_llm_memory_updates("a", block, node_id="n", attempt=1)
     assert again == {**first, "already_applied": True}
-    assert memory.events("a")[0].count == 1
+    assert memory["a"].events()[0].count == 1
     memory.apply_llm_memory_updates("a", block, node_id="n", attempt=2)
     memory.apply_llm_memory_updates("a", block, node_id="n")
-    assert memory.events("a")[0].count == 3
+    assert memory["a"].events()[0].count == 3
 
 
 def test_maintenance_follows_the_writes(open_memory: Open) -> None:
