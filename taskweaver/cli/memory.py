@@ -241,14 +241,46 @@ def import_(file: Path, source: Path) -> None:
 
 @memory.command()
 @_FILE
+@click.argument("branch")
+@click.argument("number", metavar="ID", type=click.IntRange(1))
+def delete(file: Path, branch: str, number: int) -> None:
+    """Hide a record or an event from a branch on, by the id that `show` lists.
+
+    Ancestors, siblings and branches that exist already keep it, and so does the file.
+    """
+    from taskweaver.memory.branched import RecordNotVisible
+
+    with _open(file) as opened:
+        for kind, operation in (("record", "archival_delete"), ("event", "recall_delete")):
+            try:
+                opened.apply_llm_memory_updates(branch, {operation: [number]})
+            except RecordNotVisible:
+                continue
+            click.echo(f"{kind} {number} is hidden from {_safe(branch)} on")
+            return
+    raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
+
+
+@memory.command()
+@_FILE
 @_JSON
 def verify(file: Path, *, as_json: bool) -> None:
-    """Check a file; the exit status is 1 when something is wrong."""
+    """Check a file; the exit status is 1 when something is wrong.
+
+    For a file that was migrated from the original, the account of its rows is shown too.
+    """
+    from taskweaver.memory.branched.migration_report import migration_reports
+
     with _open(file) as opened:
         health = opened.verify()
+    reports = migration_reports(file)
     if as_json:
-        _print_json(asdict(health))
+        _print_json({**asdict(health), "migrations": [asdict(report) for report in reports]})
     else:
+        for report in reports:
+            click.echo(f"migrated from the original, which is kept as {_safe(report.original)}:")
+            for line in report.lines():
+                click.echo(f"  {_safe(line)}")
         for problem in health.problems:
             click.echo(f"problem: {_safe(problem)}")
         rows = ", ".join(_rows(count, table) for table, count in health.rows.items() if count)

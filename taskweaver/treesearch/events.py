@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.utils import encodable
 from taskweaver.treesearch.journal import Journal
@@ -18,6 +19,7 @@ from taskweaver.treesearch.stages import StageState
 
 _PLAN_CHARS = 1200
 _TEXT_CHARS = 500
+_GIST_CHARS = 300
 _PHASE_NAMES = {"download": "phase1"}
 
 
@@ -154,9 +156,8 @@ class RunEvents:
         if root is None:
             return False
         is_of = {"mark": mark, "nodes": len(self._journal) if nodes is None else nodes}
-        for noted in root.events():
-            if noted.kind == kind and is_of.items() <= noted.data.items():
-                return False
+        if _is_noted(root, kind, is_of):
+            return False
         records = [{"text": text, "tags": tags}] if tags else []
         event = {"kind": kind, "summary": text[:2000], **is_of}
         root.write(event=storable(event), records=storable(records))
@@ -204,12 +205,15 @@ class RunEvents:
         root = self._store.root if self._store else None
         if self._store is None or root is None or not best.branch:
             return
+        if _is_noted(root, "lesson_promoted", {"mark": best.id}):
+            return
         for tag in ("NODE_SUMMARY", "SUCCESS"):
-            tags = [f"node_uid:{best.id}", tag]
-            for record in self._store[best.branch].search("", 1, tags=tags):
-                text = f"What {best.id} teaches is in archival memory."
-                if self._note("lesson_promoted", best.id, text, nodes=0):
-                    self._store[best.branch].promote(record.id, root.id)
+            mark, branch = f"node_uid:{best.id}", self._store[best.branch]
+            for record in branch.search("", 1, tags=[mark, tag]):
+                copy = branch.promote(record.id, root.id)
+                gist = record.text[:_GIST_CHARS]
+                text = f"Lesson of {best.id} (archival record #{copy}, tag {mark}): {gist}"
+                self._note("lesson_promoted", best.id, text, nodes=0)
                 return
 
     def journal_summary(self) -> None:
@@ -222,6 +226,16 @@ class RunEvents:
             f" Best: {reached}."
         )
         self._note("journal_summary", "run", text)
+
+
+def _is_noted(root: BranchHandle, kind: str, is_of: Mapping[str, Any]) -> bool:
+    """Return whether a branch has an event of a kind with these data, once or repeated."""
+    return any(
+        is_of.items() <= each.data.items()
+        for noted in root.events()
+        if noted.kind == kind
+        for each in root.occurrences(noted.seq)
+    )
 
 
 def storable(data: Any) -> Any:

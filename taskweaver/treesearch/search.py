@@ -17,11 +17,11 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
-from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.environment import collect_environment, ingest_environment
 from taskweaver.memory.branched.ingest import ingest_idea_md
 from taskweaver.memory.branched.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.treesearch.budget import Budget
 from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.embedded.choice import model_for, needs_of
@@ -274,7 +274,7 @@ class Search:
         return services.metered(meter)
 
     def _memory(self) -> BranchedMemory:
-        config = MemoryConfig.from_source(self._machine.src)
+        config = read_memory_config(self._machine.src)
         folder = self.places.memory.parent
         config = replace(config, log_dir=folder)
         api = self._memory_api

@@ -10,52 +10,36 @@
         print(idea.render().text)
 
 `MemoryManager` offers the same under the names of the original system.
-See docs/memory.md.
+
+A library of its own: it imports the standard library and small modules of `taskweaver.utils`. The
+public names are imported on first use; `__init__.pyi` declares them for type checkers. See
+docs/memory.md.
 """
 
-from taskweaver.memory.branched.blocks import Reply, read_reply
-from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.errors import (
-    BranchedMemoryError,
-    BranchSealed,
-    ForbiddenMemoryUpdateError,
-    InvalidUpdate,
-    MalformedMemoryUpdateError,
-    MemoryUpdateError,
-    MissingMemoryUpdateError,
-    RecordNotVisible,
-    StoreBusy,
-    StoreClosed,
-    StoreCorrupt,
-    StoreTooNew,
-    StoreUnwritable,
-    UnknownBranch,
-)
-from taskweaver.memory.branched.handle import BranchHandle
-from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.memory.branched.protocol import instructions
-from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.utils.lazy import on_demand
 
-__all__ = [
-    "BranchHandle",
-    "BranchSealed",
-    "BranchedMemory",
-    "BranchedMemoryError",
-    "ForbiddenMemoryUpdateError",
-    "InvalidUpdate",
-    "MalformedMemoryUpdateError",
-    "MemoryConfig",
-    "MemoryManager",
-    "MemoryUpdateError",
-    "MissingMemoryUpdateError",
-    "RecordNotVisible",
-    "Reply",
-    "StoreBusy",
-    "StoreClosed",
-    "StoreCorrupt",
-    "StoreTooNew",
-    "StoreUnwritable",
-    "UnknownBranch",
-    "instructions",
-    "read_reply",
-]
+_PLACES = {
+    "BranchHandle": "handle",
+    "BranchSealed": "errors",
+    "BranchedMemory": "store",
+    "BranchedMemoryError": "errors",
+    "ForbiddenMemoryUpdateError": "errors",
+    "InvalidUpdate": "errors",
+    "MalformedMemoryUpdateError": "errors",
+    "MemoryConfig": "config",
+    "MemoryManager": "manager",
+    "MemoryUpdateError": "errors",
+    "MissingMemoryUpdateError": "errors",
+    "RecordNotVisible": "errors",
+    "Reply": "blocks",
+    "StoreBusy": "errors",
+    "StoreClosed": "errors",
+    "StoreCorrupt": "errors",
+    "StoreTooNew": "errors",
+    "StoreUnwritable": "errors",
+    "UnknownBranch": "errors",
+    "instructions": "protocol",
+    "read_reply": "blocks",
+}
+__all__ = list(_PLACES)
+__getattr__ = on_demand(__name__, _PLACES)

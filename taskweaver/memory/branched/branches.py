@@ -8,13 +8,13 @@ seen too.
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from typing import Any
-from uuid import uuid4
 
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
@@ -73,7 +73,7 @@ class Branches:
             BranchSealed: If the parent was pruned.
             InvalidUpdate: If the id is taken, or `at` lies in the future.
         """
-        name = name or uuid4().hex
+        name = name or secrets.token_hex(16)
         check_name(name)
         if node_uid is not None:
             check_name(node_uid)

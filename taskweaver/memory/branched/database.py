@@ -27,6 +27,7 @@ from taskweaver.memory.branched.errors import (
     StoreUnwritable,
     translated,
 )
+from taskweaver.memory.branched.kept_original import keep_original
 from taskweaver.memory.branched.schema_check import require_own_schema
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
@@ -183,11 +184,9 @@ class Database:
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
         if not schema.is_current(connection, self.path):
-            if schema.is_original(connection):
-                self._keep_original(connection)
             connection.execute("PRAGMA journal_mode = WAL")
             with self._transaction(connection):
-                schema.migrate(connection, self.path, now=self.clock())
+                self._migrate(connection)
             require_own_schema(connection, self.path)
         if schema.has_search(connection):
             return use_fts != "off"
@@ -199,13 +198,19 @@ class Database:
             raise StoreUnwritable("memory.use_fts is `on`, and this SQLite has no FTS5.")
         return has_search
 
-    def _keep_original(self, connection: sqlite3.Connection) -> None:
-        """Keep a file of the system this descends from, as it is, before it is migrated."""
-        kept = self.path.with_name(self.path.name + ".original")
-        if not kept.exists():
-            create_private(kept)
-            with closing(sqlite3.connect(kept)) as copy:
-                connection.backup(copy)
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        """Bring the file to today's tables; keep an original, and the account of its rows.
+
+        Both are on disk before the transaction is committed, and no other process writes until
+        then: the copy is the very state that is migrated.
+        """
+        kept = None
+        if not schema.is_current(connection, self.path) and schema.is_original(connection):
+            with closing(self._connect()) as reading:
+                kept = keep_original(reading, self.path)
+        report = schema.migrate(connection, self.path, now=self.clock())
+        if report is not None and kept is not None:
+            report.save(kept)
 
     @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:

@@ -1,17 +1,16 @@
-"""What machine this is: asked of the system, never read out of prose."""
+"""What machine this is: asked of the system, never read out of prose.
+
+Modules that are slow to import are imported by the functions that ask: only runs need them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import platform
-import shutil
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from taskweaver.memory.branched.handle import BranchHandle
@@ -37,6 +36,8 @@ def collect_environment() -> dict[str, Fact]:
     ``memory_mib``, ``numa_nodes``, ``gpus``, ``compilers``, ``tools``, ``variables``,
     ``container``, ``python``, ``python_packages`` (well-known ones).
     """
+    import platform
+
     found: dict[str, Fact | None] = {
         "os": _os_name(),
         "kernel": platform.release(),
@@ -100,6 +101,8 @@ def _joined(value: Fact | None) -> str:
 
 
 def _os_name() -> str:
+    import platform
+
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
@@ -128,6 +131,8 @@ def _memory_mib() -> int | None:
 
 
 def _versions(names: tuple[str, ...]) -> list[str]:
+    import shutil
+
     found = []
     for name in names:
         program = shutil.which(name)
@@ -144,6 +149,8 @@ def _version_line(program: str) -> str:
 
 @cache
 def _packages() -> tuple[str, ...]:
+    from importlib.metadata import PackageNotFoundError, version
+
     found = []
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
@@ -153,6 +160,9 @@ def _packages() -> tuple[str, ...]:
 
 def _output(*command: str) -> list[str]:
     """Return the lines a program prints; none when it is not there, fails or takes too long."""
+    import shutil
+    import subprocess
+
     if shutil.which(command[0]) is None:
         return []
     try:

@@ -176,6 +176,11 @@ class BranchHandle:
             most = None if limit is None else whole("limit", limit)
             return self._parts.recall.visible(connection, branch, most, at=at)
 
+    def occurrences(self, event_id: int | str, *, at: int | None = None) -> list[Event]:
+        """Return each time an event in view happened, newest first; see `Recall.occurrences`."""
+        with self._view() as (connection, branch):
+            return self._parts.recall.occurrences(connection, branch, event_id, at=at)
+
     def find_events(self, query: str, k: int = 20) -> list[Event]:
         """Return the newest `k` events in view with a word of a query; all for an empty one."""
         most = whole("k", k)

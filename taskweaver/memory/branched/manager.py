@@ -331,7 +331,7 @@ class MemoryManager(BranchedMemory):
         self,
         run_dir: str | Path,
         root_branch_id: str,
-        best_branch_id: str,
+        best_branch_id: str | None = None,
         artifacts_index: Mapping[str, Any] | None = None,
         *,
         no_budget_limit: bool = True,

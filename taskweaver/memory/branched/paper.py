@@ -87,7 +87,7 @@ def generate_final_memory(
     memory: BranchedMemory,
     run_dir: str | Path,
     root_branch_id: str,
-    best_branch_id: str,
+    best_branch_id: str | None,
     *,
     artifacts_index: Mapping[str, Any] | None = None,
     is_limited: bool = False,
@@ -98,7 +98,7 @@ def generate_final_memory(
         memory: The memory.
         run_dir: Folder of the run.
         root_branch_id: Root of the run.
-        best_branch_id: Branch of the best node; all it sees counts.
+        best_branch_id: Branch of the best node; all it sees counts. None takes the root.
         artifacts_index: What the search knows of its nodes: ``best_node_data`` and
             ``top_nodes_data``, see docs/memory.md. None leaves their parts out.
         is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
@@ -113,6 +113,7 @@ def generate_final_memory(
     """
     if not memory.config.final_memory_enabled:
         return {}
+    best_branch_id = best_branch_id or root_branch_id
     facts = _facts(memory, best_branch_id, is_limited=is_limited)
     if memory.branch(root_branch_id).id not in facts.chain:
         raise UnknownBranch(f"Branch {best_branch_id!r} does not descend from {root_branch_id!r}.")

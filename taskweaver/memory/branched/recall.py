@@ -16,7 +16,7 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Writer
 from taskweaver.memory.branched.digests import RECALL, Digests
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
-from taskweaver.memory.branched.types import Branch, Event, Segment
+from taskweaver.memory.branched.types import FOREVER, Branch, Event, Segment
 from taskweaver.memory.branched.values import Values, dump
 
 _COLUMNS = "seq, branch_id, kind, text, tags, data, repeats, created_at"
@@ -144,6 +144,34 @@ class Recall:
         rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, at)
         return sum(1 for _ in zip(range(most), rows, strict=False))
 
+    def occurrences(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        event_id: object,
+        *,
+        at: int | None = None,
+    ) -> list[Event]:
+        """Return each time an event happened that is in view, newest first, with its own data.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            event_id: Number of any of its occurrences.
+            at: See the state at this sequence number; None for the present.
+
+        Raises:
+            RecordNotVisible: If the branch sees no such event.
+        """
+        number = values.whole("event_id", event_id)
+        query = "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?"
+        origin = connection.execute(query, (min(number, FOREVER),)).fetchone()
+        rows = self._rows(connection, branch, 0, at) if origin else iter(())
+        found = [row for row in rows if (row[6] or row[0]) == origin[0]]
+        if not found:
+            raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+        return [_event(connection, origin[0], [row]) for row in found]
+
     def search(
         self,
         connection: sqlite3.Connection,
@@ -211,14 +239,45 @@ class Recall:
             self._hide(writer, branch, event)
         return len(chosen)
 
+    def delete(self, writer: Writer, branch_id: str, event_id: object) -> int:
+        """Hide an event, with its repetitions, from a branch and its future descendants.
+
+        It is not moved to archival memory; ancestors and siblings see it as before.
+
+        Returns:
+            The number of the event.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            RecordNotVisible: If the branch does not see the event.
+            InvalidUpdate: If the number is none.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        connection = writer.connection
+        number = values.whole("recall_delete", event_id)
+        ends = dict(self._branches.path(connection, branch, "events"))
+        row = connection.execute(
+            "SELECT branch_id, coalesce(repeats, seq) FROM events WHERE seq = ?",
+            (min(number, FOREVER),),
+        ).fetchone()
+        is_seen = row is not None and number <= ends.get(row[0], -1)
+        if not is_seen or number <= self._hidden(connection, branch, 0, None).get(row[1], 0):
+            raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+        writer.insert("exclusions", branch_id=branch.number, event_seq=row[1])
+        return number
+
     def _hide(self, writer: Writer, branch: Branch, event: Event) -> None:
-        times = f" ({event.count} times)" if event.count > 1 else ""
+        times, meta = "", {"event": event.seq, "data": event.data}
+        if event.count > 1:
+            times = f" ({event.count} times)"
+            _, *earlier = self.occurrences(writer.connection, branch, event.seq)
+            meta["earlier"] = [{"event": each.seq, "data": each.data} for each in earlier]
         self._archival.add(
             writer,
             branch.id,
             f"[Evicted Recall Event]\nKind: {event.kind}{times}\n\n{event.text}",
             tags=["EVICTED_RECALL", f"RECALL_{event.kind.upper()}", *event.tags],
-            meta={"event": event.seq, "data": event.data},
+            meta=meta,
         )
         origin = writer.connection.execute(
             "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?", (event.seq,)

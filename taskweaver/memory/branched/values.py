@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from taskweaver.memory.branched.errors import InvalidUpdate
@@ -17,7 +17,7 @@ _LONGEST_S = 1e11
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def fields_of(path: str, value: Any, known: set[str]) -> dict[str, Any]:
+def fields_of(path: str, value: Any, known: Set[str]) -> dict[str, Any]:
     """Return an object's fields.
 
     Raises:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.memory.branched import MemoryConfig, MemoryManager
+from taskweaver.memory.branched import MemoryManager
 from taskweaver.memory.branched.rounds import Question, ask_with_memory
+from taskweaver.memory.branched_config import read_memory_config
 
 Make = Callable[..., MemoryManager]
 TASKS = ("metrics_extraction", "plotting_code", "plot_selection", "vlm_analysis", "node_summary")
@@ -26,7 +27,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
     def open_(llm: Any = None, **keys: Any) -> MemoryManager:
         values = {"memory.memory_log_enabled": False}
         values |= {f"memory.{name.replace('__', '.')}": value for name, value in keys.items()}
-        config = MemoryConfig.from_source(AppConfigSource(None, values, tmp_path))
+        config = read_memory_config(AppConfigSource(None, values, tmp_path))
         memory = MemoryManager(tmp_path / f"m{len(opened)}.sqlite", config, llm=llm)
         opened.append(memory)
         memory.bind(memory.create_branch(None, branch_id="root"))

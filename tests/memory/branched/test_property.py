@@ -69,8 +69,9 @@ class Model:
         newest = self._nearest(branch, "core", at)
         return {str(key): row.value for key, row in newest.items() if row.value is not None}
 
-    def archival(self, branch: str, at: int) -> dict[int, str | None]:
-        return {int(key): row.value for key, row in self._nearest(branch, "archival", at).items()}
+    def archival(self, branch: str, at: int) -> dict[int, str]:
+        newest = self._nearest(branch, "archival", at)
+        return {int(key): row.value for key, row in newest.items() if row.value is not None}
 
     def events(self, branch: str, at: int) -> dict[str, int]:
         """Return what is seen, and how often, of events that are not hidden."""
@@ -181,6 +182,24 @@ class MemoryMachine(RuleBasedStateMachine):
             assert self.memory.mem_archival_get(record.id, branch_id=branch)["tags"] == list(
                 record.tags
             )
+
+    @rule(pick=PICK, which=PICK)
+    def delete_record(self, pick: int, which: int) -> None:
+        branch = self.branch(pick)
+        records = self.memory[branch].records()
+        if records:
+            record = records[which % len(records)]
+            self.memory.apply_llm_memory_updates(branch, {"archival_delete": [record.id]})
+            self.note(branch, "archival", record.id, None)
+
+    @rule(pick=PICK, which=PICK)
+    def delete_event(self, pick: int, which: int) -> None:
+        branch = self.branch(pick)
+        events = self.memory[branch].events()
+        if events:
+            event = events[which % len(events)]
+            self.memory.apply_llm_memory_updates(branch, {"recall_delete": [event.seq]})
+            self.note(branch, "hidden", self.origin(event.seq), None)
 
     @rule(pick=PICK, key=KEYS)
     def refuse_half_a_block(self, pick: int, key: str) -> None:
