@@ -33,7 +33,7 @@ LOGGED = ("core_kv", "events", "archival", "exclusions", "digests")
 """Tables whose rows are in the log."""
 BRANCH_COLUMNS = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
 JSON_COLUMNS = ("tags", "data", "meta", "kinds")
-DERIVED = ("text_hash",)
+DERIVED = ("text_hash", "place")
 """Columns that are computed from others, and left out."""
 
 _OPS = {
