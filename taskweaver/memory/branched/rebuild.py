@@ -21,6 +21,8 @@ from taskweaver.memory.branched.row_log import LOGGED, Range
 from taskweaver.memory.branched.salvage import Salvage, salvage
 
 _MOST_NAMED = 5
+_ROOT = "root"
+"""Name of the first branch, if the log has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +61,18 @@ class Rebuilt:
         """What is missing, a line each; empty when all is there."""
         found = []
         if self.missing:
-            found.append(f"rows {_named(self.missing)} are not in the log")
+            found.append(f"rows that are not in the log: {_named(self.missing)}")
         if self.missing_branches:
             named = _named(self.missing_branches)
-            found.append(f"the creation of branches {named} is not in the log")
+            found.append(f"branches whose creation is not in the log: {named}")
         if self.unfinished:
             found.append(
-                f"{self.unfinished} processes did not end the log: rows after {self.seq} may be"
-                " missing"
+                f"writers that did not end their lines: {self.unfinished}; rows after {self.seq}"
+                " may be missing"
             )
         if self.unreadable:
-            found.append(f"{self.unreadable} lines cannot be read")
-        found += [f"{count} rows were left out: {why}" for why, count in self.left_out.items()]
+            found.append(f"lines that cannot be read: {self.unreadable}")
+        found += [f"rows left out: {count} ({why})" for why, count in self.left_out.items()]
         return tuple(found)
 
 
@@ -85,13 +87,13 @@ def rebuild(log_folder: Path, target: Path) -> Rebuilt:
         What was made, and what the log lacks.
 
     Raises:
-        InvalidUpdate: If the log cannot be read, or has no branch.
+        InvalidUpdate: If the log cannot be read, or has no line.
         StoreUnwritable: If the new file exists or cannot be written.
     """
     if target.exists():
         raise StoreUnwritable(f"{target} exists; choose another name for the rebuilt memory.")
     lines = read_lines(log_folder)
-    if not lines.branches:
+    if not lines.branches and not lines.seqs:
         raise InvalidUpdate(str(log_folder), "has no log of the rows of a memory")
     missing_branches = _missing_branches(lines)
     _apply(lines)
@@ -122,24 +124,25 @@ def rebuild(log_folder: Path, target: Path) -> Rebuilt:
 
 def _missing_branches(lines: Lines) -> tuple[Range, ...]:
     """Return the numbers of branches that were neither made in the log nor collected."""
-    collected = {
-        number
-        for change in lines.changes.values()
-        for number, end in change.get("kept", ())
-        if end < 0
+    known = lines.branches.keys() | {
+        number for change in lines.changes.values() for number, end in change["kept"] if end < 0
     }
-    return tuple(gaps([(number, number) for number in sorted(lines.branches.keys() | collected)]))
+    named = {row["branch_id"] for rows in lines.rows.values() for row in rows.values()}
+    newest = max(known, default=0)
+    found = [*gaps([(number, number) for number in sorted(known)])]
+    found += [(number, number) for number in sorted(named) if number > newest]
+    return tuple(found)
 
 
 def _apply(lines: Lines) -> None:
     """Do what the changes did, in their order."""
     for seq, change in sorted(lines.changes.items()):
-        for number in change.get("branches", ()):
+        for number in change["branches"]:
             branch = lines.branches.get(number)
             if branch is not None:
                 names = branch.keys() & {"state", "node_uid"} & change.keys()
                 branch.update({name: change[name] for name in names})
-        for number, end in change.get("kept", ()):
+        for number, end in change["kept"]:
             _collect(lines, seq, number, end)
 
 
@@ -158,8 +161,9 @@ def _write(lines: Lines, target: Path, clock: int) -> Salvage:
     tables = {"branches": _stored(lines.branches)}
     tables["branches"].is_whole = False  # a branch that rows name and the log lacks is made anew
     tables |= {table: _stored(lines.rows[table]) for table in LOGGED}
-    root = lines.branches[min(lines.branches)]
-    return salvage(tables, clock, target, root=str(root["name"]))
+    first = min(lines.branches, default=0)
+    root = str(lines.branches[first]["name"]) if first else _ROOT
+    return salvage(tables, clock, target, root=root)
 
 
 def _stored(rows: Mapping[int, Row]) -> TableRows:

@@ -126,6 +126,7 @@ def _row(table: str, seq: int, given: Mapping[str, Any], columns: Sequence[str])
         row["text_hash"] = text_hash(row["text"])
     if row.keys() != set(columns):
         raise ValueError("has other columns than its table")
+    _number(row["branch_id"])
     return row
 
 

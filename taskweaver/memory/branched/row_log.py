@@ -77,6 +77,7 @@ class RowLog:
         self._ranges: list[Range] = []
         self._changes: dict[int, Change] = {}
         self._connection: sqlite3.Connection | None = None
+        self._has_tried = False
         self._has_begun = False
         self._is_closed = False
         with database.snapshot() as connection:
@@ -86,8 +87,8 @@ class RowLog:
 
     @property
     def is_new(self) -> bool:
-        """Whether rows were committed, and none is in the log yet: the first is written at once."""
-        return not self._has_begun and bool(self._ranges)
+        """Whether rows wait to be the first of this process: those are written at once."""
+        return not self._has_tried and bool(self._ranges)
 
     def _committed(self, first: int, last: int, changes: Sequence[Change]) -> None:
         with self._lock:
@@ -117,6 +118,7 @@ class RowLog:
                 return
             with self._lock:
                 ranges, self._ranges = self._ranges, []
+                self._has_tried = self._has_tried or bool(ranges)
             left = self._write_all(ranges, None if is_last else _MOST_PER_FLUSH)
             with self._lock:
                 newer, self._ranges = self._ranges, []
