@@ -21,6 +21,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
 from taskweaver.memory.branched import schema
+from taskweaver.memory.branched.changes import CommitListener
 from taskweaver.memory.branched.errors import (
     StoreClosed,
     StoreCorrupt,
@@ -55,6 +56,7 @@ class _Command(Generic[R]):
     def run(self, writer: Writer) -> None:
         """Run beside others: what it wrote goes if it fails, what they wrote stays."""
         connection = writer.connection
+        last, count = writer.last, len(writer.changes)
         connection.execute("SAVEPOINT command")
         try:
             self.result = self.action(writer)
@@ -64,6 +66,8 @@ class _Command(Generic[R]):
             if not connection.in_transaction:  # SQLite itself rolled the transaction back
                 raise
             connection.execute("ROLLBACK TO command")
+            writer.last = last
+            del writer.changes[count:]
         connection.execute("RELEASE command")
 
 
@@ -74,6 +78,7 @@ class Database:
         path: The file.
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
+        on_commit: Is given what each commit added; None for nothing.
     """
 
     def __init__(
@@ -94,6 +99,7 @@ class Database:
         """
         self.path = path
         self.clock = clock
+        self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
@@ -241,6 +247,8 @@ class Database:
                 else:
                     for command in commands:
                         command.run(writer)
+            if self.on_commit is not None and writer.last >= writer.first > 0:
+                self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
             self._known.forget()
             for command in commands:
@@ -274,6 +282,16 @@ class Database:
             raise StoreClosed(f"The memory {self.path} was closed.")
         return connection
 
+    def connect_reader(self) -> sqlite3.Connection:
+        """Open a connection for reading that any thread may use, and that the caller closes.
+
+        Raises:
+            sqlite3.Error: If the file cannot be opened.
+        """
+        connection = self._connect()
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
     def _open_reader(self) -> sqlite3.Connection:
         with self._readers_lock:
             if self._is_closed:
@@ -282,8 +300,7 @@ class Database:
                 if thread() is None:
                     connection.close()
             self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self._connect()
-            connection.execute("PRAGMA query_only = ON")
+            connection = self.connect_reader()
             self._readers.append((ref(threading.current_thread()), connection))
         self._local.connection = connection
         return connection
