@@ -56,6 +56,7 @@ _Row = tuple[int, int, str, str | None, int, float | None, float]
 class _Inherited(NamedTuple):
     """What a branch inherits for good: the newest row by key of the closed parts of its path."""
 
+    schema: int
     path: Path
     closed: Path
     rows: tuple[_Row, ...]
@@ -111,16 +112,19 @@ class Core:
         """Return the newest row by key of the segments of a path that take no more rows.
 
         Those never change, so a branch reads them once, and only what its parent did not inherit.
+        An erasure changes them, and with them the number of the schema.
         """
+        (schema,) = connection.execute("PRAGMA schema_version").fetchone()
         with self._lock:
             known = self._inherited.get(branch.number)
             above = self._inherited.get(branch.parent or 0)
             if known is not None:
                 self._inherited.move_to_end(branch.number)
-        if known is not None and known.path is path:
+        if known is not None and known.path is path and known.schema == schema:
             return list(known.rows)
         closed = tuple(part for part in path if part.up_to != FOREVER)
         fresh, rows = closed, []
+        above = above if above is not None and above.schema == schema else None
         if above is not None and self._branches.keeps(branch.parent or 0, "core_kv", above.path):
             count = len(closed) - len(above.closed)
             if count >= 0 and closed[count:] == above.closed:
@@ -129,7 +133,7 @@ class Core:
         newest: dict[str, _Row] = {}
         for row in _nearest_first(rows, path):
             newest.setdefault(row[2], row)
-        found = _Inherited(path, closed, tuple(newest.values()))
+        found = _Inherited(schema, path, closed, tuple(newest.values()))
         if self._branches.keeps(branch.number, "core_kv", path):
             with self._lock:
                 self._inherited[branch.number] = found

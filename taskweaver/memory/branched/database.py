@@ -237,6 +237,19 @@ class Database:
             for command in commands:
                 command.is_done = True
 
+    def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
+        """Run an action on the connection for writing, with no transaction and no writer beside it.
+
+        Raises:
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreClosed: If the memory was closed.
+        """
+        with self._lock, translated(self.path):
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            return action(self._writing)
+
     @property
     def reading(self) -> sqlite3.Connection:
         """This thread's connection for reading; inside `snapshot` it sees one state.
