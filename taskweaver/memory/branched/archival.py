@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from taskweaver.memory.branched.branches import Branches, newest_first
@@ -274,20 +274,6 @@ def record(row: tuple[Any, ...]) -> Record:
     """Return a row of `COLUMNS` as a record."""
     seq, branch, id_, text, tags, meta, created = row
     return Record(id_, seq, branch, text, tuple(json.loads(tags)), json.loads(meta), created)
-
-
-def public(found: Record, names: Mapping[int, str]) -> dict[str, Any]:
-    """Return a record as the seeds show it: a dictionary with its id as a text."""
-    return {
-        "id": str(found.id),
-        "branch_id": names.get(found.branch, ""),
-        "text": found.text,
-        "tags": list(found.tags),
-        "meta": found.meta,
-        "created_at": found.created_at,
-        "score": round(found.score, 4),
-        "match": found.match,
-    }
 
 
 def _fetch(connection: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def build_page(database: Database, *, title: str = "Memory") -> str:
             "now": database.clock(),
             "reserved": RESERVED,
         }
-    template = files(__package__).joinpath("page.html").read_text("utf-8")
+    template = Path(__file__).with_name("page.html").read_text("utf-8")
     return fill_page(template, title, {**data, **facts})
 
 

@@ -97,12 +97,10 @@ class Updates:
             UnknownBranch, BranchSealed: If the branch takes no writes.
             InvalidUpdate: If anything in it is wrong.
         """
+        given = parts.get("core")
+        if isinstance(given, Mapping):
+            parts = {**parts, "core": [_weighed(key, value) for key, value in given.items()]}
         checked = check_updates(parts)
-        for entry, given in zip(
-            checked.get("core", []), parts.get("core", {}).values(), strict=True
-        ):
-            is_weighed = isinstance(given, Mapping) and given.get("importance") is not None
-            entry["importance"] = entry["importance"] if is_weighed else _PROGRAMS_IMPORTANCE
         self._shorten(checked, branch_id)
         self._database.write(
             lambda writer: self._write(writer, branch_id, checked, {}, author_tags=())
@@ -188,7 +186,7 @@ class Updates:
                     "kind": event.kind,
                     "summary": event.text,
                     "count": event.count,
-                    "ts": event.created_at,
+                    "ts": event.data.get("ts", event.created_at),
                 }
                 for event in events
             ]
@@ -203,6 +201,15 @@ class Updates:
             relief = self._pressures.relieve(branch_id, "high")
             results["consolidate"] = {"status": "success", "details": asdict(relief)}
         return results
+
+
+def _weighed(key: str, value: Any) -> dict[str, Any]:
+    """Return a core entry of a program, as important as one that says nothing of it."""
+    is_full = isinstance(value, Mapping) and "value" in value
+    entry = {"key": key, **(value if is_full else {"value": value})}
+    if entry.get("importance") is None:
+        entry["importance"] = _PROGRAMS_IMPORTANCE
+    return entry
 
 
 def _identity(

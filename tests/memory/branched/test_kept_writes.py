@@ -10,7 +10,7 @@ EIGHT, FOUR = "threads=8 is best", "threads=4 is best"
 
 
 def texts(memory: MemoryManager, branch: str) -> list[str]:
-    return sorted(item.text for item in memory.archival(branch))
+    return sorted(item.text for item in memory[branch].records())
 
 
 def changed_record(memory: MemoryManager, branch: str) -> str:
@@ -88,10 +88,10 @@ def test_meta_of_a_text_that_is_kept_already_is_kept_too(memory: MemoryManager) 
 
 def test_an_evicted_key_is_in_archival_memory_each_time(open_memory: Open) -> None:
     memory = open_memory(core_max_chars=100)
-    memory.create_branch(None, branch_id="root")
+    memory.bind(memory.create_branch(None, branch_id="root"))
     for _ in range(2):
         memory.mem_core_set("old", "x" * 40, importance=1)
         memory.mem_core_set("new", "y" * 70)
-        (evicted,) = memory.archival("root", tags=["CORE_EVICT"])
+        (evicted,) = memory["root"].records(tags=["CORE_EVICT"])
         assert "x" * 40 in evicted.text
         memory.mem_archival_update(evicted.id, text="changed", tags=["T"])
