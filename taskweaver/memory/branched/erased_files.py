@@ -8,6 +8,7 @@ erasure that was interrupted is finished by the next one.
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import re
 import sqlite3
@@ -22,7 +23,7 @@ from taskweaver.memory.branched.needles import ERASED, Form, Needles, spans
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import READ_ERRORS, harden
 
-_BESIDE = ("final_memory_for_paper.*", "memory_database.html", "memory_*.jsonl")
+_BESIDE = ("memory_database.html", "memory_*.jsonl")
 _OTHER_COPIES = ("*.partial", "*.damaged*", "*.backup", "*.bak")
 _MOST_BYTES = 1 << 30
 _SQLITE = b"SQLite format 3\0"
@@ -51,18 +52,28 @@ class ErasedFiles:
         untouched: Files that may still hold one.
     """
 
-    def __init__(self, path: Path, logs: Path, folders: Sequence[Path], *, is_dry: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        logs: Path,
+        folders: Sequence[Path],
+        *,
+        names: Sequence[str] = (),
+        is_dry: bool,
+    ) -> None:
         """Take the places.
 
         Args:
             path: The memory.
             logs: Folder of its operation logs.
+            names: Names of further files beside the memory, or in the folder `memory` there.
             folders: Further folders; all files in them are looked through.
             is_dry: Whether the texts are only looked for.
         """
         self._path = path
         self._logs = logs
         self._folders = folders
+        self._patterns = (*_BESIDE, *map(glob.escape, names))
         self._is_dry = is_dry
         self.changed: set[str] = set()
         self.untouched: dict[str, str] = {}
@@ -76,9 +87,9 @@ class ErasedFiles:
             self._guarded(path, partial(self._overwrite, path, forms))
         for path in self._copies():
             self._guarded(path, partial(self._look, path, forms))
-        original = self._path.with_name(self._path.name + ".original")
-        if original.exists():
-            self._guarded(original, partial(self._original, original, needles))
+        for path in sorted(self._path.parent.glob(f"{glob.escape(self._path.name)}.original*")):
+            if path.suffix not in {".json", ".erasing", ".partial"}:
+                self._guarded(path, partial(self._original, path, needles))
 
     def _guarded(self, path: Path, act: Callable[[], object]) -> None:
         try:
@@ -93,8 +104,9 @@ class ErasedFiles:
     def _places(self) -> Iterator[Path]:
         folder = self._path.parent
         for home in (folder, folder / "memory"):
-            for pattern in _BESIDE:
+            for pattern in self._patterns:
                 yield from sorted(home.glob(pattern))
+        yield from sorted(folder.glob(f"{glob.escape(self._path.name)}.original*.json"))
         yield from sorted(self._logs.glob("memory_*.jsonl*"))
         for given in self._folders:
             if not given.is_dir():
@@ -104,7 +116,7 @@ class ErasedFiles:
 
     def _copies(self) -> Iterator[Path]:
         for ending in _OTHER_COPIES:
-            yield from sorted(self._path.parent.glob(f"{self._path.stem}{ending}"))
+            yield from sorted(self._path.parent.glob(glob.escape(self._path.stem) + ending))
 
     def _overwrite(self, path: Path, forms: Iterable[Form]) -> None:
         """Overwrite the texts in one file."""
@@ -142,7 +154,7 @@ class ErasedFiles:
 
     def _own(self) -> set[Path]:
         path = self._path.resolve()
-        return {path.with_name(path.name + ending) for ending in ("", "-wal", "-shm", ".original")}
+        return {path.with_name(path.name + ending) for ending in ("", "-wal", "-shm")}
 
     def _original(self, path: Path, needles: Needles) -> None:
         """Put a copy without the texts in the place of a file that was migrated."""

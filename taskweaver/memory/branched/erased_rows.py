@@ -21,7 +21,7 @@ from taskweaver.memory.branched.compression import Compressor
 from taskweaver.memory.branched.consolidation import extract
 from taskweaver.memory.branched.core import DIGEST_KEY, RESERVED
 from taskweaver.memory.branched.needles import Needles, is_mark
-from taskweaver.memory.branched.schema import rebuild_search
+from taskweaver.memory.branched.schema import has_search
 from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import Branch
 from taskweaver.memory.branched.values import dump
@@ -119,11 +119,21 @@ def erase_rows(connection: sqlite3.Connection, tiers: Tiers, target: Target) -> 
     eraser.clean()
     eraser.remake()
     if eraser.counts:
-        rebuild_search(connection)
+        _rebuild_search(connection)
         # Every process that has the file open sees by the schema's number that it read old rows.
         connection.execute("CREATE TABLE erased (one INTEGER)")
         connection.execute("DROP TABLE erased")
     return eraser.counts
+
+
+def _rebuild_search(connection: sqlite3.Connection) -> None:
+    """Make the full-text index anew, so that no word of a former row is in it.
+
+    The option `secure-delete` of FTS5 is not used: older versions of SQLite cannot open a file
+    that has it.
+    """
+    if has_search(connection):
+        connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
 
 
 class _Eraser:

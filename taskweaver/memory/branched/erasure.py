@@ -23,7 +23,7 @@ from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import FOREVER
 from taskweaver.memory.branched.values import Values, name, whole
 
-_WAIT_MS = 2000
+_WAIT_FOR_WRITERS_MS, _WAIT_FOR_READERS_MS = 30_000, 1000
 _LEAST_CHARS = 2
 
 
@@ -98,7 +98,14 @@ class Erasures:
             StoreBusy, StoreUnwritable: If the file cannot be written.
         """
         target = _target(record_id, event_id, key, text)
-        files = ErasedFiles(self._database.path, self._logs, [*map(Path, folders)], is_dry=dry_run)
+        config = self._tiers.config
+        files = ErasedFiles(
+            self._database.path,
+            self._logs,
+            [*map(Path, folders)],
+            names=(config.final_memory_filename_md, config.final_memory_filename_json),
+            is_dry=dry_run,
+        )
         self._tiers.log.flush()
         with self._database.snapshot() as connection:
             needles = needles_of(connection, target)
@@ -116,6 +123,7 @@ class Erasures:
     def _rows(self, target: Target, *, is_dry: bool) -> dict[str, int]:
         def act(writer: Writer) -> dict[str, int]:
             rows = dict(erase_rows(writer.connection, self._tiers, target))
+            writer.known.forget()
             if is_dry:
                 raise _Rehearsal(rows)
             return rows
@@ -134,9 +142,10 @@ class Erasures:
         def act(connection: sqlite3.Connection) -> bool:
             with closing(connection.execute("PRAGMA busy_timeout")) as cursor:
                 (usual,) = cursor.fetchone()
-            connection.execute(f"PRAGMA busy_timeout = {_WAIT_MS}")
             try:
+                connection.execute(f"PRAGMA busy_timeout = {_WAIT_FOR_WRITERS_MS}")
                 connection.execute("VACUUM")
+                connection.execute(f"PRAGMA busy_timeout = {_WAIT_FOR_READERS_MS}")
                 row = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 return not row[0]
             finally:

@@ -378,16 +378,6 @@ def unindex_records(connection: sqlite3.Connection, where: str, *values: object)
         )
 
 
-def rebuild_search(connection: sqlite3.Connection) -> None:
-    """Make the full-text index anew, if there is one, so that no word of a former row is in it.
-
-    The option `secure-delete` of FTS5 is not used: older versions of SQLite cannot open a file
-    that has it.
-    """
-    if has_search(connection):
-        connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
-
-
 def version_of(connection: sqlite3.Connection) -> int | None:
     """Return the version of a file; None unless this program wrote it."""
     version, application = _marks(connection)

@@ -10,7 +10,6 @@ import pytest
 from memories import Open
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
-from taskweaver.memory.branched.erasure import Erasure
 from taskweaver.memory.branched.injections import PromptLog
 
 SECRETS = {
@@ -22,10 +21,6 @@ SECRETS = {
     "emoji": "meet 🐙 at the 🌊 pier after dark",
     "markup": "use <b>bold</b> & *stars* [here] for x_y",
 }
-
-
-def erase(memory: MemoryManager, **target: Any) -> Erasure:
-    return memory._parts.erasures.erase(**target)
 
 
 def forms(text: str) -> set[bytes]:
@@ -78,7 +73,7 @@ def fill(memory: MemoryManager, text: str, folder: Path) -> dict[str, Any]:
     block = {"core_get": ["note"], "archival_search": {"query": text}, "recall_search": text}
     results = memory.apply_llm_memory_updates("c", block, attempt=1)
     shown = memory.render_for_prompt_with_log("a", task=text)
-    memory.note_injection("a", shown, task_hint=text)
+    memory["a"].note_injection(shown, text)
     log = PromptLog(folder / "prompts")
     log.injection(shown)
     log.operations({"archival": [{"text": text}]}, results)
@@ -92,15 +87,15 @@ def test_a_text_is_gone_from_every_byte(logged: MemoryManager, tmp_path: Path, n
     text = SECRETS[name]
     fill(logged, text, tmp_path)
     assert holders(tmp_path, text)
-    kept = [(item.id, item.text) for item in logged.archival("b") if text not in item.text]
-    done = erase(logged, text=text, folders=[tmp_path / "prompts"])
+    kept = [(item.id, item.text) for item in logged["b"].records() if text not in item.text]
+    done = logged.erase(text=text, folders=[tmp_path / "prompts"])
     assert done.untouched == ()
     assert {"archival", "core_kv", "events", "applied_blocks", "injections"} <= set(done.rows)
     assert holders(tmp_path, text) == []
     assert logged.verify().is_sound
-    left = {item.id: item.text for item in logged.archival("b")}
+    left = {item.id: item.text for item in logged["b"].records()}
     assert kept == [pair for pair in kept if left.get(pair[0]) == pair[1]]
-    again = erase(logged, text=text, folders=[tmp_path / "prompts"])
+    again = logged.erase(text=text, folders=[tmp_path / "prompts"])
     assert (again.rows, again.files) == ({}, ())
     logged.close()
     assert holders(tmp_path, text) == []
@@ -112,11 +107,11 @@ def test_what_a_record_an_event_or_a_key_held_is_gone(
 ) -> None:
     text = SECRETS["two lines and quotes"]
     known = fill(logged, text, tmp_path)
-    done = erase(logged, **{by: known[by]}, folders=[tmp_path / "prompts"])
+    done = logged.erase(**{by: known[by]}, folders=[tmp_path / "prompts"])
     assert done.is_complete
     assert holders(tmp_path, text) == []
     assert logged.verify().is_sound
-    assert erase(logged, **{by: known[by]}).rows == {}
+    assert logged.erase(**{by: known[by]}).rows == {}
 
 
 def test_other_rows_stay_as_they_are(logged: MemoryManager) -> None:
@@ -127,9 +122,9 @@ def test_other_rows_stay_as_they_are(logged: MemoryManager) -> None:
     record = logged.write_archival("a", SECRETS["plain"])
     event = logged.write_event("a", "k", SECRETS["umlauts"])
     logged.mem_core_set("note", SECRETS["chinese"], branch_id="a")
-    erase(logged, record_id=record)
-    erase(logged, event_id=event)
-    erase(logged, key="note")
+    logged.erase(record_id=record)
+    logged.erase(event_id=event)
+    logged.erase(key="note")
     after = rows(logged)
     assert after == before
 
@@ -146,11 +141,11 @@ def test_a_row_that_contains_the_text_keeps_the_rest(logged: MemoryManager) -> N
     record = logged.write_archival("a", "The key is under the mat, says Alice.", ["of Alice"])
     logged.write_event("a", "k", "Alice left", refs=["Alice"])
     logged.mem_core_set("Alice's room", "Alice sleeps upstairs", branch_id="a")
-    erase(logged, text="Alice")
+    logged.erase(text="Alice")
     assert logged.mem_archival_get(record, branch_id="a")["text"] == (
         "The key is under the mat, says [erased]."
     )
-    assert [event.text for event in logged.events("a")] == ["[erased] left"]
+    assert [event.text for event in logged["a"].events()] == ["[erased] left"]
     assert logged.mem_core_get(["[erased]'s room"], branch_id="a") == {
         "[erased]'s room": "[erased] sleeps upstairs"
     }
@@ -167,11 +162,11 @@ def test_what_is_nothing_but_the_text_is_hidden_and_its_former_value_stays_so(
     logged.mem_archival_update(record, text=text, branch_id="a")
     logged.mem_core_set("goal", text, branch_id="a")
     logged.write_event("a", "k", text)
-    erase(logged, text=text)
-    assert logged.archival("a") == []
-    assert "goal" not in logged.core("a")
-    assert logged.events("a") == []
-    assert logged.core("b")["goal"].value == "a faster solver"
+    logged.erase(text=text)
+    assert logged["a"].records() == []
+    assert "goal" not in logged["a"].core
+    assert logged["a"].events() == []
+    assert logged["b"].core["goal"] == "a faster solver"
 
 
 def test_short_values_of_a_key_are_found_beside_it_alone(
@@ -187,11 +182,11 @@ def test_short_values_of_a_key_are_found_beside_it_alone(
         )
     )
     assert logged.mem_archival_search("threads", branch_id="a")[0]["match"] == "query"
-    done = erase(logged, key="threads")
+    done = logged.erase(key="threads")
     assert done.rows == {"core_kv": 2, "archival": 1}
     assert logged.mem_core_get(["depth", "threads"], branch_id="a") == {"depth": "8"}
-    assert [item.text for item in logged.archival("a")] == ["8 is even"]
-    assert [event.text for event in logged.events("a")] == ["8"]
+    assert [item.text for item in logged["a"].records()] == ["8 is even"]
+    assert [event.text for event in logged["a"].events()] == ["8"]
     calls = (tmp_path / "logs" / "memory_calls.jsonl").read_text()
     previews = [
         (line["details"]["key"], line["details"]["value_preview"])
@@ -213,11 +208,11 @@ def test_a_digest_that_covers_an_erased_event_is_made_again(open_memory: Open) -
     memory.consolidate_recall_events("root")
     memory.fork("root", "below")
     memory.fork("root", "early", at=event)
-    digest = memory.digest("below")
+    digest = memory["below"].digest()
     assert digest is not None
     assert "home by the sea" in digest.text
-    assert erase(memory, event_id=event).rows["digests"] == 1
-    digest = memory.digest("below")
+    assert memory.erase(event_id=event).rows["digests"] == 1
+    digest = memory["below"].digest()
     assert digest is not None
     assert digest.text == "3 events: step 3\n- [step] step 2\n- [step] step 1\n- [step] step 0"
     assert b"home by the sea" not in memory.path.read_bytes()
@@ -227,12 +222,13 @@ def test_a_digest_that_covers_an_erased_event_is_made_again(open_memory: Open) -
 def test_a_digest_of_core_memory_is_made_again(open_memory: Open) -> None:
     memory = open_memory(core_max_chars=300, llm=lambda _: "Alice dwells in Elm Street.")
     memory.create_branch(None, branch_id="root")
+    memory.bind("root")
     memory.mem_core_set("home", SECRETS["plain"])
     memory.mem_core_set("threads", "eight of them " + "x" * 200, importance=4)
     memory.auto_consolidate_memory("root", "critical")
-    assert "Elm Street" in memory.core()["CoreDigest"].value
-    assert erase(memory, key="home").is_complete
-    value = memory.core()["CoreDigest"].value
+    assert "Elm Street" in memory["root"].core["CoreDigest"]
+    assert memory.erase(key="home").is_complete
+    value = memory["root"].core["CoreDigest"]
     assert "Elm Street" not in value
     assert "threads: eight" in value or "home: [erased]" in value
     assert b"Elm Street" not in memory.path.read_bytes()
@@ -256,7 +252,7 @@ def test_a_conversation_loses_the_text_and_the_summaries_of_it(logged: MemoryMan
     summaries.add("root", "Planner", "they dwell near the elms", up_to_seq=first, count=1)
     logged.fork("root", "later")
     summaries.add("later", "Planner", "elms, and a question", up_to_seq=second, count=2)
-    done = erase(logged, text=SECRETS["plain"])
+    done = logged.erase(text=SECRETS["plain"])
     assert (done.rows["rounds"], done.rows["posts"], done.rows["summaries"]) == (1, 1, 2)
     assert [extent.seq for extent in summaries.extents("later", "Planner")] == [early]
     rounds = turns.load("root")
@@ -270,7 +266,7 @@ def test_texts_in_compressions_and_names_of_branches_are_gone(open_memory: Open)
     memory.write_archival("root", "long " * 40)
     for name in ("for Alice", "for [erased]"):
         memory.fork("root", name)
-    assert erase(memory, text="Alice").rows == {"archival": 1, "compressions": 1, "branches": 1}
+    assert memory.erase(text="Alice").rows == {"archival": 1, "compressions": 1, "branches": 1}
     assert len({branch.id for branch in memory.branches()}) == 3
     assert b"Alice" not in memory.path.read_bytes()
     assert memory.verify().is_sound
@@ -284,7 +280,7 @@ def test_copies_that_came_by_import_are_gone_too(logged: MemoryManager, open_mem
     other.create_branch(None, branch_id="home")
     own = other.write_archival("home", SECRETS["plain"])
     other.import_(file)
-    assert erase(other, record_id=own).rows == {"archival": 2}
+    assert other.erase(record_id=own).rows == {"archival": 2}
     assert SECRETS["plain"].encode() not in other.path.read_bytes()
     assert record
 
@@ -296,10 +292,10 @@ def test_a_dry_run_names_the_places_and_changes_nothing(
     fill(logged, text, tmp_path)
     logged._parts.log.flush()
     before, found = rows(logged), holders(tmp_path, text)
-    would = erase(logged, text=text, dry_run=True, folders=[tmp_path / "prompts"])
+    would = logged.erase(text=text, dry_run=True, folders=[tmp_path / "prompts"])
     assert would.is_dry
     assert (rows(logged), holders(tmp_path, text)) == (before, found)
-    done = erase(logged, text=text, folders=[tmp_path / "prompts"])
+    done = logged.erase(text=text, folders=[tmp_path / "prompts"])
     assert (would.rows, would.files) == (done.rows, done.files)
 
 
@@ -320,4 +316,4 @@ def test_a_dry_run_names_the_places_and_changes_nothing(
 )
 def test_a_malformed_target_is_refused(memory: MemoryManager, target: dict[str, Any]) -> None:
     with pytest.raises(InvalidUpdate):
-        erase(memory, **target)
+        memory.erase(**target)
