@@ -264,6 +264,19 @@ class Database:
             for command in commands:
                 command.is_done = True
 
+    def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
+        """Run an action on the connection for writing, with no transaction and no writer beside it.
+
+        Raises:
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreClosed: If the memory was closed.
+        """
+        with self._lock, translated(self.path):
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            return action(self._writing)
+
     def forget(self) -> None:
         """Have the next write read the file again, after rows were removed."""
         self._known.forget()

@@ -234,6 +234,24 @@ class BranchHandle:
         given = {name: value for name, value in changes.items() if value is not None}
         self._log("mem_archival_update", {"record_id": record_id, **given})
 
+    def forget(self, record_id: str | int) -> None:
+        """Hide a record from this branch on; ancestors and the past keep it.
+
+        Raises:
+            RecordNotVisible: If the branch sees no such record.
+        """
+        self._parts.database.write(
+            lambda writer: self._parts.archival.delete(writer, self.id, record_id)
+        )
+        self._log("mem_archival_delete", {"record_id": record_id})
+
+    def forget_event(self, event_id: str | int) -> None:
+        """Hide an event with its repetitions from this branch on; see `Recall.delete`."""
+        self._parts.database.write(
+            lambda writer: self._parts.recall.delete(writer, self.id, event_id)
+        )
+        self._log("mem_recall_delete", {"event_id": event_id})
+
     def get(self, record_id: str | int) -> Record:
         """Return the version of a record in view.
 

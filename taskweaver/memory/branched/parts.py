@@ -10,6 +10,7 @@ from taskweaver.memory.branched.compression import Compressor, Prompts
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.consolidation import Consolidation
 from taskweaver.memory.branched.database import Database
+from taskweaver.memory.branched.erasure import Erasures
 from taskweaver.memory.branched.injections import Injections
 from taskweaver.memory.branched.log_files import LogFolder
 from taskweaver.memory.branched.oplog import OperationLog
@@ -50,6 +51,7 @@ class Parts(Tiers):
         self.updates = Updates(self, self.consolidation, self.pressures)
         self.renderer = Renderer(self, self.pressures)
         self.comparison = Comparison(self)
+        self.erasures = Erasures(self, folder)
         self.upkeep = Upkeep(database, self.branches)
         self.transfer = Transfer(database, self.branches)
         self.injections = Injections(database, self.branches)
