@@ -42,6 +42,8 @@ _BUSY_TIMEOUT_S = 30.0
 _MOST_WAIT_S = 0.0005
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
+_READ_CACHE_KIB = 8000
+"""Most memory for pages of each reading connection; a search reads from all over the file."""
 
 
 class _Command(Generic[R]):
@@ -303,6 +305,7 @@ class Database:
         """
         connection = self._connect()
         connection.execute("PRAGMA query_only = ON")
+        connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
         return connection
 
     def _open_reader(self) -> sqlite3.Connection:
