@@ -21,6 +21,7 @@ from weakref import ref
 
 from taskweaver.memory.branched import schema
 from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
     StoreClosed,
     StoreCorrupt,
     StoreUnwritable,
@@ -28,6 +29,7 @@ from taskweaver.memory.branched.errors import (
 )
 from taskweaver.memory.branched.kept_original import keep_original
 from taskweaver.memory.branched.schema_check import require_own_schema
+from taskweaver.memory.branched.soundness import UNEXPECTED, problems
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
 
@@ -126,7 +128,7 @@ class Database:
         self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
         self._local = threading.local()
         self._is_closed = False
-        with translated(path):
+        with self._guarded():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 create_private(path)
@@ -199,6 +201,33 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Raise every error that damage of the file leads to as `StoreCorrupt`.
+
+        Values of a damaged file raise errors of any kind where they are used. An unexpected one is
+        damage if a check of the file finds some, and is raised as it is otherwise.
+        """
+        try:
+            with translated(self.path):
+                yield
+        except BranchedMemoryError:
+            raise
+        except UNEXPECTED as error:
+            found = self._problems()
+            if not found:
+                raise
+            raise StoreCorrupt(
+                f"{self.path} is damaged: {found[0]}. Restore a backup;"
+                " `taskweaver sessions repair` saves what can be read of a session."
+            ) from error
+
+    def _problems(self) -> list[str]:
+        """Return what is wrong with the file, by a connection of its own."""
+        with translated(self.path), closing(self._connect()) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            return problems(connection)
+
     def write(self, action: Callable[[Writer], R]) -> R:
         """Run an action in a write transaction, and return its result after the commit.
 
@@ -216,7 +245,7 @@ class Database:
         with self._lock:
             while not command.is_done:
                 self._commit_waiting()
-        with translated(self.path):
+        with self._guarded():
             return command.outcome()
 
     def _commit_waiting(self) -> None:
@@ -273,7 +302,7 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """Read one state in several queries; nested blocks see the outer one's."""
-        with translated(self.path):
+        with self._guarded():
             connection = self.reading
             if connection.in_transaction:
                 yield connection
@@ -282,7 +311,7 @@ class Database:
             try:
                 yield connection
             finally:
-                connection.execute("COMMIT")
+                _end(connection)
 
     def now_seq(self, connection: sqlite3.Connection) -> int:
         """Return the newest sequence number a connection sees."""
@@ -310,7 +339,7 @@ class Database:
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
         """
-        with self._lock, translated(self.path):
+        with self._lock, self._guarded():
             row = self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if row[0]:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
@@ -325,3 +354,9 @@ class Database:
                 connection.close()
             self._readers.clear()
             self._writing.close()
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    """End a transaction that only read, unless SQLite itself has ended it after an error."""
+    if connection.in_transaction:
+        connection.execute("COMMIT")
