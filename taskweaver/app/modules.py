@@ -22,7 +22,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import MCPConfig
 from taskweaver.mcp.servers import MCPServers
-from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
@@ -66,7 +66,7 @@ class BranchedMemoryConfig(ModuleConfig):
     """Keys under ``memory.``."""
 
     def _configure(self) -> None:
-        self.memory = MemoryConfig.from_source(self.src)
+        self.memory = read_memory_config(self.src)
 
 
 class AppModule(Module):

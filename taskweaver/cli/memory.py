@@ -36,10 +36,20 @@ def memory() -> None:
 
 def _open(file: Path) -> Any:
     from taskweaver.cli.folder import register_secrets_around
-    from taskweaver.memory.branched import MemoryConfig, MemoryManager
+    from taskweaver.memory.branched import BranchedMemory, MemoryConfig
 
     register_secrets_around(file.resolve().parent, Path.cwd())
-    return MemoryManager(file, MemoryConfig(memory_log_enabled=False))
+    return BranchedMemory(file, MemoryConfig(memory_log_enabled=False))
+
+
+def _branch(opened: Any, name: str | None) -> Any:
+    """Return the handle of a branch, by default of the root."""
+    from taskweaver.memory.branched import UnknownBranch
+
+    found = opened.root if name is None else opened[name]
+    if found is None:
+        raise UnknownBranch("The memory is empty: it has no branch yet.")
+    return found
 
 
 @memory.command()
@@ -80,14 +90,15 @@ def show(
 ) -> None:
     """Show what a branch sees: core, digest, events, records."""
     with _open(file) as opened:
+        shown = _branch(opened, branch)
         if as_prompt:
-            click.echo(_safe(opened.render_for_prompt(branch or opened.root_branch_id, at=at)))
+            click.echo(_safe(shown.render(at=at).text))
             return
         names = {item.number: item.id for item in opened.branches()}
-        core = list(opened.core(branch, at=at).values())
-        digest = opened.digest(branch, at=at)
-        events = opened.events(branch, limit=limit, at=at)
-        records = opened.archival(branch, limit=limit, at=at)
+        core = list(shown.core.entries(at=at).values())
+        digest = shown.digest(at=at)
+        events = shown.events(limit=limit, at=at)
+        records = shown.records(limit=limit, at=at)
     if not (core or digest or events or records):
         click.echo("This branch sees nothing yet.", err=True)
     if as_json:
@@ -119,28 +130,32 @@ def show(
 def search(
     file: Path, query: str, *, branch: str | None, k: int, tags: Sequence[str], as_json: bool
 ) -> None:
-    """Search the archival records a branch sees, best first, and what its conversation said.
+    """Search the archival records a branch sees, best first, and the events of its conversation.
 
     Events of the conversation are left out with --tag, and of the JSON.
     """
+    from taskweaver.memory.branched.plain import plain_record
+
     with _open(file) as opened:
-        found = opened.mem_archival_search(query, k=k, tags=tags, branch_id=branch)
-        events = [] if tags else opened.mem_recall_search(query, k=k, branch_id=branch)
-        seen_by = _safe(branch or opened.root_branch_id)
+        searched = _branch(opened, branch)
+        found = searched.search(query, k, tags=tags)
+        events = [] if tags else searched.find_events(query, k)
+        names = opened.names([item.branch for item in found])
     if as_json:
-        _print_json(found)
+        _print_json([plain_record(item, names) for item in found])
         return
-    is_newest = bool(found) and found[0]["match"] == "recency"
+    seen_by = _safe(searched.id)
+    is_newest = bool(found) and found[0].match == "recency"
     if tags and not found:
         click.echo(f"Branch {seen_by} sees no such record.")
     elif not events and (is_newest or not found):
         newest = " These are the newest records." if found else ""
         click.echo(f"Nothing matches in the records and events that {seen_by} sees.{newest}")
-    _table("conversation", ("seq", "text"), ((item["id"], item["summary"]) for item in events))
+    _table("conversation", ("seq", "text"), ((item.seq, item.text) for item in events))
     if events and is_newest:
         return
     _table("records", ("id", "text", "tags", "of"), (
-        (item["id"], item["text"], ", ".join(item["tags"]), item["branch_id"]) for item in found
+        (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in found
     ))  # fmt: skip
 
 
@@ -154,7 +169,7 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
     with _open(file) as opened:
         found = opened.diff(first, second)
         texts = {
-            item.id: item.text for branch in (second, first) for item in opened.archival(branch)
+            item.id: item.text for branch in (second, first) for item in opened[branch].records()
         }
     if as_json:
         _print_json(asdict(found))
@@ -180,7 +195,7 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
 def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> None:
     """Show what a branch itself wrote, newest first."""
     with _open(file) as opened:
-        steps = opened.history(branch, limit=limit)
+        steps = _branch(opened, branch).history(limit=limit)
     if as_json:
         _print_json([asdict(step) for step in steps])
         return
@@ -222,6 +237,28 @@ def import_(file: Path, source: Path) -> None:
     with _open(file) as opened:
         names = opened.import_(source)
     click.echo(f"{_branches(len(names))} added: {_safe(', '.join(names))}")
+
+
+@memory.command()
+@_FILE
+@click.argument("branch")
+@click.argument("number", metavar="ID", type=click.IntRange(1))
+def delete(file: Path, branch: str, number: int) -> None:
+    """Hide a record or an event from a branch on, by the id that `show` lists.
+
+    Ancestors, siblings and branches that exist already keep it, and so does the file.
+    """
+    from taskweaver.memory.branched import RecordNotVisible
+
+    with _open(file) as opened:
+        for kind, operation in (("record", "archival_delete"), ("event", "recall_delete")):
+            try:
+                opened[branch].apply({operation: [number]})
+            except RecordNotVisible:
+                continue
+            click.echo(f"{kind} {number} is hidden from {_safe(branch)} on")
+            return
+    raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
 
 
 @memory.command()

@@ -1,28 +1,23 @@
-"""What was said: conversations, each role's view of them, and their background summaries."""
+"""Conversations, each role's view of them, their background summaries, and long-term memory.
 
-from taskweaver.memory.attachment import Attachment, AttachmentType
-from taskweaver.memory.compaction import (
-    CompactedMessage,
-    CompactionProvider,
-    CompactorConfig,
-    ContextCompactor,
-)
-from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.memory import Memory
-from taskweaver.memory.post import Post
-from taskweaver.memory.round import Round
-from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
+The public names are imported on first use, so that `taskweaver.memory.branched` does not load the
+conversation model; `__init__.pyi` declares them for type checkers.
+"""
 
-__all__ = [
-    "Attachment",
-    "AttachmentType",
-    "CompactedMessage",
-    "CompactionProvider",
-    "CompactorConfig",
-    "ContextCompactor",
-    "Conversation",
-    "Memory",
-    "Post",
-    "Round",
-    "SharedMemoryEntry",
-]
+from taskweaver.utils.lazy import on_demand
+
+_PLACES = {
+    "Attachment": "attachment",
+    "AttachmentType": "attachment",
+    "CompactedMessage": "compaction",
+    "CompactionProvider": "compaction",
+    "CompactorConfig": "compaction",
+    "ContextCompactor": "compaction",
+    "Conversation": "conversation",
+    "Memory": "memory",
+    "Post": "post",
+    "Round": "round",
+    "SharedMemoryEntry": "shared_memory_entry",
+}
+__all__ = list(_PLACES)
+__getattr__ = on_demand(__name__, _PLACES)

@@ -9,7 +9,6 @@ to it.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import secrets
@@ -184,6 +183,8 @@ class Folder:
     def move(self, path: PurePath | str, target: Folder, new: PurePath | str) -> None:
         """Move an entry; FileExistsError if the new name is taken."""
         with self._holder(path) as (old, name), target._holder(new) as (place, new_name):
+            import ctypes  # slow to load; needed here alone
+
             libc = ctypes.CDLL(None, use_errno=True)
             renameat2 = getattr(libc, "renameat2", None)
             if renameat2 is None:  # macOS, and other C libraries

@@ -7,13 +7,13 @@ removed from its view of all earlier rounds (search results, retrieved documents
 from __future__ import annotations
 
 import re
+from functools import cache
 
 TEMPORAL_START = "{{DELIMITER_START_TEMPORAL}}"
 TEMPORAL_END = "{{DELIMITER_END_TEMPORAL}}"
 _TEMPORAL = re.compile(re.escape(TEMPORAL_START) + ".*?" + re.escape(TEMPORAL_END), re.DOTALL)
 _FENCE = re.compile(r"\s*```\w*[ \t]*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 
 BYTES_PER_TOKEN = 3.6
 
@@ -54,9 +54,14 @@ def estimate_tokens(text: str) -> int:
     """
     if text.isascii():
         return round(len(text) / BYTES_PER_TOKEN)
-    wide = len(_WIDE.findall(text))
+    wide = len(_wide_characters().findall(text))
     rest = len(text.encode("utf-8", "replace")) - 3 * wide
     return wide + round(max(rest, 0) / BYTES_PER_TOKEN)
+
+
+@cache  # not at import: compiling this class of characters takes milliseconds
+def _wide_characters() -> re.Pattern[str]:
+    return re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 def wrap_temporal(text: str) -> str:

@@ -125,6 +125,19 @@ def test_what_is_wrong_is_one_line(file: Path, tmp_path: Path) -> None:
         assert "Traceback" not in result.output
 
 
+def test_a_record_and_an_event_are_hidden_from_a_branch_on(file: Path) -> None:
+    with MemoryManager(file, QUIET) as memory:
+        record, event = memory["b"].records()[0].id, memory["b"].events()[0].seq
+    assert run("delete", file, "b", record).output == f"record {record} is hidden from b on\n"
+    assert run("delete", file, "b", event).output == f"event {event} is hidden from b on\n"
+    with MemoryManager(file, QUIET) as memory:
+        assert [item.text for item in memory["b"].records()] == ["linker error: install openblas"]
+        assert [item.kind for item in memory["b"].events()] == ["start"]
+    again = run("delete", file, "b", record)
+    assert again.exit_code == 2
+    assert f"Branch 'b' sees no record or event {record}." in again.output
+
+
 def test_a_check_shows_the_account_of_a_migration(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite"
     with closing(sqlite3.connect(path)) as connection:

@@ -285,8 +285,7 @@ def test_summaries_travel_with_an_export(open_store: Opener, tmp_path: Path) -> 
     Chat(store).play(*"abcd")
     store.export(tmp_path / "out.jsonl")
     with MemoryManager(tmp_path / "other.sqlite", QUIET) as other:
-        other.create_branch(None, branch_id="here before")
-        other.mem_core_set("k", "v")
+        other.create("here before").core["k"] = "v"
         other.import_(tmp_path / "out.jsonl")
         assert other.verify().is_sound
         assert Chat(other).seen() == (["d"], "main notes 1")

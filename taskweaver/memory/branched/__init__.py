@@ -1,55 +1,45 @@
 """A memory for agents that work for hours: core, recall and archival over one tree of branches.
 
-    from taskweaver.memory.branched import MemoryManager
+    from taskweaver.memory.branched import BranchedMemory
 
-    with MemoryManager("memory.sqlite") as memory:
-        memory.create_branch(None, branch_id="root")
-        memory.mem_core_set("goal", "a faster solver", branch_id="root")
-        memory.fork("root", "idea-1")
-        print(memory.render_for_prompt("idea-1"))
+    with BranchedMemory("memory.sqlite") as store:
+        run = store.create("run", live=True)
+        run.core["goal"] = "a faster solver"
+        with run.fork("idea-1") as idea:
+            idea.remember("Blocks of 64 rows fit the cache.", tags=["PERFORMANCE"])
+        print(idea.render().text)
 
-See docs/memory.md.
+`MemoryManager` offers the same under the names of the original system.
+
+A library of its own: it imports the standard library and small modules of `taskweaver.utils`. The
+public names are imported on first use; `__init__.pyi` declares them for type checkers. See
+docs/memory.md.
 """
 
-from taskweaver.memory.branched.blocks import Reply, read_reply
-from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.errors import (
-    BranchedMemoryError,
-    BranchSealed,
-    ForbiddenMemoryUpdateError,
-    InvalidUpdate,
-    MalformedMemoryUpdateError,
-    MemoryUpdateError,
-    MissingMemoryUpdateError,
-    RecordNotVisible,
-    StoreBusy,
-    StoreClosed,
-    StoreCorrupt,
-    StoreTooNew,
-    StoreUnwritable,
-    UnknownBranch,
-)
-from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.memory.branched.protocol import instructions
+from taskweaver.utils.lazy import on_demand
 
-__all__ = [
-    "BranchSealed",
-    "BranchedMemoryError",
-    "ForbiddenMemoryUpdateError",
-    "InvalidUpdate",
-    "MalformedMemoryUpdateError",
-    "MemoryConfig",
-    "MemoryManager",
-    "MemoryUpdateError",
-    "MissingMemoryUpdateError",
-    "RecordNotVisible",
-    "Reply",
-    "StoreBusy",
-    "StoreClosed",
-    "StoreCorrupt",
-    "StoreTooNew",
-    "StoreUnwritable",
-    "UnknownBranch",
-    "instructions",
-    "read_reply",
-]
+_PLACES = {
+    "BranchHandle": "handle",
+    "BranchSealed": "errors",
+    "BranchedMemory": "store",
+    "BranchedMemoryError": "errors",
+    "ForbiddenMemoryUpdateError": "errors",
+    "InvalidUpdate": "errors",
+    "MalformedMemoryUpdateError": "errors",
+    "MemoryConfig": "config",
+    "MemoryManager": "manager",
+    "MemoryUpdateError": "errors",
+    "MissingMemoryUpdateError": "errors",
+    "RecordNotVisible": "errors",
+    "Reply": "blocks",
+    "StoreBusy": "errors",
+    "StoreClosed": "errors",
+    "StoreCorrupt": "errors",
+    "StoreTooNew": "errors",
+    "StoreUnwritable": "errors",
+    "UnknownBranch": "errors",
+    "instructions": "protocol",
+    "read_reply": "blocks",
+}
+__all__ = list(_PLACES)
+__getattr__ = on_demand(__name__, _PLACES)

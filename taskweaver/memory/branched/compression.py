@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Database
@@ -40,7 +40,7 @@ class Prompts:
     def _text(self, name: str) -> str:
         own = None if self._folder is None else self._folder / name
         if own is None or not own.exists():
-            return files(__package__).joinpath("prompts", name).read_text("utf-8")
+            return (Path(__file__).parent / "prompts" / name).read_text("utf-8")
         try:
             return own.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:

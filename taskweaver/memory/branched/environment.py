@@ -1,21 +1,20 @@
-"""What machine this is: asked of the system, never read out of prose."""
+"""What machine this is: asked of the system, never read out of prose.
+
+Modules that are slow to import are imported by the functions that ask: only runs need them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import platform
-import shutil
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.ingest import keep_record
-from taskweaver.memory.branched.operations import MemoryOperations
 
 Fact = str | int | list[str]
 ENVIRONMENT_TAG = "ENVIRONMENT"
@@ -37,6 +36,8 @@ def collect_environment() -> dict[str, Fact]:
     ``memory_mib``, ``numa_nodes``, ``gpus``, ``compilers``, ``tools``, ``variables``,
     ``container``, ``python``, ``python_packages`` (well-known ones).
     """
+    import platform
+
     found: dict[str, Fact | None] = {
         "os": _os_name(),
         "kernel": platform.release(),
@@ -58,27 +59,25 @@ def collect_environment() -> dict[str, Fact]:
     return {name: value for name, value in found.items() if value}
 
 
-def ingest_environment(
-    memory: MemoryOperations, facts: Mapping[str, Fact], *, branch_id: str | None = None
-) -> bool:
+def ingest_environment(branch: BranchHandle, facts: Mapping[str, Fact] | None = None) -> bool:
     """Keep facts about the machine: the main ones in core memory, all of them as a record.
 
     Args:
-        memory: The memory.
-        facts: As `collect_environment` returns them.
-        branch_id: The branch; None is the root.
+        branch: The branch; of a run its root.
+        facts: As `collect_environment` returns them; None for this machine.
 
     Returns:
         Whether anything was new.
 
     Raises:
-        UnknownBranch, BranchSealed: If the branch takes no writes.
+        BranchSealed: If the branch takes no writes.
     """
+    facts = collect_environment() if facts is None else facts
     text = json.dumps(dict(facts), ensure_ascii=False, indent=2, sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    if memory.mem_core_get([_HASH], branch_id=branch_id).get(_HASH) == digest:
+    if branch.core.get(_HASH) == digest:
         return False
-    keep_record(memory, text, [ENVIRONMENT_TAG], branch_id, {})
+    keep_record(branch, text, [ENVIRONMENT_TAG], {})
     cpu = [str(facts.get("cpu", "")), f"{facts['cpus']} usable" if "cpus" in facts else ""]
     memory_gib = facts.get("memory_mib")
     if isinstance(memory_gib, int):
@@ -92,8 +91,8 @@ def ingest_environment(
     }
     for key, value in core.items():
         if value:
-            memory.mem_core_set(key, value, importance=4, branch_id=branch_id)
-    memory.mem_core_set(_HASH, digest, importance=5, branch_id=branch_id)
+            branch.core.set(key, value, importance=4)
+    branch.core.set(_HASH, digest, importance=5)
     return True
 
 
@@ -102,6 +101,8 @@ def _joined(value: Fact | None) -> str:
 
 
 def _os_name() -> str:
+    import platform
+
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
@@ -130,6 +131,8 @@ def _memory_mib() -> int | None:
 
 
 def _versions(names: tuple[str, ...]) -> list[str]:
+    import shutil
+
     found = []
     for name in names:
         program = shutil.which(name)
@@ -146,6 +149,8 @@ def _version_line(program: str) -> str:
 
 @cache
 def _packages() -> tuple[str, ...]:
+    from importlib.metadata import PackageNotFoundError, version
+
     found = []
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
@@ -155,6 +160,9 @@ def _packages() -> tuple[str, ...]:
 
 def _output(*command: str) -> list[str]:
     """Return the lines a program prints; none when it is not there, fails or takes too long."""
+    import shutil
+    import subprocess
+
     if shutil.which(command[0]) is None:
         return []
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ _QUERIES = {
     "branches": "SELECT id, name, node_uid, parent_id, fork_seq, live, state FROM branches",
     "core": "SELECT seq, branch_id, key, value, importance, expires_at FROM core_kv",
     "events": "SELECT seq, branch_id, kind, text, tags, data, repeats, created_at FROM events",
-    "archival": "SELECT seq, branch_id, record, text, tags, created_at FROM archival",
+    "archival": "SELECT seq, branch_id, record, text, tags, created_at, is_deleted FROM archival",
     "exclusions": "SELECT seq, branch_id, event_seq FROM exclusions",
     "digests": "SELECT seq, branch_id, up_to_seq, count, text FROM digests",
     "injections": "SELECT seq, branch_id, task_hint, chars, created_at FROM injections",
@@ -57,7 +56,7 @@ def build_page(database: Database, *, title: str = "Memory") -> str:
             "now": database.clock(),
             "reserved": RESERVED,
         }
-    template = files(__package__).joinpath("page.html").read_text("utf-8")
+    template = Path(__file__).with_name("page.html").read_text("utf-8")
     return fill_page(template, title, {**data, **facts})
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from taskweaver.memory.branched.compression import Compressor
 from taskweaver.memory.branched.errors import StoreUnwritable, UnknownBranch
 from taskweaver.memory.branched.ingest import IDEA_TAG, idea_sections
-from taskweaver.memory.branched.operations import MemoryOperations
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.types import Branch, CoreEntry, Event, Record
 from taskweaver.utils.files import write_text
 from taskweaver.utils.inert_markdown import inert_markdown
@@ -84,10 +84,10 @@ def _is_kind(kind: str, wanted: Iterable[str]) -> bool:
 
 
 def generate_final_memory(
-    memory: MemoryOperations,
+    memory: BranchedMemory,
     run_dir: str | Path,
     root_branch_id: str,
-    best_branch_id: str,
+    best_branch_id: str | None,
     *,
     artifacts_index: Mapping[str, Any] | None = None,
     is_limited: bool = False,
@@ -98,18 +98,22 @@ def generate_final_memory(
         memory: The memory.
         run_dir: Folder of the run.
         root_branch_id: Root of the run.
-        best_branch_id: Branch of the best node; all it sees counts.
+        best_branch_id: Branch of the best node; all it sees counts. None takes the root.
         artifacts_index: What the search knows of its nodes: ``best_node_data`` and
             ``top_nodes_data``, see docs/memory.md. None leaves their parts out.
         is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
 
     Returns:
-        The sections by key, ``provenance``, and ``artifacts_index``.
+        The sections by key, ``provenance``, and ``artifacts_index``; an empty dictionary, and no
+        files, when `memory.final_memory_enabled` is off.
 
     Raises:
         UnknownBranch: If there is no such branch, or it does not descend from the root.
         StoreUnwritable: If the files cannot be written.
     """
+    if not memory.config.final_memory_enabled:
+        return {}
+    best_branch_id = best_branch_id or root_branch_id
     facts = _facts(memory, best_branch_id, is_limited=is_limited)
     if memory.branch(root_branch_id).id not in facts.chain:
         raise UnknownBranch(f"Branch {best_branch_id!r} does not descend from {root_branch_id!r}.")
@@ -132,10 +136,10 @@ def generate_final_memory(
     return {**sections, "provenance": list(facts.chain), "artifacts_index": index}
 
 
-def _facts(memory: MemoryOperations, branch_id: str, *, is_limited: bool) -> _Facts:
+def _facts(memory: BranchedMemory, branch_id: str, *, is_limited: bool) -> _Facts:
     branches = {branch.number: branch for branch in memory.branches()}
     branch: Branch | None = memory.branch(branch_id)
-    records = list(reversed(memory.archival(branch_id)))
+    records = list(reversed(memory[branch_id].records()))
     ideas = [record.text for record in records if IDEA_TAG in record.tags]
     idea = ideas[-1] if ideas else ""
     heading = re.search(r"^# +(.+)$", idea, re.MULTILINE)
@@ -144,8 +148,8 @@ def _facts(memory: MemoryOperations, branch_id: str, *, is_limited: bool) -> _Fa
         chain.append(branch.id)
         branch = branches.get(branch.parent) if branch.parent is not None else None
     return _Facts(
-        memory.core(branch_id),
-        list(reversed(memory.events(branch_id))),
+        memory[branch_id].core.entries(),
+        list(reversed(memory[branch_id].events())),
         records,
         idea_sections(idea),
         heading[1].strip() if heading else "",

@@ -169,14 +169,18 @@ CREATE INDEX summaries_branch ON summaries (branch_id, role, seq);
 
 _ARCHIVAL_COLUMNS = """
 ALTER TABLE archival ADD COLUMN is_deleted INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE archival ADD COLUMN place TEXT NOT NULL DEFAULT '';
+ALTER TABLE archival ADD COLUMN place TEXT AS ('b' || branch_id) VIRTUAL;
 """
 
 _SEARCH = """
 CREATE VIRTUAL TABLE archival_fts USING fts5 (
-    text, tags, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
+    text, tags, place, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
 );
 """
+
+_FORMER_SEARCH = _SEARCH.replace("text, tags, place,", "text, tags,")
+_SEARCH_WITH_PLACES = 4
+"""Version from which on the full-text index has the branch of each record."""
 
 _FORMER_TRIGGERS = """
 CREATE TRIGGER archival_added AFTER INSERT ON archival BEGIN
@@ -200,9 +204,13 @@ def _add_summaries(connection: sqlite3.Connection) -> None:
 
 
 def _extend_archival(connection: sqlite3.Connection) -> None:
-    """Add the mark of a deleted record, and the place a record is about."""
+    """Add the mark of a deleted record, and the word for its branch that the index holds.
+
+    An index of the former form is dropped; `add_search` makes the new one.
+    """
     for statement in _statements(_ARCHIVAL_COLUMNS):
         connection.execute(statement)
+    connection.execute("DROP TABLE IF EXISTS archival_fts")
 
 
 def _drop_triggers(connection: sqlite3.Connection) -> None:
@@ -312,9 +320,9 @@ def build(connection: sqlite3.Connection, version: int) -> None:
         step(connection)
 
 
-def search_index() -> dict[tuple[str, str], str]:
-    """Return the full-text index as the schema has it: the SQL by kind and name."""
-    return _as_stored(_SEARCH)
+def search_index(version: int = VERSION) -> dict[tuple[str, str], str]:
+    """Return the full-text index as the schema of a version has it: the SQL by kind and name."""
+    return _as_stored(_SEARCH if version >= _SEARCH_WITH_PLACES else _FORMER_SEARCH)
 
 
 def former_triggers() -> dict[tuple[str, str], str]:
@@ -341,8 +349,8 @@ def index_records(connection: sqlite3.Connection, where: str, *values: object) -
     """
     if has_search(connection):
         connection.execute(
-            "INSERT INTO archival_fts (rowid, text, tags)"
-            f" SELECT seq, text, tags FROM archival WHERE {where}",
+            "INSERT INTO archival_fts (rowid, text, tags, place)"
+            f" SELECT seq, text, tags, place FROM archival WHERE {where}",
             values,
         )
 
@@ -351,8 +359,8 @@ def unindex_records(connection: sqlite3.Connection, where: str, *values: object)
     """Remove records from the full-text index, before they are deleted; see `index_records`."""
     if has_search(connection):
         connection.execute(
-            "INSERT INTO archival_fts (archival_fts, rowid, text, tags)"
-            f" SELECT 'delete', seq, text, tags FROM archival WHERE {where}",
+            "INSERT INTO archival_fts (archival_fts, rowid, text, tags, place)"
+            f" SELECT 'delete', seq, text, tags, place FROM archival WHERE {where}",
             values,
         )
 

@@ -28,7 +28,7 @@ from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 FORMAT = "taskweaver-memory"
 FORMAT_VERSION = 2
 _READABLE_VERSIONS = (1, 2)
-_ADDED: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0, "place": ""}}
+_ADDED: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0}}
 """Columns that an export of version 1 lacks, and their values there."""
 _CODE = "reply_content"
 """Type of the attachments of a post that hold its code."""
@@ -64,6 +64,10 @@ class Transfer:
             UnknownBranch: If there is no such branch.
             StoreUnwritable: If the file cannot be written.
         """
+        with self._database.guarded():
+            return self._write_export(target, branch_id, is_private=is_private)
+
+    def _write_export(self, target: FilePath, branch_id: str | None, *, is_private: bool) -> int:
         partial = target.with_name(target.name + ".partial")
         digest, count = hashlib.sha256(), 0
         try:
@@ -141,12 +145,17 @@ class Transfer:
 def _rows(
     connection: sqlite3.Connection, table: str, ends: dict[int, int]
 ) -> Iterator[dict[str, Any]]:
-    cursor = connection.execute(f"SELECT * FROM {table} ORDER BY seq")
-    names = [column[0] for column in cursor.description]
+    names = _columns(connection, table)
+    cursor = connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY seq")
     for values in cursor:
         row = dict(zip(names, values, strict=True))
         if row["seq"] <= ends.get(row["branch_id"], -1):
             yield {"table": table, "row": row}
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Return the names of the columns that hold values; a computed one holds none."""
+    return [column[1] for column in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def _masked(item: dict[str, Any]) -> dict[str, Any]:
@@ -242,8 +251,7 @@ def _add_row(
     for name in ("seq", "record", _REFERENCES.get(table, "seq")):
         if values.get(name) is not None:
             values[name] = row[name] + offset
-    columns = {column[1] for column in connection.execute(f"PRAGMA table_info({table})")}
-    if set(values) != columns:
+    if set(values) != set(_columns(connection, table)):
         raise InvalidUpdate(table, "a row has other columns than ours")
     names, marks = ", ".join(values), ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))

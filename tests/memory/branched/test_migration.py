@@ -60,20 +60,20 @@ def test_every_row_is_there_by_name(tree: OriginalTree) -> None:
             assert parents[numbers[branch]] == (None if parent is None else numbers[parent])
             assert memory.branch(f"uid-{branch}").id == branch
         for (branch, key), value in tree.core.items():
-            entry = memory.core(branch)[key]
+            entry = memory[branch].core.entries()[key]
             assert (entry.value, entry.branch) == (value, numbers[branch])
         for branch in tree.parents:
             line = tree.chain(branch)
-            visible = {event.text for event in memory.events(branch)}
+            visible = {event.text for event in memory[branch].events()}
             hidden = tree.excluded.get(branch, set())
             for id_, owner, _, text in tree.events:
                 assert (owner in line and id_ not in hidden) <= (text in visible)
-            assert {record.text for record in memory.archival(branch)} == {
+            assert {record.text for record in memory[branch].records()} == {
                 text for owner, text in tree.archival.values() if owner in line
             }
         report = report_of(tree.path)
         for id_, branch, _, text in tree.events:
-            events = {event.seq: event.text for event in memory.events(branch)}
+            events = {event.seq: event.text for event in memory[branch].events()}
             assert events[report.ids["events"][id_]] == text
         for id_, (branch, text) in tree.archival.items():
             found = memory.mem_archival_get(report.ids["archival"][id_], branch_id=branch)
@@ -110,7 +110,7 @@ def test_a_long_summary_leaves_room_for_events(tmp_path: Path) -> None:
         assert "long long" in text
         assert "[new] n" in text
         assert "[old] o" not in text
-        assert [event.text for event in memory.events("a")] == ["n", "o"]  # a search finds it
+        assert [event.text for event in memory["a"].events()] == ["n", "o"]  # a search finds it
 
 
 def test_a_fork_made_later_starts_from_the_digest_and_siblings_do_not(tree: OriginalTree) -> None:
@@ -140,9 +140,9 @@ def test_rows_of_branches_that_do_not_exist_are_kept_on_sealed_ones(tmp_path: Pa
         assert {name for name, state in states.items() if state == "sealed"} == made
         assert memory.mem_core_get(branch_id="x") == {"k": "of x"}
         assert memory.mem_core_get(branch_id="child") == {"k": "of a ghost"}  # as it was shown
-        assert [event.text for event in memory.events("y")] == ["of y"]
-        assert [event.text for event in memory.events("rows-without-a-branch")] == ["of 0"]
-        assert [record.text for record in memory.archival("z")] == ["of z"]
+        assert [event.text for event in memory["y"].events()] == ["of y"]
+        assert [event.text for event in memory["rows-without-a-branch"].events()] == ["of 0"]
+        assert [record.text for record in memory["z"].records()] == ["of z"]
         assert "of s" in memory.render_for_prompt("s")
         with pytest.raises(BranchSealed):
             memory.mem_core_set("k", "1", branch_id="x")

@@ -50,15 +50,15 @@ def test_it_opens_and_shows_what_it_showed(original: Path, columns: str) -> None
             assert [branch.id for branch in memory.branches()] == ["r", "a", "b", "lost", "gone"]
             assert memory.branch("node-a").id == "a"
             assert memory.mem_core_get(branch_id="a") == {"goal": "faster", "late": "x"}
-            assert memory.core("r")["goal"].importance == 5
-            assert {event.text for event in memory.events("a")} == {
+            assert memory["r"].core.entries()["goal"].importance == 5
+            assert {event.text for event in memory["a"].events()} == {
                 "began", "naïve ☃", "summed up in b"
             }  # fmt: skip
-            assert {event.text for event in memory.events("b")} == {"began"}
+            assert {event.text for event in memory["b"].events()} == {"began"}
             assert "[inherited_summary] a summary" in memory.render_for_prompt("b")
             assert "a summary" not in memory.render_for_prompt("a")
-            assert [item.text for item in memory.archival("gone")] == ["orphan"]
-            assert [item.text for item in memory.archival("b")] == ["of b", "root record"]
+            assert [item.text for item in memory["gone"].records()] == ["orphan"]
+            assert [item.text for item in memory["b"].records()] == ["of b", "root record"]
             assert memory.mem_archival_search("root", branch_id="a")[0]["tags"] == ["T"]
             assert memory.verify().is_sound
     with sqlite3.connect(f"{original}.original") as kept:

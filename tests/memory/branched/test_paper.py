@@ -109,3 +109,12 @@ def test_what_cannot_be_done_is_said(run: MemoryManager, tmp_path: Path) -> None
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreUnwritable):
         run.generate_final_memory_for_paper(tmp_path / "file", "run", "best")
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_without_a_best_branch_the_root_is_taken(
+    run: MemoryManager, tmp_path: Path, nothing: str | None
+) -> None:
+    found = run.generate_final_memory_for_paper(tmp_path, "run", nothing)
+    assert found["provenance"] == ["run"]
+    assert found["title_candidates"] == "- Blocking for caches [idea.md]"

@@ -69,8 +69,9 @@ class Model:
         newest = self._nearest(branch, "core", at)
         return {str(key): row.value for key, row in newest.items() if row.value is not None}
 
-    def archival(self, branch: str, at: int) -> dict[int, str | None]:
-        return {int(key): row.value for key, row in self._nearest(branch, "archival", at).items()}
+    def archival(self, branch: str, at: int) -> dict[int, str]:
+        newest = self._nearest(branch, "archival", at)
+        return {int(key): row.value for key, row in newest.items() if row.value is not None}
 
     def events(self, branch: str, at: int) -> dict[str, int]:
         """Return what is seen, and how often, of events that are not hidden."""
@@ -149,7 +150,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(pick=PICK, which=PICK)
     def hide(self, pick: int, which: int) -> None:
         branch = self.branch(pick)
-        events = self.memory.events(branch)
+        events = self.memory[branch].events()
         if not events:
             return
         event = events[which % len(events)]
@@ -159,7 +160,7 @@ class MemoryMachine(RuleBasedStateMachine):
         )
         assert result["recall_evict"]["evicted_count"] == 1
         self.note(branch, "hidden", origin, None)
-        record = max(self.memory.archival(branch), key=lambda item: item.seq)
+        record = max(self.memory[branch].records(), key=lambda item: item.seq)
         if record.seq > before:  # the same text is kept once
             self.model.rows.append(Row(record.seq, branch, "archival", record.id, record.text))
 
@@ -173,7 +174,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(pick=PICK, which=PICK, text=st.sampled_from(["beta two", "gamma two"]))
     def overlay(self, pick: int, which: int, text: str) -> None:
         branch = self.branch(pick)
-        records = self.memory.archival(branch)
+        records = self.memory[branch].records()
         if records:
             record = records[which % len(records)]
             self.memory.mem_archival_update(record.id, text=text, branch_id=branch)
@@ -181,6 +182,24 @@ class MemoryMachine(RuleBasedStateMachine):
             assert self.memory.mem_archival_get(record.id, branch_id=branch)["tags"] == list(
                 record.tags
             )
+
+    @rule(pick=PICK, which=PICK)
+    def delete_record(self, pick: int, which: int) -> None:
+        branch = self.branch(pick)
+        records = self.memory[branch].records()
+        if records:
+            record = records[which % len(records)]
+            self.memory.apply_llm_memory_updates(branch, {"archival_delete": [record.id]})
+            self.note(branch, "archival", record.id, None)
+
+    @rule(pick=PICK, which=PICK)
+    def delete_event(self, pick: int, which: int) -> None:
+        branch = self.branch(pick)
+        events = self.memory[branch].events()
+        if events:
+            event = events[which % len(events)]
+            self.memory.apply_llm_memory_updates(branch, {"recall_delete": [event.seq]})
+            self.note(branch, "hidden", self.origin(event.seq), None)
 
     @rule(pick=PICK, key=KEYS)
     def refuse_half_a_block(self, pick: int, key: str) -> None:
@@ -215,16 +234,16 @@ class MemoryMachine(RuleBasedStateMachine):
 
     def compare(self, branch: str, seq: int, at: int | None) -> None:
         memory, model = self.memory, self.model
-        core = {key: entry.value for key, entry in memory.core(branch, at=at).items()}
+        core = {key: entry.value for key, entry in memory[branch].core.entries(at=at).items()}
         assert core == model.core(branch, seq)
-        records = {item.id: item.text for item in memory.archival(branch, at=at)}
+        records = {item.id: item.text for item in memory[branch].records(at=at)}
         assert records == model.archival(branch, seq)
-        seqs = [event.seq for event in memory.events(branch, at=at)]
+        seqs = [event.seq for event in memory[branch].events(at=at)]
         assert seqs == sorted(seqs, reverse=True)
-        newest = [event.seq for event in memory.events(branch, limit=2, at=at)]
+        newest = [event.seq for event in memory[branch].events(limit=2, at=at)]
         assert newest == seqs[:2]
         counts: dict[str, int] = {}
-        for event in memory.events(branch, at=at):
+        for event in memory[branch].events(at=at):
             counts[event.text] = counts.get(event.text, 0) + event.count
         assert counts == model.events(branch, seq)
 

@@ -136,5 +136,5 @@ def test_an_original_with_triggers_and_views_is_migrated_without_them(tmp_path: 
     )
     for _ in range(2):
         with MemoryManager(path, QUIET) as memory:
-            assert [event.text for event in memory.events("r")] == ["kept"]
+            assert [event.text for event in memory["r"].events()] == ["kept"]
             assert memory.verify().is_sound

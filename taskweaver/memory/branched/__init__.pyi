@@ -1,0 +1,46 @@
+from taskweaver.memory.branched.blocks import Reply, read_reply
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
+    BranchSealed,
+    ForbiddenMemoryUpdateError,
+    InvalidUpdate,
+    MalformedMemoryUpdateError,
+    MemoryUpdateError,
+    MissingMemoryUpdateError,
+    RecordNotVisible,
+    StoreBusy,
+    StoreClosed,
+    StoreCorrupt,
+    StoreTooNew,
+    StoreUnwritable,
+    UnknownBranch,
+)
+from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.protocol import instructions
+from taskweaver.memory.branched.store import BranchedMemory
+
+__all__ = [
+    "BranchHandle",
+    "BranchSealed",
+    "BranchedMemory",
+    "BranchedMemoryError",
+    "ForbiddenMemoryUpdateError",
+    "InvalidUpdate",
+    "MalformedMemoryUpdateError",
+    "MemoryConfig",
+    "MemoryManager",
+    "MemoryUpdateError",
+    "MissingMemoryUpdateError",
+    "RecordNotVisible",
+    "Reply",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreCorrupt",
+    "StoreTooNew",
+    "StoreUnwritable",
+    "UnknownBranch",
+    "instructions",
+    "read_reply",
+]
