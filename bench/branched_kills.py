@@ -41,7 +41,7 @@ def run(kills: int = KILLS) -> dict[str, float]:
             for number in range(kills):
                 name = f"k{number}"
                 told = _killed(path, name, rng.randint(1, 20))
-                kept = {str(record.id) for record in memory.archival(name)}
+                kept = {str(record.id) for record in memory[name].records()}
                 acknowledged += len(told)
                 lost += len(set(told) - kept)
             problems = len(memory.verify().problems)

@@ -42,7 +42,8 @@ def run() -> dict[str, float]:
         }
 
 
-def _median(action: Callable[[], object], repeats: int = REPEATS) -> float:
+def median(action: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Return the median time of an action, in seconds."""
     times = []
     for _ in range(repeats):
         since = perf_counter()
@@ -63,7 +64,7 @@ def _bare_commit(place: Path) -> float:
         connection.execute("INSERT INTO t (text) VALUES ('a text of some length')")
         connection.execute("COMMIT")
 
-    taken = _median(insert)
+    taken = median(insert)
     connection.close()
     return taken
 
@@ -82,8 +83,8 @@ def _depths(place: Path) -> dict[str, float]:
                 continue
             base, branch = _bare_commit(place), name
             numbers = iter(range(1_000_000))
-            fork = _median(lambda: memory.fork(branch, f"{branch}-{next(numbers)}"))  # noqa: B023
-            append = _median(lambda: memory.write_event(branch, "k", f"said {next(numbers)}"))  # noqa: B023
+            fork = median(lambda: memory.fork(branch, f"{branch}-{next(numbers)}"))  # noqa: B023
+            append = median(lambda: memory.write_event(branch, "k", f"said {next(numbers)}"))  # noqa: B023
             figures[f"fork_{depth}"] = fork
             figures[f"fork_{depth}_ratio"] = fork / base
             figures[f"append_{depth}"] = append
@@ -95,7 +96,7 @@ def _depths(place: Path) -> dict[str, float]:
         name = memory.create_branch(None, branch_id="d0")
         for depth in range(1, DEPTHS[1] + 1):
             name = memory.fork(name, f"d{depth}")
-        figures[f"render_empty_depth_{DEPTHS[1]}"] = _median(lambda: memory.render_for_prompt(name))
+        figures[f"render_empty_depth_{DEPTHS[1]}"] = median(lambda: memory.render_for_prompt(name))
     return figures
 
 
@@ -143,8 +144,8 @@ def _full(place: Path) -> dict[str, float]:
                 memory.set_core(name, f"key{n}", "a value")
         task = "the linker error in the solver kernel"
         return {
-            "render_10k": _median(lambda: memory.render_for_prompt(name, "draft", task=task)),
-            "pressure_10k": _median(lambda: memory.check_memory_pressure(name)),
+            "render_10k": median(lambda: memory.render_for_prompt(name, "draft", task=task)),
+            "pressure_10k": median(lambda: memory.check_memory_pressure(name)),
         }
 
 
@@ -173,13 +174,13 @@ def _search(place: Path) -> dict[str, float]:
             "none": "zebra",
         }
         figures = {
-            f"search_100k_{name}": _median(
+            f"search_100k_{name}": median(
                 partial(memory.mem_archival_search, query, k=10, branch_id="s1"), min(30, REPEATS)
             )
             for name, query in queries.items()
         }
         plain = database.reading
-        base = _median(
+        base = median(
             lambda: plain.execute(
                 "SELECT rowid FROM archival_fts WHERE archival_fts MATCH 'solver OR matrix'"
                 " ORDER BY bm25(archival_fts) LIMIT 10"
@@ -197,7 +198,7 @@ def _opening(place: Path) -> dict[str, float]:
         with MemoryManager(path, QUIET) as memory:
             memory.render_for_prompt(f"c{DEPTHS[1]}")
 
-    return {"open_and_render_1000": _median(open_and_render, min(20, REPEATS))}
+    return {"open_and_render_1000": median(open_and_render, min(20, REPEATS))}
 
 
 def _logging(place: Path) -> dict[str, float]:

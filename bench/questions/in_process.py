@@ -113,7 +113,7 @@ class Conversation:
         if isinstance(understood.reading, Files):
             return Answer(files_answer(request, self._files))
         before = set(Path().glob("*.png"))
-        code = as_code(understood.reading, self._tables, frozenset(self._names))
+        code = as_code(understood.reading, self._tables)
         printed = io.StringIO()
         try:
             with contextlib.redirect_stdout(printed):

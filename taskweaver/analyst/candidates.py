@@ -10,7 +10,6 @@ from taskweaver.analyst.language.names import name_words
 from taskweaver.analyst.world import FileInfo
 
 _SHORTEST_CHARS = 3
-_MOST_FILES = 12
 
 
 def files_with_columns_of(text: str, files: Sequence[FileInfo]) -> tuple[str, ...]:
@@ -25,13 +24,12 @@ def files_with_columns_of(text: str, files: Sequence[FileInfo]) -> tuple[str, ..
 
 def tables_among(files: Sequence[FileInfo], unreadable: Collection[str]) -> tuple[str, ...]:
     """Return the files that may hold a table: a text without columns is none."""
-    found = (
+    return tuple(
         file.name
         for file in files
         if file.name not in unreadable
         and (file.parts or PurePosixPath(file.name).suffix.lower() != ".txt")
     )
-    return tuple(found)[:_MOST_FILES]
 
 
 def _is_named(column: str, words: frozenset[str]) -> bool:

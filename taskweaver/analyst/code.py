@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from taskweaver.analyst.conditions_code import chosen_code, negated_columns
-from taskweaver.analyst.frames import RESULT, Frame, lasting_names, variable_names
+from taskweaver.analyst.frames import RESULT, Frame, variable_names
 from taskweaver.analyst.layout import laid_out
 from taskweaver.analyst.measures_code import measured_columns
 from taskweaver.analyst.profile import ColumnProfile, TableId, TableProfile
@@ -39,22 +39,19 @@ _ARITHMETIC = (
 )  # fmt: skip
 
 
-def as_code(
-    reading: Reading, tables: Mapping[TableId, TableProfile], variables: Collection[str] = ()
-) -> str:
+def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
     """Return the cell that answers a reading; empty where none is needed.
 
     Args:
         reading: The reading.
         tables: Profiles of the tables that were looked at.
-        variables: Variables that hold their tables already, by `variable_names`.
 
     Raises:
         ValueError: If the expression of a calculation is no arithmetic.
     """
     match reading:
         case Summary() | Rows() | Inspection():
-            code = _of_table(reading, tables, variables)
+            code = _of_table(reading, tables)
         case Sql(file, query):
             code = _sql(file, query)
         case Files():
@@ -68,12 +65,8 @@ def as_code(
     return code
 
 
-def _of_table(
-    reading: Summary | Rows | Inspection,
-    tables: Mapping[TableId, TableProfile],
-    variables: Collection[str],
-) -> str:
-    frame, lines = _loaded(reading.source, tables, variables)
+def _of_table(reading: Summary | Rows | Inspection, tables: Mapping[TableId, TableProfile]) -> str:
+    frame, lines = _loaded(reading.source, tables)
     if reading.where is not None:
         lines.append(f"{RESULT} = {chosen_code(reading.where, frame)}")
         frame = Frame(RESULT, frame.columns)
@@ -89,17 +82,10 @@ def _of_table(
     return "\n".join([*imports, *([""] if imports else []), code])
 
 
-def _loaded(
-    source: Source, tables: Mapping[TableId, TableProfile], variables: Collection[str]
-) -> tuple[Frame, list[str]]:
+def _loaded(source: Source, tables: Mapping[TableId, TableProfile]) -> tuple[Frame, list[str]]:
     """Return the frame of a source, and the code that reads and joins its tables."""
-    known = [*tables, *source.tables]
-    names, lasting = variable_names(known), lasting_names(known)
-    lines = [
-        f"{names[table]} = {_read(table)}"
-        for table in dict.fromkeys(source.tables)
-        if names[table] not in variables or names[table] not in lasting
-    ]
+    names = variable_names([*tables, *source.tables])
+    lines = [f"{names[table]} = {_read(table)}" for table in dict.fromkeys(source.tables)]
     columns: dict[str, ColumnProfile] = {}
     joined = names[source.tables[0]]
     for at, table in enumerate(source.tables):

@@ -30,6 +30,8 @@ from taskweaver.analyst.reading import (
 )
 from taskweaver.analyst.world import World
 
+_TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
@@ -58,16 +60,16 @@ class Dialogue:
             The state after it, and the outcome. After `NeedsLook` the state is unchanged: say
             the same text again with the profiles of the files.
         """
-        if self.pending is not None:
-            option = chosen_option(text, self.pending)
-            if option is not None:
-                choices = (*self.choices, (self.pending.phrase, option))
-                return self._answered(world, choices)
-        outcome = self._read(text, world, ())
+        option = chosen_option(text, self.pending) if self.pending else None
+        if self.pending is not None and option is not None:
+            choices = (*self.choices, (self.pending.phrase, option))
+            outcome = self._read_anew(self.asked, world, choices)
+            if isinstance(outcome, NeedsLook):
+                return self, outcome
+            return self._after(self.asked, outcome, choices), outcome
+        outcome = self._read_anew(text, world, ())
         if isinstance(outcome, NeedsLook):
             return self, outcome
-        if isinstance(outcome, Unclear) and outcome == self.pending:
-            outcome = NotUnderstood((outcome.phrase or text,), "That is still not clear.")
         if isinstance(outcome, NotUnderstood) and not outcome.reason:
             outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
         if isinstance(outcome, NotUnderstood) and self.pending is not None:
@@ -84,15 +86,12 @@ class Dialogue:
 
         return nearest(_last_version(text), outcome, again)
 
-    def _answered(
-        self, world: World, choices: tuple[tuple[str, str], ...]
-    ) -> tuple[Dialogue, Outcome]:
-        outcome = self._read(self.asked, world, choices)
-        if isinstance(outcome, NeedsLook):
-            return self, outcome
+    def _read_anew(self, text: str, world: World, choices: tuple[tuple[str, str], ...]) -> Outcome:
+        """Read a request; the question that is open is not asked a second time."""
+        outcome = self._read(text, world, choices)
         if isinstance(outcome, Unclear) and outcome == self.pending:
-            outcome = NotUnderstood((outcome.phrase or self.asked,), "That is still not clear.")
-        return self._after(self.asked, outcome, choices), outcome
+            return NotUnderstood((outcome.phrase or text,), "That is still not clear.")
+        return outcome
 
     def _after(self, text: str, outcome: Outcome, choices: tuple[tuple[str, str], ...]) -> Dialogue:
         if isinstance(outcome, Understood):
@@ -242,6 +241,4 @@ def _searched(text: str, result: Result, world: World) -> Outcome:
 
 def _last_version(text: str) -> str:
     """Return the part of a request after its author took the rest back: ``no wait, ...``."""
-    return re.split(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", text, flags=re.I)[
-        -1
-    ]
+    return _TAKEN_BACK.split(text)[-1]

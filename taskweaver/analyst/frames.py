@@ -6,7 +6,6 @@ import builtins
 import keyword
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -16,21 +15,10 @@ from taskweaver.analyst.profile import ColumnProfile, Kind, TableId
 RESULT = "result"
 """Variable of the chosen rows, and then of the table that is shown."""
 
+_KERNEL = "read_table profile_tables In Out display get_ipython exit quit".split()
+_CODE = "pd np plt os sqlite3 connection closing group values".split()
 _RESERVED = frozenset(
-    {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), RESULT, "group", "values", "sqlite3"}
-    | {
-        "pd",
-        "np",
-        "plt",
-        "read_table",
-        "profile_tables",
-        "connection",
-        "closing",
-        "os",
-        "In",
-        "Out",
-    }
-    | {"display", "get_ipython", "exit", "quit", "closing"}
+    [*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_KERNEL, *_CODE, RESULT]
 )
 _MOST_CHARS = 40
 
@@ -41,7 +29,8 @@ def variable_names(tables: Iterable[TableId]) -> dict[TableId, str]:
     A name is made of the file's name and the sheet or table; of the file's ending too, where two
     tables would have the same name.
     """
-    ids, short = _short_names(tables)
+    ids = sorted(set(tables), key=lambda table: (table.file, table.part))
+    short = {table: _name(PurePath(table.file).stem, table.part) for table in ids}
     found: dict[TableId, str] = {}
     for table in ids:
         name = short[table]
@@ -51,27 +40,6 @@ def variable_names(tables: Iterable[TableId]) -> dict[TableId, str]:
             name += "_"
         found[table] = name
     return found
-
-
-def lasting_names(tables: Iterable[TableId]) -> set[str]:
-    """Return the names that stay those of their tables, whatever tables are looked at later.
-
-    A variable with another name may hold a table that had the name before.
-    """
-    ids = list(tables)
-    _, short = _short_names(ids)
-    names = variable_names(ids)
-    often = Counter([*short.values(), *(_name(table.file, table.part) for table in short)])
-    return {
-        name
-        for table, name in names.items()
-        if name == short[table] and often[name] == 1 + (name == _name(table.file, table.part))
-    }
-
-
-def _short_names(tables: Iterable[TableId]) -> tuple[list[TableId], dict[TableId, str]]:
-    ids = sorted(set(tables), key=lambda table: (table.file, table.part))
-    return ids, {table: _name(PurePath(table.file).stem, table.part) for table in ids}
 
 
 def _name(file: str, part: str) -> str:

@@ -117,13 +117,13 @@ def table_text(text: str) -> str:
     lines = [line.rstrip() for line in text.splitlines()]
     end = next((at for at, line in enumerate(lines) if not line.strip()), len(lines))
     head, *rows = lines[:end] or [""]
-    if rows and not head.endswith(
-        "\\"
-    ):  # a report may have cut the blanks before the first heading
+    is_wrapped = head.endswith("\\")
+    if rows and not is_wrapped:
+        # A report may have cut the blanks before the first heading.
         head = head.rjust(max(map(len, rows)))
         lines[0] = head
     numbers = [match for row in rows if (match := _ROW_NUMBER.match(row))]
-    if not rows or len(numbers) < len(rows) or head.endswith("\\"):
+    if not rows or len(numbers) < len(rows) or is_wrapped:
         return "\n".join(lines)
     width = max(match.end() for match in numbers)
     if head[:width].strip():

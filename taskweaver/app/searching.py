@@ -13,7 +13,7 @@ from taskweaver.ces.common import Manager
 from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.session.clone import copy_working_folder
 from taskweaver.session.damage import MEMORY_FILE
 from taskweaver.session.store import WORKING_FOLDER
@@ -209,11 +209,11 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
     folder.mkdir(mode=0o700, parents=True)
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "branch.jsonl"
-        with MemoryManager(places.memory) as store:
+        with BranchedMemory(places.memory) as store:
             store.export(file, journal[found].branch, is_private=True)
-        with MemoryManager(folder / MEMORY_FILE) as own:
+        with BranchedMemory(folder / MEMORY_FILE) as own:
             own.import_(file)
-            own.fork(journal[found].branch, MAIN_BRANCH)
+            own[journal[found].branch].fork(MAIN_BRANCH)
     workspace = places.node(found).workspace
     if workspace.is_dir() and not workspace.is_symlink():  # code may have put a link there
         _copy(workspace, folder / WORKING_FOLDER)

@@ -13,7 +13,7 @@ from typing import Any
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.session.damage import MEMORY_FILE
@@ -140,7 +140,7 @@ class Serving:
             if item.problem:
                 continue
             config = MemoryConfig(memory_log_enabled=False)
-            with MemoryManager(item.folder / MEMORY_FILE, config) as store:
+            with BranchedMemory(item.folder / MEMORY_FILE, config) as store:
                 found += _found(store, item.session_id, query)
             if len(found) >= _MOST_FOUND:
                 break
@@ -161,16 +161,16 @@ class Serving:
         ]
 
 
-def _found(store: MemoryManager, session_id: str, query: str) -> list[dict[str, Any]]:
+def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str, Any]]:
     """Return what the branches of a session see, once each: a branch sees what its parent did."""
     found: dict[str, str] = {}
-    for branch in store.branches():
-        events = store.mem_recall_search(query, k=_MOST_FOUND, branch_id=branch.id)
-        records = store.mem_archival_search(query, k=_MOST_FOUND, branch_id=branch.id)
-        texts = [str(event["summary"]) for event in events]
-        texts += [str(item["text"]) for item in records if item["match"] != "recency"]
+    for name in store:
+        events = store[name].find_events(query, _MOST_FOUND)
+        records = store[name].search(query, _MOST_FOUND)
+        texts = [event.text for event in events]
+        texts += [record.text for record in records if record.match != "recency"]
         for text in texts:
-            found.setdefault(text, branch.id)
+            found.setdefault(text, name)
     return [{"session": session_id, "branch": name, "text": text} for text, name in found.items()]
 
 

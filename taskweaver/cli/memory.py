@@ -22,7 +22,8 @@ Examples:
   taskweaver memory show run/memory.sqlite idea-3 --prompt
   taskweaver memory search run/memory.sqlite "linker error" -b idea-3
   taskweaver memory diff run/memory.sqlite idea-3 idea-4
-  taskweaver memory export run/memory.sqlite idea-3.jsonl -b idea-3"""
+  taskweaver memory export run/memory.sqlite idea-3.jsonl -b idea-3
+  taskweaver memory rebuild run/logs rebuilt.sqlite"""
 
 _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -36,10 +37,33 @@ def memory() -> None:
 
 def _open(file: Path) -> Any:
     from taskweaver.cli.folder import register_secrets_around
-    from taskweaver.memory.branched import MemoryConfig, MemoryManager
+    from taskweaver.memory.branched import BranchedMemory, MemoryConfig
 
     register_secrets_around(file.resolve().parent, Path.cwd())
-    return MemoryManager(file, MemoryConfig(memory_log_enabled=False))
+    return BranchedMemory(file, MemoryConfig(memory_log_enabled=False))
+
+
+def _open_logged(file: Path) -> Any:
+    """Open a file to change it; its log of rows goes on, if there is one."""
+    from taskweaver.cli.folder import register_secrets_around
+    from taskweaver.memory.branched import BranchedMemory, MemoryConfig
+    from taskweaver.memory.branched.row_log import ROWS_FILE
+
+    register_secrets_around(file.resolve().parent, Path.cwd())
+    places = (file.parent / "logs", file.parent)
+    log_dir = next((place for place in places if (place / ROWS_FILE).is_file()), None)
+    config = MemoryConfig(memory_log_enabled=log_dir is not None, log_dir=log_dir)
+    return BranchedMemory(file, config)
+
+
+def _branch(opened: Any, name: str | None) -> Any:
+    """Return the handle of a branch, by default of the root."""
+    from taskweaver.memory.branched import UnknownBranch
+
+    found = opened.root if name is None else opened[name]
+    if found is None:
+        raise UnknownBranch("The memory is empty: it has no branch yet.")
+    return found
 
 
 @memory.command()
@@ -80,14 +104,15 @@ def show(
 ) -> None:
     """Show what a branch sees: core, digest, events, records."""
     with _open(file) as opened:
+        shown = _branch(opened, branch)
         if as_prompt:
-            click.echo(_safe(opened.render_for_prompt(branch or opened.root_branch_id, at=at)))
+            click.echo(_safe(shown.render(at=at).text))
             return
         names = {item.number: item.id for item in opened.branches()}
-        core = list(opened.core(branch, at=at).values())
-        digest = opened.digest(branch, at=at)
-        events = opened.events(branch, limit=limit, at=at)
-        records = opened.archival(branch, limit=limit, at=at)
+        core = list(shown.core.entries(at=at).values())
+        digest = shown.digest(at=at)
+        events = shown.events(limit=limit, at=at)
+        records = shown.records(limit=limit, at=at)
     if not (core or digest or events or records):
         click.echo("This branch sees nothing yet.", err=True)
     if as_json:
@@ -119,28 +144,32 @@ def show(
 def search(
     file: Path, query: str, *, branch: str | None, k: int, tags: Sequence[str], as_json: bool
 ) -> None:
-    """Search the archival records a branch sees, best first, and what its conversation said.
+    """Search the archival records a branch sees, best first, and the events of its conversation.
 
     Events of the conversation are left out with --tag, and of the JSON.
     """
+    from taskweaver.memory.branched.plain import plain_record
+
     with _open(file) as opened:
-        found = opened.mem_archival_search(query, k=k, tags=tags, branch_id=branch)
-        events = [] if tags else opened.mem_recall_search(query, k=k, branch_id=branch)
-        seen_by = _safe(branch or opened.root_branch_id)
+        searched = _branch(opened, branch)
+        found = searched.search(query, k, tags=tags)
+        events = [] if tags else searched.find_events(query, k)
+        names = opened.names([item.branch for item in found])
     if as_json:
-        _print_json(found)
+        _print_json([plain_record(item, names) for item in found])
         return
-    is_newest = bool(found) and found[0]["match"] == "recency"
+    seen_by = _safe(searched.id)
+    is_newest = bool(found) and found[0].match == "recency"
     if tags and not found:
         click.echo(f"Branch {seen_by} sees no such record.")
     elif not events and (is_newest or not found):
         newest = " These are the newest records." if found else ""
         click.echo(f"Nothing matches in the records and events that {seen_by} sees.{newest}")
-    _table("conversation", ("seq", "text"), ((item["id"], item["summary"]) for item in events))
+    _table("conversation", ("seq", "text"), ((item.seq, item.text) for item in events))
     if events and is_newest:
         return
     _table("records", ("id", "text", "tags", "of"), (
-        (item["id"], item["text"], ", ".join(item["tags"]), item["branch_id"]) for item in found
+        (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in found
     ))  # fmt: skip
 
 
@@ -154,7 +183,7 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
     with _open(file) as opened:
         found = opened.diff(first, second)
         texts = {
-            item.id: item.text for branch in (second, first) for item in opened.archival(branch)
+            item.id: item.text for branch in (second, first) for item in opened[branch].records()
         }
     if as_json:
         _print_json(asdict(found))
@@ -180,7 +209,7 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
 def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> None:
     """Show what a branch itself wrote, newest first."""
     with _open(file) as opened:
-        steps = opened.history(branch, limit=limit)
+        steps = _branch(opened, branch).history(limit=limit)
     if as_json:
         _print_json([asdict(step) for step in steps])
         return
@@ -219,21 +248,53 @@ def page(file: Path, *, output: Path | None) -> None:
 @click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_(file: Path, source: Path) -> None:
     """Add the branches of an export to a memory file; it is made when it is not there."""
-    with _open(file) as opened:
+    with _open_logged(file) as opened:
         names = opened.import_(source)
     click.echo(f"{_branches(len(names))} added: {_safe(', '.join(names))}")
 
 
 @memory.command()
 @_FILE
+@click.argument("branch")
+@click.argument("number", metavar="ID", type=click.IntRange(1))
+def delete(file: Path, branch: str, number: int) -> None:
+    """Hide a record or an event from a branch on, by the id that `show` lists.
+
+    Ancestors, siblings and branches that exist already keep it, and so does the file.
+    """
+    from taskweaver.memory.branched import RecordNotVisible
+
+    with _open(file) as opened:
+        for kind, operation in (("record", "archival_delete"), ("event", "recall_delete")):
+            try:
+                opened[branch].apply({operation: [number]})
+            except RecordNotVisible:
+                continue
+            click.echo(f"{kind} {number} is hidden from {_safe(branch)} on")
+            return
+    raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
+
+
+@memory.command()
+@_FILE
 @_JSON
 def verify(file: Path, *, as_json: bool) -> None:
-    """Check a file; the exit status is 1 when something is wrong."""
+    """Check a file; the exit status is 1 when something is wrong.
+
+    For a file that was migrated from the original, the account of its rows is shown too.
+    """
+    from taskweaver.memory.branched.migration_report import migration_reports
+
     with _open(file) as opened:
         health = opened.verify()
+    reports = migration_reports(file)
     if as_json:
-        _print_json(asdict(health))
+        _print_json({**asdict(health), "migrations": [asdict(report) for report in reports]})
     else:
+        for report in reports:
+            click.echo(f"migrated from the original, which is kept as {_safe(report.original)}:")
+            for line in report.lines():
+                click.echo(f"  {_safe(line)}")
         for problem in health.problems:
             click.echo(f"problem: {_safe(problem)}")
         rows = ", ".join(_rows(count, table) for table, count in health.rows.items() if count)
@@ -248,7 +309,7 @@ def verify(file: Path, *, as_json: bool) -> None:
 @_JSON
 def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
     """Remove what only pruned branches see."""
-    with _open(file) as opened:
+    with _open_logged(file) as opened:
         garbage = opened.collect_garbage(dry_run=dry_run)
     if as_json:
         _print_json(asdict(garbage))
@@ -256,6 +317,30 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
     rows = ", ".join(f"{count} of {table}" for table, count in garbage.rows.items())
     verb = "would be removed" if dry_run else "removed"
     click.echo(f"{_branches(len(garbage.branches))} and {rows or 'no rows'} {verb}")
+
+
+@memory.command()
+@click.argument("logdir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@_JSON
+def rebuild(logdir: Path, target: Path, *, as_json: bool) -> None:
+    """Make a memory file from the logs of another; the exit status is 1 when rows are missing.
+
+    Secrets are masked in logs, and so in the new file. Conversations are not in the logs.
+    """
+    from taskweaver.memory.branched.rebuild import rebuild as make
+
+    made = make(logdir, target)
+    if as_json:
+        _print_json({**asdict(made), "problems": made.problems})
+    else:
+        for problem in made.problems:
+            click.echo(f"problem: {_safe(problem)}")
+        rows = ", ".join(_rows(count, table) for table, count in made.rows.items() if count)
+        state = "complete" if made.is_whole else "incomplete"
+        masked = f"; secrets are masked in {_rows(made.masked, 'rows')}" if made.masked else ""
+        click.echo(f"{target} is {state}: {_branches(made.branches)}, {rows or 'no rows'}{masked}")
+    sys.exit(0 if made.is_whole else 1)
 
 
 def _branches(count: int) -> str:

@@ -10,7 +10,7 @@ from typing import cast
 
 from taskweaver.memory.branch_summaries import BranchSummaries
 from taskweaver.memory.branched.errors import StoreCorrupt
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.turns import StoredRound
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
@@ -29,7 +29,7 @@ class BranchLog:
         branch_id: The branch.
     """
 
-    def __init__(self, store: MemoryManager, branch_id: str) -> None:
+    def __init__(self, store: BranchedMemory, branch_id: str) -> None:
         self.branch_id = branch_id
         self._store = store
         self._seqs: dict[str, int] = {}
@@ -78,7 +78,7 @@ class BranchLog:
         said = f"{round_.question}\n-> {round_.post_list[-1].message}"
         text = encodable(said).replace("\0", "")[:_ROUND_EVENT_CHARS]
         event = {"kind": "round", "summary": text, "round_id": round_.id}
-        self._store.mem_recall_append(event, branch_id=self.branch_id)
+        self._store[self.branch_id].append(event)
 
     def summaries(self, role: str) -> BranchSummaries:
         """Return the stored summaries of a role's rounds."""

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.summaries import Extent
 from taskweaver.memory.branched.turns import StoredRound
 from taskweaver.memory.compacted import CompactedMessage
@@ -21,7 +21,7 @@ _NOT_COVERED = ("", "failed")
 class BranchSummaries:
     """A `SummaryStore` for one role on one branch."""
 
-    def __init__(self, store: MemoryManager, branch_id: str, role: str) -> None:
+    def __init__(self, store: BranchedMemory, branch_id: str, role: str) -> None:
         self._store = store
         self._branch_id = branch_id
         self._role = role

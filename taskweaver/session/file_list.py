@@ -23,7 +23,7 @@ from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.workdir import WorkingFiles
+from taskweaver.session.workdir import Stamp, WorkingFiles, stamp_of
 from taskweaver.utils.files import leaves
 from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.safe_fs import Folder, is_plain_name, open_ordinary
@@ -31,7 +31,6 @@ from taskweaver.utils.safe_fs import Folder, is_plain_name, open_ordinary
 _TEXT_BYTES, _BINARY_BYTES, _REQUEST_BYTES = 256 << 10, 4 << 20, 16 << 20
 _TEXTS = frozenset({"csv", "tsv", "txt", "json", "jsonl", "ndjson"})
 _MOST_FILES, _PROBLEM_CHARS = 200, 200
-_Stamp = tuple[int, int]
 
 
 class BranchFiles:
@@ -61,7 +60,7 @@ class BranchFiles:
         self._client = client
         self._working = working
         self._may_start = may_start
-        self._known: dict[str, tuple[_Stamp, ListedFile]] = {}
+        self._known: dict[str, tuple[Stamp, ListedFile]] = {}
 
     def text(self) -> str:
         """Return the section of a prompt that lists the files; empty for none."""
@@ -79,27 +78,27 @@ class BranchFiles:
         if named:
             self._working.bring([], named)
 
-    def _stamp_known(self, name: str) -> _Stamp | None:
+    def _stamp_known(self, name: str) -> Stamp | None:
         return self._known[name][0] if name in self._known else None
 
-    def _stamps(self) -> dict[str, _Stamp]:
+    def _stamps(self) -> dict[str, Stamp]:
         """Return time and size of the files by name; the copy here hides one of the data folder."""
         found = {name: stamp for name, stamp in self._all() if is_plain_name(name)}
         tables = sorted(name for name in found if is_data_file(name) and name[0] != ".")
         others = sorted(name for name in found if not is_data_file(name) and name[0] != ".")
         return {name: found[name] for name in [*tables, *others][:_MOST_FILES]}
 
-    def _all(self) -> Iterator[tuple[str, _Stamp]]:
+    def _all(self) -> Iterator[tuple[str, Stamp]]:
         for path in self._config.data_files():
             with suppress(OSError):  # it was moved away meanwhile
-                yield path.name, _stamp(path.stat())
+                yield path.name, stamp_of(path.stat())
         with suppress(OSError), Folder.at(self._cwd) as folder:
             for name in folder.names():
                 facts = folder.stat(name)
                 if facts is not None and stat.S_ISREG(facts.st_mode):
-                    yield name, _stamp(facts)
+                    yield name, stamp_of(facts)
 
-    def _look(self, names: Sequence[str], stamps: Mapping[str, _Stamp]) -> None:
+    def _look(self, names: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
         """Have the kernel look at files, and keep the outcome."""
         request, left = [], _REQUEST_BYTES
         for name in names:
@@ -119,7 +118,7 @@ class BranchFiles:
             name = str(item["name"])
             self._known[name] = stamps[name], _listed(name, stamps[name][1], found.get(name))
 
-    def _beginning(self, name: str, stamp: _Stamp, left: int) -> bytes:
+    def _beginning(self, name: str, stamp: Stamp, left: int) -> bytes:
         """Return the bytes of a file that the kernel reads; none where it would need more."""
         size = stamp[1]
         most = min(left, _TEXT_BYTES if _suffix(name) in _TEXTS else _BINARY_BYTES)
@@ -169,10 +168,6 @@ def _table(claim: Mapping[str, Any]) -> TableOverview:
         {row[0]: row[1] for row in rows_of(claim.get("columns"), 2)},
         tuple([text(cell) for cell in items(row)] for row in items(claim.get("sample"))),
     )
-
-
-def _stamp(facts: os.stat_result) -> _Stamp:
-    return facts.st_mtime_ns, facts.st_size
 
 
 def _suffix(name: str) -> str:

@@ -14,7 +14,7 @@ from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, read_manifes
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, StoreTooNew, StoreUnwritable
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.session.damage import MEMORY_FILE, memory_copy, readable_rounds
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.folder_check import folder_problems
@@ -126,7 +126,7 @@ def _memory_problems(copy: Path) -> tuple[list[str], int]:
     Raises:
         BranchedMemoryError: If it cannot be opened.
     """
-    with MemoryManager(copy, _QUIET) as store:
+    with BranchedMemory(copy, _QUIET) as store:
         problems = list(store.verify().problems)
         seen: set[str] = set()
         for branch in store.branches():

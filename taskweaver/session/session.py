@@ -300,7 +300,7 @@ class Session:
     def merge(self, source: str, policy: str = "theirs") -> MergeReport:
         """Bring what a branch keeps in core and archival memory to the current one.
 
-        Conversations, variables and files stay where they are. See `MemoryManager.merge`.
+        Conversations, variables and files stay where they are. See `BranchedMemory.merge`.
 
         Raises:
             SessionBusy, SessionClosed: As `send_message`.

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.memory import Memory
 from taskweaver.session.clone import STAGING_FOLDER, clone_into
 from taskweaver.session.compare import (
@@ -73,7 +73,7 @@ class SessionFiles:
         try:
             self._remove_drafts()
             require_own_memory(folder)
-            self.store = MemoryManager(folder / MEMORY_FILE, config)
+            self.store = BranchedMemory(folder / MEMORY_FILE, config)
             self._prepare_branches()
         except BaseException:
             self._lock.close()
@@ -87,8 +87,8 @@ class SessionFiles:
 
     def _prepare_branches(self) -> None:
         try:
-            if self.store.root_branch_id is None:
-                self.store.create_branch(None, branch_id=MAIN_BRANCH)
+            if self.store.root is None:
+                self.store.create(MAIN_BRANCH)
         except BaseException:
             self.store.close()
             raise
@@ -186,7 +186,7 @@ class SessionFiles:
             raise SessionError(f"{name!r} {problem}.")
         at = None if at_round is None else self._end_of(parent, at_round)
         self.copy_files(parent, name, limit_bytes=limit_bytes)
-        return self.store.fork(parent, name, at=at)
+        return self.store[parent].fork(name, at=at).id
 
     def copy_files(self, parent: str, name: str, *, limit_bytes: int) -> Path:
         """Copy the working files of a branch for one that is to be made; return their folder.
@@ -213,7 +213,7 @@ class SessionFiles:
 
     def add_branch(self, parent: str, name: str) -> None:
         """Make a branch whose files are there; see `copy_files`."""
-        self.store.fork(parent, name)
+        self.store[parent].fork(name)
 
     def remove_files(self, name: str) -> None:
         """Remove the working files of a branch that was not made."""

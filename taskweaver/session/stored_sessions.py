@@ -12,7 +12,7 @@ from pathlib import Path
 
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, UnknownBranch
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.session.damage import DAMAGED_FILES, MEMORY_FILE, readable_rounds
 from taskweaver.session.errors import SessionError
 from taskweaver.session.folder_check import require_plain_folder
@@ -120,7 +120,7 @@ def stored_session(folder: Path) -> StoredSession | None:
         require_own_memory(folder)
     if not (folder / MEMORY_FILE).is_file():
         return None
-    with MemoryManager(folder / MEMORY_FILE, MemoryConfig(memory_log_enabled=False)) as store:
+    with BranchedMemory(folder / MEMORY_FILE, MemoryConfig(memory_log_enabled=False)) as store:
         try:
             rounds = store.turns.load(MAIN_BRANCH, with_posts=False)
         except UnknownBranch:

@@ -19,8 +19,13 @@ _WORD = re.compile(r"[^\s`'\"<>|*?]+")
 _TRAILING = ".,;:!?)]}"
 _MOST_TABLES = 200
 
-_Stamp = tuple[int, int]
-"""When a file was last written, in ns, and its size in bytes."""
+Stamp = tuple[int, int]
+"""Time at which a file was last written, in ns, and its size in bytes."""
+
+
+def stamp_of(facts: os.stat_result) -> Stamp:
+    """Return the stamp of a file, which changes with its content."""
+    return facts.st_mtime_ns, facts.st_size
 
 
 class AddedFile(TypedDict):
@@ -148,7 +153,7 @@ class WorkingFiles:
 
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd
-        self._brought: dict[str, tuple[_Stamp, _Stamp | None]] = {}
+        self._brought: dict[str, tuple[Stamp, Stamp | None]] = {}
         self._found = _stamps(cwd)
 
     def bring(self, files: Sequence[AddedFile], mentioned: Mapping[str, Path]) -> list[str]:
@@ -174,7 +179,7 @@ class WorkingFiles:
         for name in new + changed:
             added += add_files(self._cwd, [{"name": name, "path": named[name]}])
         for name in new + changed + kept:
-            self._brought[name] = _stamp_of(named[name]), self._stamp_here(name)
+            self._brought[name] = _stamp_at(named[name]), self._stamp_here(name)
         notes = {FILES_ADDED: added, FILES_CHANGED: changed, FILES_KEPT: kept}
         return [f"{what}: {', '.join(names)}." for what, names in notes.items() if names]
 
@@ -188,24 +193,24 @@ class WorkingFiles:
         if copy_now is None:
             return "new"
         if name not in self._brought:  # code, the user or an earlier process put it there
-            is_later = self._found.get(name) == copy_now and _stamp_of(source) > copy_now
+            is_later = self._found.get(name) == copy_now and _stamp_at(source) > copy_now
             return "changed" if is_later else "same"
         source_then, copy_then = self._brought[name]
-        if _stamp_of(source) == source_then:
+        if _stamp_at(source) == source_then:
             return "same"
         return "changed" if copy_now == copy_then else "kept"
 
-    def _stamp_here(self, name: str) -> _Stamp | None:
+    def _stamp_here(self, name: str) -> Stamp | None:
         """Return the stamp of a copy; None if there is none."""
         try:
             with Folder.at(self._cwd) as folder:
                 facts = folder.stat(name)
         except OSError as error:
             raise FileNotAdded(f"{self._cwd} cannot be read: {error.strerror}") from error
-        return None if facts is None else _stamp(facts)
+        return None if facts is None else stamp_of(facts)
 
 
-def _stamps(cwd: Path) -> dict[str, _Stamp]:
+def _stamps(cwd: Path) -> dict[str, Stamp]:
     """Return the stamps of the data files directly in a working directory.
 
     None of one that cannot be read: an error is raised as soon as a file is brought to it.
@@ -215,15 +220,11 @@ def _stamps(cwd: Path) -> dict[str, _Stamp]:
             found = {name: folder.stat(name) for name in filter(is_data_file, folder.names())}
     except OSError:
         return {}
-    return {name: _stamp(facts) for name, facts in found.items() if facts is not None}
+    return {name: stamp_of(facts) for name, facts in found.items() if facts is not None}
 
 
-def _stamp_of(path: Path) -> _Stamp:
+def _stamp_at(path: Path) -> Stamp:
     try:
-        return _stamp(path.stat())
+        return stamp_of(path.stat())
     except OSError as error:
         raise FileNotAdded(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _stamp(facts: os.stat_result) -> _Stamp:
-    return facts.st_mtime_ns, facts.st_size

@@ -44,6 +44,7 @@ _SKIPPED = re.compile(r"Skipping line (\d+)")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_FORMAT = "%Y-%m-%d"
 _EXACT = 2**53
+_FIRST_ROWS = 3
 
 
 @dataclass(slots=True)
@@ -58,6 +59,7 @@ class Raw:
         unclear: Phrases on decisions without evidence.
         texts: Columns of numerals that stay text.
         decimal: Decimal separator of the file; empty for unknown.
+        first: First rows as they are written, for a file of separated text.
     """
 
     plan: Plan
@@ -67,6 +69,7 @@ class Raw:
     unclear: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     decimal: str = ""
+    first: tuple[tuple[str, ...], ...] = ()
 
 
 def read_separated(path: Path, name: str) -> Raw:
@@ -111,6 +114,7 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     decimal = decimal or _frame_decimal(frame)
     raw = Raw(plan, frame, [SEPARATOR_NAMES[form.separator], _ENCODING_NAMES[form.encoding]])
     raw.notes, raw.texts, raw.decimal = notes, [*texts], decimal
+    raw.first = form.rows[:_FIRST_ROWS]
     if form.separator == ";" and not decimal:
         raw.unclear = list(_unclear_points(form, frame))
     if form.skipped:

@@ -9,12 +9,15 @@ from pathlib import Path
 from taskweaver.tables.csv_files import Raw
 from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.plan import Plan
-from taskweaver.tables.steps import read_source
+from taskweaver.tables.steps import Frame, quoted_name, read_source
 
 _TABLES = (
     "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
     " AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
 )
+
+_STEPS = 100_000
+"""Steps of a query between two moments in which it can be stopped."""
 
 
 def table_names(path: Path) -> list[str]:
@@ -29,6 +32,31 @@ def table_names(path: Path) -> list[str]:
             return [str(row[0]) for row in connection.execute(_TABLES)]
     except sqlite3.Error as error:
         raise TableError(f"{path.name} is no SQLite database: {error}.") from error
+
+
+def first_rows(path: Path, table: str, count: int) -> tuple[Frame, int]:
+    """Return the first rows of a table or view, and the number of all.
+
+    A view can compute for ever: between its steps a time limit of the caller can end it.
+
+    Raises:
+        TableError: If it cannot be read.
+        sqlite3.OperationalError: If a time limit ended it.
+    """
+    import pandas as pd
+
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    name = quoted_name(table)
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            connection.set_progress_handler(lambda: 0, _STEPS)
+            ((rows,),) = connection.execute(f"SELECT count(*) FROM {name}")
+            frame = pd.read_sql_query(f"SELECT * FROM {name} LIMIT {count}", connection)
+    except (sqlite3.Error, pd.errors.DatabaseError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+            raise
+        raise TableError(f"The table {table!r} of {path.name} cannot be read: {error}.") from error
+    return frame, int(rows)
 
 
 def read_database(path: Path, name: str, table: str | int | None) -> Raw:

@@ -61,7 +61,7 @@ def numeral(text: str) -> Numeral | None:
 def _separators(body: str) -> tuple[str, str, bool] | None:
     """Return decimal and thousands separator of digits, and whether they are unclear."""
     marks = [char for char in body if not char.isdigit()]
-    if not all(char.isascii() for char in body if char.isdigit()):
+    if not body.isascii() and not all(char.isascii() for char in body if char.isdigit()):
         return None
     if not marks:
         return "", "", False

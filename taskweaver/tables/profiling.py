@@ -89,7 +89,7 @@ def profiled(frame: Any, file: str, part: str, find: str) -> TableFacts:
 
 
 def _column(name: str, series: Any, finder: Finder) -> ColumnFacts:
-    kind = _kind(series)
+    kind = kind_of(series)
     present = series.dropna()
     if kind in {"text", "flag"}:
         try:
@@ -112,7 +112,8 @@ def _column(name: str, series: Any, finder: Finder) -> ColumnFacts:
     )
 
 
-def _kind(series: Any) -> str:
+def kind_of(series: Any) -> str:
+    """Return the kind of a column: number, integer, time, text or flag."""
     import pandas as pd
 
     types = pd.api.types

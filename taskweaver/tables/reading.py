@@ -20,6 +20,7 @@ from taskweaver.tables.workbooks import read_workbook, sheets_with_tables
 from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
 
+Stamp = tuple[int, int]
 _MOST_CHARS = 400
 _DATABASE_SUFFIXES = {".db", ".sqlite", ".sqlite3"}
 
@@ -50,21 +51,22 @@ def load(name: str | os.PathLike[str], sheet: str | int | None = None) -> Table:
         TableError: If the file cannot be read as a table.
     """
     path = existing(name)
-    before = _stamp(path)
+    before = stamp(path)
     table = _load(path, os.fspath(name), sheet)
-    if _stamp(path) == before:
+    if stamp(path) == before:
         return table
-    before = _stamp(path)
+    before = stamp(path)
     table = _load(existing(name), os.fspath(name), sheet)
-    if _stamp(path) == before:
+    if stamp(path) == before:
         return table
     line = f"{path.name} is being changed: this is its content at one moment, or parts of two."
     return replace(table, report=(*table.report, line))
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def stamp(path: str | os.PathLike[str]) -> Stamp:
+    """Return size and time of a file, which change with its content; zeros for one that is gone."""
     try:
-        facts = path.stat()
+        facts = Path(path).stat()
     except OSError:
         return 0, 0
     return facts.st_size, facts.st_mtime_ns
@@ -137,6 +139,25 @@ def kind_of(path: Path) -> str:
 
 
 def _load(path: Path, name: str, sheet: str | int | None) -> Table:
+    raw, label = undecided(path, name, sheet)
+    decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
+    decided.unclear[:0] = raw.unclear
+    decided.lost += [f"the last row, a total (`{label}`)"] if label else []
+    plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
+    return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
+
+
+def undecided(path: Path, name: str, sheet: str | int | None) -> tuple[Raw, str]:
+    """Return a table before decisions on its columns, and the label of a row of totals left out.
+
+    Args:
+        path: The file.
+        name: The file as it was named.
+        sheet: Sheet of a workbook or table of a database, by name or number.
+
+    Raises:
+        TableError: If the file cannot be read as a table.
+    """
     try:
         raw = _raw(path, name, sheet)
     except OSError as error:
@@ -151,11 +172,7 @@ def _load(path: Path, name: str, sheet: str | int | None) -> Table:
         total = Tidy("total")
         steps = (*raw.plan.steps, total)
         raw = replace(raw, plan=replace(raw.plan, steps=steps), frame=tidied(raw.frame, total))
-    decided = decide(raw.frame, likely_decimal=raw.decimal, kept=raw.texts)
-    decided.unclear[:0] = raw.unclear
-    decided.lost += [f"the last row, a total (`{label}`)"] if label else []
-    plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
-    return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
+    return raw, label
 
 
 def _raw(path: Path, name: str, sheet: str | int | None) -> Raw:

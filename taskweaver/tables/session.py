@@ -10,13 +10,12 @@ from typing import Any
 
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.plan import MOST_READS, TableRead
-from taskweaver.tables.reading import Table, existing, load, parts_of
+from taskweaver.tables.reading import Stamp, Table, existing, load, parts_of, stamp
 
 MOST_KEPT_BYTES = 512 << 20
 """Bytes of frames that a profile keeps for the read after it."""
 _MOST_CELLS = 3
-_Stamp = tuple[int, int]
-_Reported = dict[tuple[str, str | int | None], _Stamp]
+_Reported = dict[tuple[str, str | int | None], Stamp]
 
 
 @dataclass(slots=True)
@@ -28,12 +27,12 @@ class Reads:
     """
 
     done: list[dict[str, Any]] = field(default_factory=list)
-    _kept: OrderedDict[tuple[str, str | int | None], tuple[tuple[int, int], Table]] = field(
+    _kept: OrderedDict[tuple[str, str | int | None], tuple[Stamp, Table]] = field(
         default_factory=OrderedDict
     )
     _age: int = 0
     _reported: _Reported = field(default_factory=dict)
-    _profiled: dict[str, _Stamp] = field(default_factory=dict)
+    _profiled: dict[str, Stamp] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Begin a cell; tables that were kept three cells ago are forgotten."""
@@ -77,11 +76,11 @@ class Reads:
         """Note that a file is profiled as it is."""
         self._profiled[_place(path)] = stamp(path)
 
-    def known(self) -> tuple[_Reported, dict[str, _Stamp]] | None:
+    def known(self) -> tuple[_Reported, dict[str, Stamp]] | None:
         """Return the files that were reported, for a later kernel; None for none."""
         return (self._reported, self._profiled) if self._reported or self._profiled else None
 
-    def restore(self, known: tuple[_Reported, dict[str, _Stamp]]) -> None:
+    def restore(self, known: tuple[_Reported, dict[str, Stamp]]) -> None:
         """Take over the files that an earlier kernel reported; see `known`."""
         self._reported, self._profiled = known
 
@@ -108,12 +107,6 @@ def _place(path: str | os.PathLike[str]) -> str:
     return os.path.relpath(Path(path).resolve())
 
 
-def stamp(path: str | os.PathLike[str]) -> _Stamp:
-    """Return size and time of a file, which change with its content."""
-    facts = Path(path).stat()
-    return facts.st_size, facts.st_mtime_ns
-
-
 def read(path: str | os.PathLike[str], sheet: str | int | None) -> Any:
     """Return the frame of a table; print the decisions, once for each state of the file."""
     existing(path)
@@ -134,10 +127,11 @@ def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool = Fa
 
     found = []
     kept = []
-    matches_only = not READS.has_changed(existing(path)) and matches_only
-    READS.profiled(path)
+    place = existing(path)
+    matches_only = not READS.has_changed(place) and matches_only
+    READS.profiled(place)
     problems = []
-    for part in parts_of(existing(path)):
+    for part in parts_of(place):
         try:
             table = READS.take(path, part)
         except TableError as error:

@@ -191,9 +191,11 @@ def _separator(lines: Sequence[str], suffix: str) -> tuple[str, bool]:
 def _is_one_column(lines: Sequence[str]) -> bool:
     """Return whether a header without a comma is above numbers with decimal commas."""
     filled = [line for line in lines if line.strip()]
+    if "," in filled[0]:
+        return False
     forms = [numeral(line) for line in filled[1:]]
     has_commas = any(form is not None and form.decimal == "," for form in forms)
-    return has_commas and "," not in filled[0] and None not in forms
+    return has_commas and None not in forms
 
 
 def _rows(

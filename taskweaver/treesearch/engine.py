@@ -21,6 +21,7 @@ from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.node_spans import NodeSpans
 from taskweaver.treesearch.passage import Passage
+from taskweaver.treesearch.places import ROOT_BRANCH
 from taskweaver.treesearch.policy import Action, Policy, StageView, policy_named
 from taskweaver.treesearch.runlog import RunLog
 from taskweaver.treesearch.stages import STAGES, StageState, why_over
@@ -61,7 +62,7 @@ class Engine:
         self._passage = Passage(tools, state, log)
         self._working: dict[Future[Node], tuple[Node, NodeWork]] = {}
         self._queue: list[Action] = []
-        self._branches = {branch.id for branch in tools.store.branches()} if tools.store else set()
+        self._branches = set(tools.store or ())
         self._lost: dict[str, int] = {}
         self._broken_in_a_row = 0
         self._is_stopping = False
@@ -197,11 +198,11 @@ class Engine:
             return ""
         name, number = node.id, 1
         while name in self._branches:
-            store.prune(name)
+            store[name].prune()
             number += 1
             name = f"{node.id}-{number}"
-        parent = (self.journal[node.parent].branch or None) if node.parent else None
-        store.mem_node_fork(parent, name, phase=node.kind.value)
+        parent = (self.journal[node.parent].branch if node.parent else "") or ROOT_BRANCH
+        store[parent].fork(name, node_uid=name, phase=node.kind.value)
         self._branches.add(name)
         return name
 

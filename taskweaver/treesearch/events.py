@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.utils import encodable
 from taskweaver.treesearch.journal import Journal
 from taskweaver.treesearch.metric import Objective
@@ -18,6 +19,7 @@ from taskweaver.treesearch.stages import StageState
 
 _PLAN_CHARS = 1200
 _TEXT_CHARS = 500
+_GIST_CHARS = 300
 _PHASE_NAMES = {"download": "phase1"}
 
 
@@ -52,7 +54,7 @@ def said_elsewhere(node: Node | None = None) -> frozenset[str]:
 class NodeEvents:
     """Writes what happens to one node to its branch."""
 
-    def __init__(self, store: MemoryManager | None, objective: Objective) -> None:
+    def __init__(self, store: BranchedMemory | None, objective: Objective) -> None:
         self._store = store
         self._objective = objective
 
@@ -67,11 +69,8 @@ class NodeEvents:
         if self._store is None:
             return
         event = {"kind": kind, "summary": text, "node_id": node.id, "phase": node.kind.value}
-        self._store.mem_node_write(
-            node.branch,
-            recall_event=storable(event),
-            archival_records=storable(records or []),
-            core_updates=core,
+        self._store[node.branch].write(
+            core=core, event=storable(event), records=storable(records or [])
         )
 
     def created(self, node: Node, label: str, loss: str) -> None:
@@ -136,7 +135,7 @@ class NodeEvents:
 class RunEvents:
     """Writes what concerns the whole run to its root, once each."""
 
-    def __init__(self, store: MemoryManager | None, journal: Journal) -> None:
+    def __init__(self, store: BranchedMemory | None, journal: Journal) -> None:
         self._store = store
         self._journal = journal
 
@@ -153,18 +152,15 @@ class RunEvents:
         A run that is resumed comes by again, with as many nodes as before; one that is opened
         again, with more of them.
         """
-        root = self._store.root_branch_id if self._store else None
-        if self._store is None or root is None:
+        root = self._store.root if self._store else None
+        if root is None:
             return False
         is_of = {"mark": mark, "nodes": len(self._journal) if nodes is None else nodes}
-        for noted in self._store.events(root):
-            if noted.kind == kind and is_of.items() <= noted.data.items():
-                return False
+        if _is_noted(root, kind, is_of):
+            return False
         records = [{"text": text, "tags": tags}] if tags else []
         event = {"kind": kind, "summary": text[:2000], **is_of}
-        self._store.mem_node_write(
-            root, recall_event=storable(event), archival_records=storable(records)
-        )
+        root.write(event=storable(event), records=storable(records))
         return True
 
     def substage_ended(self, state: StageState, reason: str, *, is_complete: bool) -> None:
@@ -206,15 +202,18 @@ class RunEvents:
 
     def lesson(self, best: Node) -> None:
         """Bring what the best node of a stage teaches to the root, where every attempt sees it."""
-        if self._store is None or self._store.root_branch_id is None or not best.branch:
+        root = self._store.root if self._store else None
+        if self._store is None or root is None or not best.branch:
+            return
+        if _is_noted(root, "lesson_promoted", {"mark": best.id}):
             return
         for tag in ("NODE_SUMMARY", "SUCCESS"):
-            tags = [f"node_uid:{best.id}", tag]
-            for record in self._store.retrieve_archival(best.branch, "", 1, tags):
-                text = f"What {best.id} teaches is in archival memory."
-                if self._note("lesson_promoted", best.id, text, nodes=0):
-                    root = self._store.root_branch_id
-                    self._store.promote(int(record["id"]), root, branch_id=best.branch)
+            mark, branch = f"node_uid:{best.id}", self._store[best.branch]
+            for record in branch.search("", 1, tags=[mark, tag]):
+                copy = branch.promote(record.id, root.id)
+                gist = record.text[:_GIST_CHARS]
+                text = f"Lesson of {best.id} (archival record #{copy}, tag {mark}): {gist}"
+                self._note("lesson_promoted", best.id, text, nodes=0)
                 return
 
     def journal_summary(self) -> None:
@@ -227,6 +226,16 @@ class RunEvents:
             f" Best: {reached}."
         )
         self._note("journal_summary", "run", text)
+
+
+def _is_noted(root: BranchHandle, kind: str, is_of: Mapping[str, Any]) -> bool:
+    """Return whether a branch has an event of a kind with these data, once or repeated."""
+    return any(
+        is_of.items() <= each.data.items()
+        for noted in root.events()
+        if noted.kind == kind
+        for each in root.occurrences(noted.seq)
+    )
 
 
 def storable(data: Any) -> Any:

@@ -47,10 +47,10 @@ class Manager:
         tools = self._tools
         folder = tools.places.folder / "logs" / "0-run" / "prompt_logs" / "manager"
         store = tools.store if name in KEEPING else None
-        root = store.root_branch_id if store else None
+        root = store.root if store else None
         seat = None
-        if store and root:
-            seat = MemorySeat(store, root, PromptLog(folder), said_elsewhere())
+        if root is not None:
+            seat = MemorySeat(root, PromptLog(folder), said_elsewhere())
         system, limits = tools.prompts.text("core/system"), tools.config.asking
         thinker = Thinker(self._api, "root", folder, system, seat, limits)
         prompt = {"Introduction": tools.prompts.text(name), **sections}

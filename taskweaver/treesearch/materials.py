@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.branched.resource_file import Item, read_resource_file
+from taskweaver.memory.branched.resources import update_resource_snapshot_if_changed
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution import prepare_workspace
 from taskweaver.treesearch.job import Job
@@ -57,13 +58,16 @@ class Materials:
         download = {**(job.artifacts.get("download") or {}), "commands": commands}
         return replace(job, sandbox=sandbox, artifacts={**job.artifacts, "download": download})
 
-    def note_fetched(self, store: MemoryManager | None, workspace: Path, branch: str) -> None:
+    def note_fetched(self, store: BranchedMemory | None, workspace: Path, branch: str) -> None:
         """Keep in a node's memory what the fetched ones hold."""
         if self.file is None or store is None:
             return
         if any(item.source.kind != "local" for item in self.items):
             with suppress(InvalidUpdate):  # somebody changed the file: it is read when a run opens
-                store.mem_resources_resolve_and_refresh(self.file, workspace, branch_id=branch)
+                folder = store.path.parent
+                update_resource_snapshot_if_changed(
+                    store[branch], self.file, workspace, folder=folder
+                )
 
 
 def read_materials(file: Path | None) -> Materials:

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch import findings, sources
 from taskweaver.treesearch.facts import RunFacts
 from taskweaver.treesearch.journal import Journal
@@ -31,7 +31,7 @@ _MOST_ABREAST = 8
 
 
 def write_page(
-    journal: Journal, run_dir: Path, facts: RunFacts, store: MemoryManager | None
+    journal: Journal, run_dir: Path, facts: RunFacts, store: BranchedMemory | None
 ) -> Path:
     """Write the page of a run, ``tree.html``; return its path.
 
@@ -50,7 +50,7 @@ def write_page(
 
 
 def build_page(
-    journal: Journal, run_dir: Path, facts: RunFacts, store: MemoryManager | None
+    journal: Journal, run_dir: Path, facts: RunFacts, store: BranchedMemory | None
 ) -> str:
     """Return the page of a run; see `write_page`."""
     template = files(__package__).joinpath("page.html").read_text("utf-8")
@@ -58,7 +58,7 @@ def build_page(
 
 
 def _data(
-    journal: Journal, run_dir: Path, facts: RunFacts, store: MemoryManager | None
+    journal: Journal, run_dir: Path, facts: RunFacts, store: BranchedMemory | None
 ) -> dict[str, Any]:
     best = journal.best()
     places, budgets = RunPlaces(run_dir), facts.budgets
@@ -133,7 +133,7 @@ class _Details:
     """What the page shows of a node."""
 
     def __init__(
-        self, journal: Journal, places: RunPlaces, store: MemoryManager | None, chars: int
+        self, journal: Journal, places: RunPlaces, store: BranchedMemory | None, chars: int
     ) -> None:
         self._journal = journal
         self._places = places
@@ -219,5 +219,5 @@ class _Details:
     def _memory(self, node: Node) -> Iterator[list[str]]:
         if self._store is None or not node.branch:
             return
-        for step in self._store.history(node.branch, limit=_MOST_EVENTS)[::-1]:
+        for step in self._store[node.branch].history(limit=_MOST_EVENTS)[::-1]:
             yield [step.tier, self._cut(step.text)]

@@ -9,6 +9,8 @@ from taskweaver.treesearch.takeover import remove
 
 LOGS = Path("logs") / "0-run"
 WORKSPACES = "workspaces"
+ROOT_BRANCH = "root"
+"""The branch of a run that all its nodes descend from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.paper import generate_final_memory
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch import findings
 from taskweaver.treesearch.budget import Budget
 from taskweaver.treesearch.config import SearchConfig
@@ -21,7 +22,7 @@ from taskweaver.treesearch.state import RunState, fold
 
 
 def write_results(
-    places: RunPlaces, state: RunState, budget: Budget, store: MemoryManager | None
+    places: RunPlaces, state: RunState, budget: Budget, store: BranchedMemory | None
 ) -> Path:
     """Write all of it; return the report.
 
@@ -41,11 +42,11 @@ def write_results(
     best = journal.best()
     if store is not None:
         store.write_page(places.folder / LOGS / "memory_database.html", title=facts.title)
-        root = store.root_branch_id
+        root = store.root
         if root is not None:
-            branch = best.branch or None if best else None
+            branch = best.branch if best else None
             index = paper_index(journal, facts)
-            store.generate_final_memory_for_paper(places.folder, root, branch, index)
+            generate_final_memory(store, places.folder, root.id, branch, artifacts_index=index)
     return report
 
 
@@ -65,7 +66,7 @@ def results_of(places: RunPlaces, config: SearchConfig) -> Path:
     budget = Budget(*config.allowance, before_s=state.seconds, spent=state.spent, clock=float)
     if not places.memory.exists():
         return write_results(places, state, budget, None)
-    with MemoryManager(places.memory) as store:
+    with BranchedMemory(places.memory) as store:
         return write_results(places, state, budget, store)
 
 

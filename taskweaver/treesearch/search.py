@@ -17,8 +17,10 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
-from taskweaver.memory.branched.environment import collect_environment
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.environment import collect_environment, ingest_environment
+from taskweaver.memory.branched.ingest import ingest_idea_md
+from taskweaver.memory.branched.resources import update_resource_snapshot_if_changed
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.treesearch.budget import Budget
 from taskweaver.treesearch.config import SearchConfig
@@ -30,7 +32,7 @@ from taskweaver.treesearch.history import earlier_runs
 from taskweaver.treesearch.idea import Idea, parse_idea
 from taskweaver.treesearch.materials import read_materials
 from taskweaver.treesearch.metering import RunMeter, check_prices
-from taskweaver.treesearch.places import WORKSPACES, RunPlaces
+from taskweaver.treesearch.places import ROOT_BRANCH, WORKSPACES, RunPlaces
 from taskweaver.treesearch.prompting import PromptFiles
 from taskweaver.treesearch.runlog import RunLog
 from taskweaver.treesearch.scripts import ScriptRunner
@@ -44,7 +46,6 @@ from taskweaver.utils.files import (
     write_text,
 )
 
-ROOT = "root"
 """The branch of what concerns the whole run."""
 _COMPILERS = ("gcc", "g++", "gfortran", "clang", "clang++", "nvcc", "icx", "rustc", "cc", "c++")
 _OFFLINE = "builtin/offline"
@@ -183,12 +184,13 @@ class Search:
         scripts = self._scripts() if config.is_script else None
         environment = collect_environment() | {"network": _network(machine.sandbox)}
         if self.store is not None:
-            self.store.ingest_environment(environment, branch_id=ROOT)
+            ingest_environment(self.store[ROOT_BRANCH], environment)
         materials = read_materials(config.resources)
         if self.store is not None and config.resources is not None:
             workspaces = self.places.folder / WORKSPACES
-            self.store.mem_resources_resolve_and_refresh(
-                config.resources, workspaces, branch_id=ROOT
+            folder = self.store.path.parent
+            update_resource_snapshot_if_changed(
+                self.store[ROOT_BRANCH], config.resources, workspaces, folder=folder
             )
         self._reopen_if_there_is_more()
         self.running: dict[str, tuple[str, float]] = {}
@@ -271,7 +273,7 @@ class Search:
         meter = RunMeter(self.budget, self._log, config.model_calls, is_free=self.is_embedded)
         return services.metered(meter)
 
-    def _memory(self) -> MemoryManager:
+    def _memory(self) -> BranchedMemory:
         config = read_memory_config(self._machine.src)
         folder = self.places.memory.parent
         config = replace(config, log_dir=folder)
@@ -281,18 +283,17 @@ class Search:
             return api.summarize("Answer what is asked below.", prompt)
 
         text_model = None if self.is_embedded else ask
-        store = MemoryManager(self.places.memory, config, llm=text_model)
+        store = BranchedMemory(self.places.memory, config, llm=text_model)
         self._stack.enter_context(store)
-        if store.root_branch_id is None:
-            store.create_branch(None, ROOT, ROOT, live=True)
-        kept = {branch.id for branch in store.branches()}
+        root = store.root or store.create(ROOT_BRANCH, node_uid=ROOT_BRANCH, live=True)
+        kept = set(store)
         lost = [n.id for n in self.state.journal.nodes if n.branch and n.branch not in kept]
         if lost:
             raise SearchError(
                 f"{self.places.memory.resolve()} does not know {', '.join(lost[:5])} of the run.",
                 "Restore the file, or go on with --no-memory.",
             )
-        store.ingest_idea_md(self.places.idea, branch_id=None)
+        ingest_idea_md(root, self.places.idea)
         return store
 
     def _scripts(self) -> ScriptRunner:

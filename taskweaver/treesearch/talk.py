@@ -9,7 +9,7 @@ import json
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.branch_log import BranchLog
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.treesearch.metric import Objective
@@ -24,7 +24,7 @@ _OUTPUT_CHARS = 6000
 class NodeTalk:
     """Writes the round of a node while it happens."""
 
-    def __init__(self, store: MemoryManager | None, node: Node, title: str) -> None:
+    def __init__(self, store: BranchedMemory | None, node: Node, title: str) -> None:
         """Begin it.
 
         Args:

@@ -17,8 +17,8 @@ from taskweaver.llm.json_text import read_object
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.branched.blocks import Reply, read_reply
 from taskweaver.memory.branched.errors import BranchedMemoryError
+from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.injections import PromptLog
-from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.branched.protocol import check_updates, has_reads, instructions
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.prompting import save_prompt, to_markdown
@@ -96,14 +96,12 @@ class MemorySeat:
     """Where a node's memory is.
 
     Attributes:
-        store: The memory of the run.
         branch: The node's branch.
         log: What was shown, and what came of the replies.
         left_out: What is not shown of it, since the prompts say it already.
     """
 
-    store: MemoryManager
-    branch: str
+    branch: BranchHandle
     log: PromptLog
     left_out: Collection[str] = ()
 
@@ -252,14 +250,14 @@ class Thinker:
         shown = dict(prompt)
         if self.memory is None:
             return shown
-        store, branch = self.memory.store, self.memory.branch
+        branch = self.memory.branch
         began = time.time()
         if not has_room:  # it was made for the first of two questions
-            store.consolidate_if_needed(branch, hint)
-        rendered = store.render_for_prompt_with_log(branch, hint, leave_out=self.memory.left_out)
-        store.note_injection(branch, rendered, hint)
+            branch.relieve_if_needed(hint)
+        rendered = branch.render(hint, leave_out=self.memory.left_out)
+        branch.note_injection(rendered, hint)
         marks = {"node_id": self._node_id, "label": label, "task_hint": hint}
-        budget = store.config.budget(hint)
+        budget = branch.config.budget(hint)
         self.memory.log.injection(rendered, began=began, budget_chars=budget, **marks)
         form = {title: shown.pop(title) for title in _FORMS if title in shown}
         memory = {"Memory": rendered.text or "Nothing is remembered yet."}
@@ -281,9 +279,7 @@ class Thinker:
         updates, began = reply.updates or {}, time.time()
         try:
             checked = check_updates(updates)
-            results = self.memory.store.apply_llm_memory_updates(
-                self.memory.branch, updates, self._node_id, hint, attempt=name
-            )
+            results = self.memory.branch.apply(updates, self._node_id, hint, attempt=name)
         except BranchedMemoryError as error:
             raise PhasePlanError("", str(error).rstrip(".")) from error
         marks = {"node_id": self._node_id, "label": name}

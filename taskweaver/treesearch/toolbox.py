@@ -9,7 +9,7 @@ from typing import Any
 
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.llm.services import ModelServices
-from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.budget import Budget
 from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.idea import Idea
@@ -76,7 +76,7 @@ class Toolbox:
     services: ModelServices
     is_embedded: bool
     prompts: PromptFiles
-    store: MemoryManager | None
+    store: BranchedMemory | None
     workers: Workers
     scripts: ScriptRunner | None
     sandbox: SandboxPolicy | None

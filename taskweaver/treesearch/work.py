@@ -16,6 +16,7 @@ from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
+from taskweaver.memory.branched.ingest import ingest_phase0_internal_info
 from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.carrying import Carrier, WorkCancelled
@@ -128,7 +129,7 @@ class NodeWork:
         folder = self._places.prompt_logs
         log = PromptLog(folder, stage=self._state.label)
         hidden = said_elsewhere(self._node)
-        seat = MemorySeat(store, self._node.branch, log, hidden) if store else None
+        seat = MemorySeat(store[self._node.branch], log, hidden) if store else None
         return Thinker(
             self._api,
             self._node.id,
@@ -172,7 +173,7 @@ class NodeWork:
             shutil.copy(file, self._places.prompts / f"phase0_prompt{file.suffix}")
         if self._tools.store is not None:
             known = storable(plan)
-            self._tools.store.ingest_phase0_internal_info(known, branch_id=self._node.branch)
+            ingest_phase0_internal_info(self._tools.store[self._node.branch], known)
         return plan
 
     def _execute(self, node: Node, proposer: Proposer) -> tuple[Node, JobResult]:

@@ -28,6 +28,15 @@ def test_only_the_file_with_a_named_column_is_looked_at() -> None:
     assert outcome == NeedsLook(("flights.csv",))
 
 
+def test_a_file_is_found_by_its_column_however_many_files_precede_it() -> None:
+    others = [
+        FileInfo(f"a{number:02}.csv", (PartInfo("", ("station", "wind"), 9),))
+        for number in range(14)
+    ]
+    _, outcome = Dialogue().say("mean dep_delay per carrier", World((*others, FLIGHTS)))
+    assert outcome == NeedsLook(("flights.csv",))
+
+
 def test_a_word_of_a_long_name_counts() -> None:
     _, outcome = Dialogue().say("highest wind?", WORLD)
     assert outcome == NeedsLook(("weather.csv",))

@@ -339,7 +339,6 @@ def test_the_code_is_that_of_a_person() -> None:
         "print('without a value:', result[['amount']].isna().sum().to_dict())",
         "result['amount'].mean()",
     ]
-    assert "read_table" not in as_code(reading, profiles(), {"sales"})
 
 
 def test_variables_are_named_after_files_and_never_shadow_a_name() -> None:
@@ -368,18 +367,6 @@ def test_variables_are_named_after_files_and_never_shadow_a_name() -> None:
     assert not set(names.values()) & {"list", "result", "pd", "class"}
     sheet = Summary(Source((TableId("budget.xlsx", "Plan"),)), (Measure("count"),))
     assert as_code(sheet, {}).startswith("budget_plan = read_table('budget.xlsx', sheet='Plan')")
-
-
-def test_a_variable_that_may_hold_another_table_is_loaded_again() -> None:
-    tables = profiles() | {TableId("old/sales.csv"): profiles()[ID]}
-    names = set(variable_names(tables).values())
-    code = as_code(summary("count"), tables, names | {"sales"})
-    assert code.startswith("sales_csv = read_table('sales.csv')")
-    archive = {TableId(name): profiles()[ID] for name in ("A.csv", "a.csv", "a.csv.gz")}
-    for table in archive:
-        reading = Summary(Source((table,)), (Measure("count"),))
-        assert "read_table" in as_code(reading, archive, set(variable_names(archive).values()))
-    assert "read_table" not in as_code(summary("count"), profiles(), {"sales"})
 
 
 def test_other_requests() -> None:

@@ -119,10 +119,10 @@ def test_findings_are_merged_and_conversations_are_not(session: Session) -> None
     run(session, "1")
     session.fork("b")
     store = session._stored.store
-    store.set_core("b", "best", "42")
+    store["b"].core["best"] = "42"
     report = session.merge("b")
     assert "core best" in report.taken
-    assert store.get_core("main", "best") == "42"
+    assert store["main"].core["best"] == "42"
     assert len(queries(session)) == 1
     with pytest.raises(InvalidUpdate):
         session.merge("main")

@@ -262,6 +262,9 @@ def test_a_file_of_the_version_before_opens_and_keeps_its_rounds(open_store: Ope
     store = open_store()
     Chat(store).play(*"abcd")
     change(store, "DROP TABLE summaries")
+    change(store, "DROP TABLE IF EXISTS archival_fts")
+    change(store, "ALTER TABLE archival DROP COLUMN place")
+    change(store, "ALTER TABLE archival DROP COLUMN is_deleted")
     change(store, "PRAGMA user_version = 1")
     store.close()
 
@@ -282,8 +285,7 @@ def test_summaries_travel_with_an_export(open_store: Opener, tmp_path: Path) -> 
     Chat(store).play(*"abcd")
     store.export(tmp_path / "out.jsonl")
     with MemoryManager(tmp_path / "other.sqlite", QUIET) as other:
-        other.create_branch(None, branch_id="here before")
-        other.mem_core_set("k", "v")
+        other.create("here before").core["k"] = "v"
         other.import_(tmp_path / "out.jsonl")
         assert other.verify().is_sound
         assert Chat(other).seen() == (["d"], "main notes 1")

@@ -20,7 +20,7 @@ def make_session(root: Path, session_id: str = "s", rounds: int = 8) -> Path:
         memory.add_post(round_, Post.create(f"question {number}", "User", "Planner"))
         memory.add_post(round_, Post.create(f"answer {number} " * 40, "Planner", "User"))
         memory.end_round(round_, "finished")
-        files.store.write_archival("main", f"record {number}")
+        files.store["main"].remember(f"record {number}")
     (files.working_folder("main") / "data.csv").write_text("a\n1\n")
     files.fork("main", "idea", 2, limit_bytes=1 << 20)
     files.close()

@@ -138,7 +138,7 @@ def test_a_lost_first_page_costs_nothing(session: Path) -> None:
     assert queries(session) == ALL
     assert queries(session, "idea") == ALL[:2]
     with MemoryManager(session / "memory.sqlite", QUIET) as store:
-        assert len(store.archival("main")) == 8
+        assert len(store["main"].records()) == 8
         assert store.mem_archival_search("record")[0]["match"] == "query"
 
 

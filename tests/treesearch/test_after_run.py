@@ -90,8 +90,8 @@ def test_each_step_has_its_memory_and_its_image(tmp_path: Path) -> None:
     ]
     assert (made.places.folder / node.plots[0]).read_bytes() == DRAWN
     with MemoryManager(made.places.memory) as store:
-        hints = {entry.task_hint: entry.chars for entry in store.injections(node.branch)[::-1]}
-        kinds = [event.kind for event in reversed(store.events(node.branch))]
+        hints = {entry.task_hint: entry.chars for entry in store[node.branch].injections()[::-1]}
+        kinds = [event.kind for event in reversed(store[node.branch].events())]
         assert store.get_core(node.branch, "kept by vision") == "yes"
         assert store.get_core(node.branch, "last_vlm_analysis") == "node:n0001, plots:1"
     assert list(hints) == [

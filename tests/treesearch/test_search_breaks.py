@@ -122,7 +122,7 @@ def test_files_of_a_folder_that_is_gone_are_written_anew(tmp_path: Path) -> None
     assert loss in model.prompts[-1]["Lost"]
     assert node.phases[0].message.startswith(loss)
     with MemoryManager(again.places.memory) as store:
-        created = [e.text for e in store.events(node.branch) if e.kind == "node_created"]
+        created = [e.text for e in store[node.branch].events() if e.kind == "node_created"]
     assert loss in created[0]
 
 

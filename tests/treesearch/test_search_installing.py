@@ -102,7 +102,7 @@ def test_prose_and_what_is_not_allowed_do_no_harm(tmp_path: Path) -> None:
     log = made.places.folder / phase(node).log
     assert "$ touch lib" in log.read_text()
     with MemoryManager(made.places.memory) as store:
-        assert "phase1_complete" in [event.kind for event in store.events("n0001")]
+        assert "phase1_complete" in [event.kind for event in store["n0001"].events()]
 
 
 def test_one_command_that_fails_again_and_again_ends_it(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_what_was_fetched_is_in_the_memory_of_its_node(tmp_path: Path) -> None:
             branch: store.mem_core_get(["RESOURCE_INDEX"], branch_id=branch)["RESOURCE_INDEX"]
             for branch in ("root", "n0001", "n0002")
         }
-        (record,) = store.archival("n0002", tags=["resource:template:base"], limit=1)
+        (record,) = store["n0002"].records(tags=["resource:template:base"], limit=1)
     assert "pending" in index["root"]
     assert "available" in index["n0001"]
     assert index["n0002"] == index["n0001"]

@@ -143,7 +143,7 @@ def test_what_is_judged_best_is_best_everywhere(tmp_path: Path) -> None:
     assert "&lt;b&gt;the answers&lt;/b&gt; of the test." in report
     assert sentence in (folder / "tree.html").read_text()
     with MemoryManager(made.places.memory) as store:
-        assert [e.kind for e in store.events("root")].count("best_node_judged") == 1
+        assert [e.kind for e in store["root"].events()].count("best_node_judged") == 1
         assert store.get_core("n0004", "preferred_over") == "what is honest"
 
 

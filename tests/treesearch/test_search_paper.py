@@ -136,8 +136,8 @@ def test_every_line_has_a_source_and_stands_once(paper: Paper) -> None:
             f"{name}, {branch.id}"
             for branch in store.branches()
             for name in (
-                *(f"event {event.seq}" for event in store.events(branch.id)),
-                *(f"record {record.id}" for record in store.archival(branch.id)),
+                *(f"event {event.seq}" for event in store[branch.id].events()),
+                *(f"record {record.id}" for record in store[branch.id].records()),
             )
         }
     assert seen

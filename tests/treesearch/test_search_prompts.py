@@ -119,7 +119,7 @@ def test_what_prompts_say_anyway_is_not_shown_when_it_is_put_away(tmp_path: Path
     made = search(lab(tmp_path, **{"memory.core_max_chars": 250}), model, **settings)
     with MemoryManager(made.places.memory) as store:
         branches = [node.branch for node in made.state.journal.nodes]
-        put_away = [r.text for b in branches for r in store.archival(b, tags=["CORE_EVICT"])]
+        put_away = [r.text for b in branches for r in store[b].records(tags=["CORE_EVICT"])]
     assert any("hardware_" in text for text in put_away)
     assert len(model.prompts) == 3
     assert not any("hardware_" in prompt["Memory"] for prompt in model.prompts)

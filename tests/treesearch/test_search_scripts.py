@@ -139,7 +139,7 @@ def test_a_kernel_that_cannot_be_made_again_is_missed_aloud(project: Path) -> No
     assert "FileExistsError" in child.error.message
     assert whole in log_of(made.places.folder, child.id)
     with MemoryManager(made.places.memory) as store:
-        assert any(whole in event.text for event in store.events(child.branch))
+        assert any(whole in event.text for event in store[child.branch].events())
     assert mended.value == 7.0
     shown = [p for p in model.prompts if p.get("Kind of attempt") == "debug"]
     assert "It is new" in shown[0]["Instructions"]

@@ -47,14 +47,14 @@ def root_events(made: Search) -> list[tuple[str, str]]:
     with MemoryManager(made.places.memory) as store:
         return [
             (event.kind, str(event.data["mark"]))
-            for event in reversed(store.events("root"))
+            for event in reversed(store["root"].events())
             if event.kind in {kind for kind, _ in ALL_EVENTS}
         ]
 
 
 def texts(made: Search) -> str:
     with MemoryManager(made.places.memory) as store:
-        return "\n".join(event.text for event in store.events("root"))
+        return "\n".join(event.text for event in store["root"].events())
 
 
 ALL_EVENTS = [

@@ -39,7 +39,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Climber]:
 
 def events(made: Search, branch: str) -> list[str]:
     with MemoryManager(made.places.memory) as store:
-        found = reversed(store.events(branch))
+        found = reversed(store[branch].events())
     own = "" if branch == "root" else branch
     return [event.kind for event in found if event.data.get("node_id", "") == own]
 

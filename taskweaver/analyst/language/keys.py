@@ -10,18 +10,7 @@ from taskweaver.analyst.reading import Key
 
 Found = tuple[int, Keys, float]
 _ADVERBS = frozenset("yearly annual annually quarterly monthly weekly daily hourly".split())
-_DROPPED = (
-    "the",
-    "each",
-    "of",
-    "every",
-    "all",
-    "different",
-    "single",
-    "individual",
-    "column",
-    "respective",
-)
+_DROPPED = tuple("the each of every all different single individual column respective".split())
 
 
 def key_phrases(words: Words, at: int) -> Iterator[Found]:

@@ -14,7 +14,7 @@ from taskweaver.analyst.language.parts import UnclearError, UnfitError
 from taskweaver.analyst.language.phrases import covers
 from taskweaver.analyst.language.scope import Scope
 from taskweaver.analyst.language.spelling import corrected
-from taskweaver.analyst.language.tokens import is_unspaced, literal_spans, tokenize
+from taskweaver.analyst.language.tokens import Token, is_unspaced, literal_spans, tokenize
 from taskweaver.analyst.mentions import Mention
 from taskweaver.analyst.reading import NotUnderstood, Outcome, Reading, Unclear, Understood
 
@@ -63,7 +63,7 @@ def _compose(words: Words, atoms: Sequence[Atom], previous: Reading | None) -> U
     return revise(words, atoms, previous)
 
 
-def _tokens(text: str, scope: Scope, mentions: Sequence[Mention]) -> list:  # type: ignore[type-arg]
+def _tokens(text: str, scope: Scope, mentions: Sequence[Mention]) -> list[Token]:
     literals = literal_spans(text, scope.literals)
     files = [(mention.start, mention.end) for mention in mentions if mention.is_certain]
     nouns = [

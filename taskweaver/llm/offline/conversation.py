@@ -201,11 +201,6 @@ def _unmarked(line: str) -> str:
     return inner if inner != line and quoted_section(inner) == line else line
 
 
-def variables(text: str) -> frozenset[str]:
-    """Return the names under the newest ``### Variables``."""
-    return frozenset(re.findall(r"^- (\w+): ", section(text, "Variables"), re.MULTILINE))
-
-
 def artifacts(report: str) -> list[str]:
     """Return the names of the files that a report lists."""
     lines = section(report, "Artifacts")

@@ -1,12 +1,15 @@
 """A memory for agents that work for hours: core, recall and archival over one tree of branches.
 
-    from taskweaver.memory.branched import MemoryManager
+    from taskweaver.memory.branched import BranchedMemory
 
-    with MemoryManager("memory.sqlite") as memory:
-        memory.create_branch(None, branch_id="root")
-        memory.mem_core_set("goal", "a faster solver", branch_id="root")
-        memory.fork("root", "idea-1")
-        print(memory.render_for_prompt("idea-1"))
+    with BranchedMemory("memory.sqlite") as store:
+        run = store.create("run", live=True)
+        run.core["goal"] = "a faster solver"
+        with run.fork("idea-1") as idea:
+            idea.remember("Blocks of 64 rows fit the cache.", tags=["PERFORMANCE"])
+        print(idea.render().text)
+
+`MemoryManager` offers the same under the names of the original system.
 
 A library of its own: it imports the standard library and small modules of `taskweaver.utils`. The
 public names are imported on first use; `__init__.pyi` declares them for type checkers. See
@@ -16,8 +19,11 @@ docs/memory.md.
 from taskweaver.utils.lazy import on_demand
 
 _PLACES = {
+    "BranchHandle": "handle",
     "BranchSealed": "errors",
+    "BranchedMemory": "store",
     "BranchedMemoryError": "errors",
+    "Erasure": "erasure",
     "ForbiddenMemoryUpdateError": "errors",
     "InvalidUpdate": "errors",
     "MalformedMemoryUpdateError": "errors",

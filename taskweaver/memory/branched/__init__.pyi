@@ -1,5 +1,6 @@
 from taskweaver.memory.branched.blocks import Reply, read_reply
 from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.erasure import Erasure
 from taskweaver.memory.branched.errors import (
     BranchedMemoryError,
     BranchSealed,
@@ -16,12 +17,17 @@ from taskweaver.memory.branched.errors import (
     StoreUnwritable,
     UnknownBranch,
 )
+from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.branched.protocol import instructions
+from taskweaver.memory.branched.store import BranchedMemory
 
 __all__ = [
+    "BranchHandle",
     "BranchSealed",
+    "BranchedMemory",
     "BranchedMemoryError",
+    "Erasure",
     "ForbiddenMemoryUpdateError",
     "InvalidUpdate",
     "MalformedMemoryUpdateError",

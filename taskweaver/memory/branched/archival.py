@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from taskweaver.memory.branched.branches import Branches, newest_first
@@ -17,7 +17,16 @@ from taskweaver.memory.branched.schema import index_records
 from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
 from taskweaver.memory.branched.values import Values, dump
 
+Content = tuple[str, tuple[str, ...]]
+"""Text and tags of a record."""
 COLUMNS = "seq, branch_id, record, text, tags, meta, created_at"
+_SAME = """
+SELECT a.record, a.meta FROM archival a
+WHERE a.branch_id = ? AND a.text_hash = ? AND a.text = ? AND a.tags = ? AND NOT EXISTS (
+    SELECT 1 FROM archival later
+    WHERE later.record = a.record AND later.branch_id = a.branch_id AND later.seq > a.seq
+) LIMIT 1
+"""
 
 
 class Archival:
@@ -62,7 +71,10 @@ class Archival:
         tags: object = (),
         meta: object = None,
     ) -> int:
-        """Add a record and return its id. The same text and tags on the same branch are kept once.
+        """Add a record and return its id.
+
+        A text with tags that the branch itself keeps, in this form, is not added again: it stays
+        one record, whose meta takes up the fields of the new one.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -71,9 +83,14 @@ class Archival:
         branch = self._branches.writable(writer, branch_id)
         kept = self._fit(self._values.text("archival.text", text))
         row = (kept, dump(self._values.tags("archival.tags", tags)))
-        extra = dump(self._values.data("archival.meta", meta))
+        extra = self._values.data("archival.meta", meta)
         same = self._same(writer.connection, branch, row)
-        return self._insert(writer, branch, row, extra, None) if same is None else same
+        if same is None:
+            return self._insert(writer, branch, row, dump(extra), None)
+        number, before = same
+        if before | extra != before:
+            self._insert(writer, branch, row, dump(before | extra), number)
+        return number
 
     def update(
         self,
@@ -102,6 +119,20 @@ class Archival:
         self._insert(writer, branch, (kept, dump(marks)), dump(extra), old.id)
         return old.id
 
+    def delete(self, writer: Writer, branch_id: str, record_id: object) -> int:
+        """Hide a record from a branch and its future descendants; return its id.
+
+        Ancestors and siblings keep theirs, and a look at the past finds it.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            RecordNotVisible: If the branch does not see the record.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        old = self.get(writer.connection, branch, record_id)
+        self._insert(writer, branch, ("", "[]"), "{}", old.id, is_deleted=True)
+        return old.id
+
     def get(
         self,
         connection: sqlite3.Connection,
@@ -118,13 +149,15 @@ class Archival:
         number = _number(record_id)
         path = self._branches.path(connection, branch, "archival", at)
         versions = connection.execute(
-            f"SELECT {COLUMNS} FROM archival WHERE record = ? ORDER BY seq DESC", (number,)
+            f"SELECT {COLUMNS}, is_deleted FROM archival WHERE record = ? ORDER BY seq DESC",
+            (number,),
         ).fetchall()
         places = {segment.branch: (place, segment.up_to) for place, segment in enumerate(path)}
         seen = [row for row in versions if row[1] in places and row[0] <= places[row[1]][1]]
-        if not seen:
+        *row, is_deleted = min(seen, key=lambda row: places[row[1]][0], default=(True,))
+        if is_deleted:
             raise RecordNotVisible(f"Branch {branch.id!r} sees no archival record {record_id!r}.")
-        return record(min(seen, key=lambda row: places[row[1]][0]))
+        return record(tuple(row))
 
     def visible(
         self,
@@ -146,17 +179,49 @@ class Archival:
     def current(
         self, connection: sqlite3.Connection, path: Path, found: Iterable[Record]
     ) -> Iterator[Record]:
-        """Leave out versions that a nearer one, or a later one of the same branch, overlays."""
+        """Leave out deleted records, and versions that a nearer or later one overlays."""
         places = {segment.branch: (place, segment.up_to) for place, segment in enumerate(path)}
-        query = "SELECT branch_id, seq FROM archival WHERE record = ?"
+        query = "SELECT branch_id, seq, is_deleted FROM archival WHERE record = ?"
         for item in found:
             versions = [
-                (places[branch][0], -seq)
-                for branch, seq in connection.execute(query, (item.id,))
+                (places[branch][0], -seq, is_deleted)
+                for branch, seq, is_deleted in connection.execute(query, (item.id,))
                 if branch in places and seq <= places[branch][1]
             ]
-            if versions and min(versions)[1] == -item.seq:
+            if versions and min(versions)[1:] == (-item.seq, 0):
                 yield item
+
+    def deleted(self, connection: sqlite3.Connection, branch: Branch) -> dict[Content, int]:
+        """Return what the records that a branch sees as deleted held, and when they were deleted.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+
+        Returns:
+            The number of the row that deleted a record, by the text and tags of each version.
+        """
+        path = self._branches.path(connection, branch, "archival")
+        ends = {segment.branch: segment.up_to for segment in path}
+        found: dict[Content, int] = {}
+        for number, seq, id_ in connection.execute(
+            "SELECT branch_id, seq, record FROM archival WHERE is_deleted = 1"
+        ).fetchall():
+            if seq > ends.get(number, -1) or self._is_seen(connection, branch, id_):
+                continue
+            for text, tags in connection.execute(
+                "SELECT text, tags FROM archival WHERE record = ? AND is_deleted = 0", (id_,)
+            ):
+                content = text, tuple(json.loads(tags))
+                found[content] = max(seq, found.get(content, 0))
+        return found
+
+    def _is_seen(self, connection: sqlite3.Connection, branch: Branch, record_id: int) -> bool:
+        try:
+            self.get(connection, branch, record_id)
+        except RecordNotVisible:
+            return False
+        return True
 
     def _fit(self, text: str) -> str:
         """Shorten without a model: inside a transaction nobody is asked."""
@@ -164,13 +229,10 @@ class Archival:
 
     def _same(
         self, connection: sqlite3.Connection, branch: Branch, row: tuple[str, str]
-    ) -> int | None:
-        found = connection.execute(
-            "SELECT record FROM archival WHERE branch_id = ? AND text_hash = ? AND text = ?"
-            " AND tags = ? AND record = seq LIMIT 1",
-            (branch.number, text_hash(row[0]), *row),
-        ).fetchone()
-        return int(found[0]) if found else None
+    ) -> tuple[int, dict[str, Any]] | None:
+        """Find a record whose newest version on the branch is this text with these tags."""
+        found = connection.execute(_SAME, (branch.number, text_hash(row[0]), *row)).fetchone()
+        return (found[0], json.loads(found[1])) if found else None
 
     def _insert(
         self,
@@ -179,11 +241,14 @@ class Archival:
         row: tuple[str, str],
         meta: str,
         overlaid: int | None,
+        *,
+        is_deleted: bool = False,
     ) -> int:
         seq = writer.tick()
         writer.connection.execute(
-            "INSERT INTO archival (seq, branch_id, record, text, text_hash, tags, meta, created_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO archival"
+            " (seq, branch_id, record, text, text_hash, tags, meta, created_at, is_deleted)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 seq,
                 branch.number,
@@ -193,6 +258,7 @@ class Archival:
                 row[1],
                 meta,
                 writer.now,
+                int(is_deleted),
             ),
         )
         index_records(writer.connection, "seq = ?", seq)
@@ -208,20 +274,6 @@ def record(row: tuple[Any, ...]) -> Record:
     """Return a row of `COLUMNS` as a record."""
     seq, branch, id_, text, tags, meta, created = row
     return Record(id_, seq, branch, text, tuple(json.loads(tags)), json.loads(meta), created)
-
-
-def public(found: Record, names: Mapping[int, str]) -> dict[str, Any]:
-    """Return a record as the seeds show it: a dictionary with its id as a text."""
-    return {
-        "id": str(found.id),
-        "branch_id": names.get(found.branch, ""),
-        "text": found.text,
-        "tags": list(found.tags),
-        "meta": found.meta,
-        "created_at": found.created_at,
-        "score": round(found.score, 4),
-        "match": found.match,
-    }
 
 
 def _fetch(connection: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:

@@ -25,6 +25,13 @@ _OPEN = re.compile(
 )
 """An opening tag begins a line, or an object follows it; elsewhere the word is only mentioned."""
 
+_UNFINISHED = re.compile(
+    r"^[ \t]*<memory_update\b(?![^\n]*>)|<memory_update\b(?:\s*[\"\[{]|[^<>{\n]*\{)"
+    r"|(?<=\})\s*<\\?/memory_update\s*>",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A tag that does not end before its object begins, or a closing tag after an object alone."""
+
 _CLOSE = re.compile(r"<\\?/memory_update\s*>", re.IGNORECASE)
 _RESULTS = re.compile(r"<memory_results>.*?</memory_results>\s*", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -58,8 +65,10 @@ def read_reply(text: str, presence: Presence = "optional") -> Reply:
         ForbiddenMemoryUpdateError: If there is one where none may be.
     """
     text = _RESULTS.sub("", text)
-    opening = _opening(text, 0)
-    if opening is None:
+    opening = _first(_OPEN, text, 0)
+    closing = None if opening is None else _CLOSE.search(text, opening.end())
+    unfinished = _unfinished(text, opening, closing)
+    if opening is None and not unfinished:
         if presence == "required":
             raise MissingMemoryUpdateError(
                 f"The reply has no <memory_update> block. Begin with one; {_EXAMPLE} is allowed."
@@ -67,27 +76,41 @@ def read_reply(text: str, presence: Presence = "optional") -> Reply:
         return Reply(None, text)
     if presence == "forbidden":
         raise ForbiddenMemoryUpdateError("A <memory_update> block may not stand in this reply.")
-    closing = _CLOSE.search(text, opening.end())
-    if closing is None:
-        raise MalformedMemoryUpdateError(
-            "The <memory_update> block is not closed: end it with </memory_update>."
-        )
-    if _opening(text, closing.end()) is not None:
+    if closing is not None and _first(_OPEN, text, closing.end()) is not None:
         raise MalformedMemoryUpdateError(
             "There are two <memory_update> blocks. Write one, with all operations in it."
+        )
+    if unfinished:
+        raise MalformedMemoryUpdateError(
+            f"A tag of the <memory_update> block is not complete. Write {_EXAMPLE}, with the JSON"
+            " object between the tags."
+        )
+    if opening is None or closing is None:
+        raise MalformedMemoryUpdateError(
+            "The <memory_update> block is not closed: end it with </memory_update>."
         )
     start, end = _with_fence(text, opening.start(), closing.end())
     body = f"{text[:start].rstrip()}\n{text[end:].lstrip()}".strip()
     return Reply(_updates(text[opening.end() : closing.start()]), body)
 
 
-def _opening(text: str, start: int) -> re.Match[str] | None:
-    """Find the first opening tag that is not part of the reply's own content."""
-    content = [*_json_spans(text), *_file_spans(text)]
-    for match in _OPEN.finditer(text, start):
+def _first(pattern: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
+    """Find the first match that is not part of the reply's own content."""
+    matches = list(pattern.finditer(text, start))
+    content = [*_json_spans(text), *_file_spans(text)] if matches else []
+    for match in matches:
         if not any(begin < match.start() < end for begin, end in content):
             return match
     return None
+
+
+def _unfinished(text: str, opening: re.Match[str] | None, closing: re.Match[str] | None) -> bool:
+    """Return whether a tag outside the block is not complete."""
+    if opening is None:
+        return _first(_UNFINISHED, text, 0) is not None
+    before = _first(_UNFINISHED, text[: opening.start()], 0)
+    after = None if closing is None else _first(_UNFINISHED, text, closing.end())
+    return before is not None or after is not None
 
 
 def _json_spans(text: str) -> list[tuple[int, int]]:
@@ -130,7 +153,9 @@ def _updates(text: str) -> dict[str, Any]:
     if not inner:
         return {}
     try:
-        updates = json.loads(without_trailing_commas(inner), strict=False)
+        updates = json.loads(
+            without_trailing_commas(inner), strict=False, object_pairs_hook=_object
+        )
     except (ValueError, RecursionError) as error:
         where = f" {place_and_remedy(error)}" if isinstance(error, json.JSONDecodeError) else ""
         raise MalformedMemoryUpdateError(
@@ -143,3 +168,20 @@ def _updates(text: str) -> dict[str, Any]:
             f" {type(updates).__name__}."
         )
     return updates
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of the block.
+
+    Raises:
+        MalformedMemoryUpdateError: If it has a key twice, since one of its values would be lost.
+    """
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise MalformedMemoryUpdateError(
+                f"The <memory_update> block has the key {key[:60]!r} twice in one object. Write"
+                " it once, with all that belongs to it."
+            )
+        found[key] = value
+    return found

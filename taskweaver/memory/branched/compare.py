@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -22,7 +23,8 @@ SELECT seq, 'core', key || CASE WHEN value IS NULL THEN ' (deleted)' ELSE ': ' |
        created_at FROM core_kv WHERE branch_id = :b
 UNION ALL SELECT e.seq, 'event', e.kind || ': ' || coalesce(o.text, e.text), e.created_at
        FROM events e LEFT JOIN events o ON o.seq = e.repeats WHERE e.branch_id = :b
-UNION ALL SELECT seq, 'archival', text, created_at FROM archival WHERE branch_id = :b
+UNION ALL SELECT seq, 'archival', iif(is_deleted, 'record ' || record || ' (deleted)', text),
+       created_at FROM archival WHERE branch_id = :b
 UNION ALL SELECT seq, 'digest', text, created_at FROM digests WHERE branch_id = :b
 UNION ALL SELECT seq, 'hidden', 'event ' || event_seq, NULL FROM exclusions WHERE branch_id = :b
 ORDER BY 1 DESC LIMIT :limit
@@ -136,7 +138,8 @@ class Comparison:
         changed a core key, the policy decides: ``ours`` keeps the target's, ``theirs`` takes the
         source's, ``newest`` the later one, ``importance`` the more important (the target's when
         equal), and ``manual`` writes nothing at all and names the conflicts. Events stay where
-        they happened; the merge itself becomes an event of the target.
+        they happened; the merge itself becomes an event of the target. A record that the target
+        deleted comes back only if the source wrote it later.
 
         Raises:
             InvalidUpdate: If there is no such policy, or a branch is merged with itself.
@@ -158,13 +161,29 @@ class Comparison:
         for entry in taken:
             self._copy_entry(writer, entry, target)
             report.taken.append(f"core {entry.key}")
-        seen = {(item.text, item.tags) for item in self._archival.visible(connection, ours)}
-        for item in reversed(list(self._archival.visible(connection, theirs))):
-            if (item.text, item.tags) not in seen:
-                id_ = self._copy_record(writer, theirs, item, target)
-                report.taken.append(f"archival {id_}")
+        for item in self._learnt(connection, theirs, ours):
+            id_ = self._copy_record(writer, theirs, item, target)
+            report.taken.append(f"archival {id_}")
         self._note(writer, theirs, target, report)
         return report
+
+    def _learnt(self, connection: sqlite3.Connection, theirs: Branch, ours: Branch) -> list[Record]:
+        """Return the records to take, oldest first.
+
+        Those are what one branch sees, and the other neither sees nor has inherited: an
+        inherited record that the other changed or deleted since is no news of the first one's.
+        A copy that the other deleted is news only if it was written later.
+        """
+        seen = {(item.text, item.tags) for item in self._archival.visible(connection, ours)}
+        inherited = dict(self._branches.path(connection, ours, "archival"))
+        deleted = self._archival.deleted(connection, ours)
+        return [
+            item
+            for item in reversed(list(self._archival.visible(connection, theirs)))
+            if (item.text, item.tags) not in seen
+            and item.seq > inherited.get(item.branch, 0)
+            and item.seq > deleted.get((item.text, item.tags), 0)
+        ]
 
     def _copy_entry(self, writer: Writer, entry: CoreEntry, to: str) -> None:
         ttl = None if entry.expires_at is None else max(0.0, entry.expires_at - writer.now)

@@ -15,6 +15,7 @@ from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.times import time_of
 from taskweaver.memory.branched.types import FOREVER, Branch, CoreEntry, Path, Segment
 from taskweaver.memory.branched.values import Values
 
@@ -54,8 +55,9 @@ _Row = tuple[int, int, str, str | None, int, float | None, float]
 
 
 class _Inherited(NamedTuple):
-    """What a branch inherits for good: the newest row by key of the closed parts of its path."""
+    """What a branch inherits for good: the rows of the closed parts of its path that may count."""
 
+    schema: int
     path: Path
     closed: Path
     rows: tuple[_Row, ...]
@@ -83,7 +85,10 @@ class Core:
     def view(
         self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
     ) -> dict[str, CoreEntry]:
-        """Return what a branch sees, by key, sorted; expired values are not there.
+        """Return what a branch sees, by key, sorted.
+
+        An expired value is not there, and hides no value that the branch inherits. Expiry is
+        judged at the time of the view: that of row `at`, or the present.
 
         Args:
             connection: Open on the file.
@@ -96,40 +101,40 @@ class Core:
             rows += _newest(connection, [part for part in path if part.up_to == FOREVER])
         else:
             rows = _newest(connection, path)
-        now = self._database.clock()
+        now = self._database.clock() if at is None else time_of(connection, at)
         found: dict[str, CoreEntry | None] = {}
         for row in _nearest_first(rows, path):
             seq, number, key, value, importance, expires_at, created_at = row
-            if value is None or (expires_at is not None and expires_at <= now):
-                found.setdefault(key, None)
+            if key in found or (expires_at is not None and expires_at <= now):
                 continue
-            entry = CoreEntry(seq, number, key, value, importance, expires_at, created_at)
-            found.setdefault(key, entry)
+            is_deleted = value is None
+            entry = CoreEntry(seq, number, key, value or "", importance, expires_at, created_at)
+            found[key] = None if is_deleted else entry
         return {key: entry for key, entry in sorted(found.items()) if entry is not None}
 
     def _closed(self, connection: sqlite3.Connection, branch: Branch, path: Path) -> list[_Row]:
-        """Return the newest row by key of the segments of a path that take no more rows.
+        """Return the rows that may count of the segments of a path that take no more rows.
 
         Those never change, so a branch reads them once, and only what its parent did not inherit.
+        An erasure changes them, and with them the number of the schema.
         """
+        (schema,) = connection.execute("PRAGMA schema_version").fetchone()
         with self._lock:
             known = self._inherited.get(branch.number)
             above = self._inherited.get(branch.parent or 0)
             if known is not None:
                 self._inherited.move_to_end(branch.number)
-        if known is not None and known.path is path:
+        if known is not None and known.path is path and known.schema == schema:
             return list(known.rows)
         closed = tuple(part for part in path if part.up_to != FOREVER)
         fresh, rows = closed, []
+        above = above if above is not None and above.schema == schema else None
         if above is not None and self._branches.keeps(branch.parent or 0, "core_kv", above.path):
             count = len(closed) - len(above.closed)
             if count >= 0 and closed[count:] == above.closed:
                 fresh, rows = closed[:count], list(above.rows)
         rows += _newest(connection, fresh)
-        newest: dict[str, _Row] = {}
-        for row in _nearest_first(rows, path):
-            newest.setdefault(row[2], row)
-        found = _Inherited(path, closed, tuple(newest.values()))
+        found = _Inherited(schema, path, closed, _candidates(_nearest_first(rows, path)))
         if self._branches.keeps(branch.number, "core_kv", path):
             with self._lock:
                 self._inherited[branch.number] = found
@@ -184,7 +189,7 @@ class Core:
             expires_at=None if seconds is None else writer.now + seconds,
             created_at=writer.now,
         )
-        self._evict(writer, branch)
+        self._evict(writer, branch, None if seconds is not None else len(key) + len(text) + 3)
         return seq
 
     def delete(self, writer: Writer, branch_id: str, key: object) -> bool:
@@ -257,6 +262,7 @@ class Core:
             f"Core memory snapshot\n{snapshot}",
             tags=["CORE_SNAPSHOT", f"branch_id:{branch.id}"],
         )
+        writer.known.rows.pop(("core", "rooms"), None)
         for key in keys:
             self._bury(writer, branch, key)
         reference = f"\n(ref: {record})"
@@ -278,10 +284,27 @@ class Core:
         ]
         return max(0, sum(sizes) - 1)
 
-    def _evict(self, writer: Writer, branch: Branch) -> None:
-        """Keep the view within the budget: the least important, then the oldest, goes first."""
+    def _evict(self, writer: Writer, branch: Branch, grown: int | None) -> None:
+        """Keep the view within the budget: the least important, then the oldest, goes first.
+
+        Args:
+            writer: The transaction.
+            branch: The branch.
+            grown: Most characters that the view has more than before, for good; None if a value
+                in it ends, and may bring back a longer one.
+        """
+        rooms: dict[int, int] = writer.known.rows.setdefault(("core", "rooms"), {})
+        room = rooms.pop(branch.number, None)
+        if branch.live:  # its descendants see the value too
+            rooms.clear()
+        if room is not None and grown is not None and grown <= room:
+            rooms[branch.number] = room - grown
+            return
         view = self.view(writer.connection, branch)
         excess = self.chars(view) - self._config.core_max_chars
+        is_lasting = grown is not None and all(item.expires_at is None for item in view.values())
+        if excess <= 0 and is_lasting:
+            rooms[branch.number] = -excess
         for entry in _evictable(view) if excess > 0 else ():
             self.evict(writer, branch, [entry.key])
             excess -= len(entry.key) + len(entry.value) + 3
@@ -307,6 +330,18 @@ def _newest(connection: sqlite3.Connection, path: Sequence[Segment]) -> list[_Ro
 def _nearest_first(rows: Iterable[_Row], path: Path) -> list[_Row]:
     place = {segment.branch: number for number, segment in enumerate(path)}
     return sorted(rows, key=lambda row: place[row[1]])
+
+
+def _candidates(rows: Iterable[_Row]) -> tuple[_Row, ...]:
+    """Return the rows of each key, nearest first, as far as the first that never expires."""
+    settled: set[str] = set()
+    found = []
+    for row in rows:
+        if row[2] not in settled:
+            found.append(row)
+            if row[5] is None:
+                settled.add(row[2])
+    return tuple(found)
 
 
 def _evictable(view: Mapping[str, CoreEntry]) -> Iterator[CoreEntry]:

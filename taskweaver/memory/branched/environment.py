@@ -13,8 +13,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.ingest import keep_record
-from taskweaver.memory.branched.operations import MemoryOperations
 
 Fact = str | int | list[str]
 ENVIRONMENT_TAG = "ENVIRONMENT"
@@ -59,27 +59,25 @@ def collect_environment() -> dict[str, Fact]:
     return {name: value for name, value in found.items() if value}
 
 
-def ingest_environment(
-    memory: MemoryOperations, facts: Mapping[str, Fact], *, branch_id: str | None = None
-) -> bool:
+def ingest_environment(branch: BranchHandle, facts: Mapping[str, Fact] | None = None) -> bool:
     """Keep facts about the machine: the main ones in core memory, all of them as a record.
 
     Args:
-        memory: The memory.
-        facts: As `collect_environment` returns them.
-        branch_id: The branch; None is the root.
+        branch: The branch; of a run its root.
+        facts: As `collect_environment` returns them; None for this machine.
 
     Returns:
         Whether anything was new.
 
     Raises:
-        UnknownBranch, BranchSealed: If the branch takes no writes.
+        BranchSealed: If the branch takes no writes.
     """
+    facts = collect_environment() if facts is None else facts
     text = json.dumps(dict(facts), ensure_ascii=False, indent=2, sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    if memory.mem_core_get([_HASH], branch_id=branch_id).get(_HASH) == digest:
+    if branch.core.get(_HASH) == digest:
         return False
-    keep_record(memory, text, [ENVIRONMENT_TAG], branch_id, {})
+    keep_record(branch, text, [ENVIRONMENT_TAG], {})
     cpu = [str(facts.get("cpu", "")), f"{facts['cpus']} usable" if "cpus" in facts else ""]
     memory_gib = facts.get("memory_mib")
     if isinstance(memory_gib, int):
@@ -93,8 +91,8 @@ def ingest_environment(
     }
     for key, value in core.items():
         if value:
-            memory.mem_core_set(key, value, importance=4, branch_id=branch_id)
-    memory.mem_core_set(_HASH, digest, importance=5, branch_id=branch_id)
+            branch.core.set(key, value, importance=4)
+    branch.core.set(_HASH, digest, importance=5)
     return True
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from taskweaver.memory.branched.compression import Compressor
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.operations import MemoryOperations
+from taskweaver.memory.branched.handle import BranchHandle
 
 IDEA_TAG, ROOT_IDEA_TAG, PHASE0_TAG = "IDEA_MD", "ROOT_IDEA", "PHASE0_INTERNAL"
 NOT_PROVIDED = "(not provided)"
@@ -33,18 +33,13 @@ _BULLETS: Mapping[str, tuple[str, ...]] = {
 
 
 def ingest_idea_md(
-    memory: MemoryOperations,
-    idea_path: str | Path,
-    *,
-    branch_id: str | None = None,
-    node_uid: str | None = None,
+    branch: BranchHandle, idea_path: str | Path, *, node_uid: str | None = None
 ) -> bool:
     """Take an idea in: a summary in core memory, the whole of it in archival memory.
 
     Args:
-        memory: The memory.
+        branch: The branch; of a run its root, from which the whole run inherits.
         idea_path: The file, Markdown.
-        branch_id: The branch; None is the root, which the whole run inherits from.
         node_uid: Node the idea is of, for a tag.
 
     Returns:
@@ -52,19 +47,19 @@ def ingest_idea_md(
 
     Raises:
         InvalidUpdate: If the file cannot be read, is empty, or is no text.
-        UnknownBranch, BranchSealed: If the branch takes no writes.
+        BranchSealed: If the branch takes no writes.
     """
     path = Path(idea_path)
     content = read_text(path)
     digest = hashlib.sha256(content.encode()).hexdigest()
-    if memory.mem_core_get([_IDEA_HASH], branch_id=branch_id).get(_IDEA_HASH) == digest:
+    if branch.core.get(_IDEA_HASH) == digest:
         return False
-    summary = summarize_idea(content, memory.config.section_budgets)
-    tags = [IDEA_TAG, *([ROOT_IDEA_TAG] if branch_id is None else [])]
+    summary = summarize_idea(content, branch.config.section_budgets)
+    tags = [IDEA_TAG, *([ROOT_IDEA_TAG] if branch.facts.parent is None else [])]
     tags += [f"node_uid:{node_uid}"] if node_uid else []
-    keep_record(memory, f"{summary}\n\n{content}", tags, branch_id, {"path": str(path)})
-    memory.mem_core_set("idea_md_summary", summary, importance=5, branch_id=branch_id)
-    memory.mem_core_set(_IDEA_HASH, digest, importance=5, branch_id=branch_id)
+    keep_record(branch, f"{summary}\n\n{content}", tags, {"path": str(path)})
+    branch.core.set("idea_md_summary", summary, importance=5)
+    branch.core.set(_IDEA_HASH, digest, importance=5)
     return True
 
 
@@ -100,22 +95,20 @@ def idea_sections(content: str) -> dict[str, str]:
 
 
 def ingest_phase0_internal_info(
-    memory: MemoryOperations,
+    branch: BranchHandle,
     payload: Mapping[str, Any],
     *,
     artifact_paths: Iterable[str | Path] = (),
     command: str = "",
-    branch_id: str | None = None,
     node_uid: str | None = None,
 ) -> bool:
     """Take in what Phase 0 found out: a line in core memory, all of it in archival memory.
 
     Args:
-        memory: The memory.
+        branch: The branch; of a run its root.
         payload: The plan, the environment, and whatever else there is; plain data.
         artifact_paths: Files to quote, the first 5,000 characters of each.
         command: The command Phase 0 ran.
-        branch_id: The branch; None is the root.
         node_uid: Node it is of, for a tag.
 
     Returns:
@@ -123,7 +116,7 @@ def ingest_phase0_internal_info(
 
     Raises:
         InvalidUpdate: If the payload is no plain data, or a file cannot be read.
-        UnknownBranch, BranchSealed: If the branch takes no writes.
+        BranchSealed: If the branch takes no writes.
     """
     try:
         data = json.dumps(dict(payload), ensure_ascii=False, indent=2, sort_keys=True)
@@ -132,17 +125,17 @@ def ingest_phase0_internal_info(
     quotes = [(Path(path), read_text(Path(path))) for path in artifact_paths]
     whole = "\0".join([data, command, *(text for _, text in quotes)])
     digest = hashlib.sha256(whole.encode()).hexdigest()
-    if memory.mem_core_get([_PHASE0_HASH], branch_id=branch_id).get(_PHASE0_HASH) == digest:
+    if branch.core.get(_PHASE0_HASH) == digest:
         return False
     facts = [f"{key}={value}" for key, value in _flat(payload)]
     line = " | ".join([*facts, *([f"command={command}"] if command else [])])
-    summary = Compressor.cut(line, memory.config.section_budgets["phase0_summary"])
+    summary = Compressor.cut(line, branch.config.section_budgets["phase0_summary"])
     parts = [summary, f"# Phase 0 Internal Info\n{data}"]
     parts += [f"## {path.name}\n{Compressor.cut(text, _ARTIFACT_CHARS)}" for path, text in quotes]
     tags = [PHASE0_TAG, *([f"node_uid:{node_uid}"] if node_uid else [])]
-    keep_record(memory, "\n\n".join(parts), tags, branch_id, {})
-    memory.mem_core_set("phase0_summary", summary, importance=5, branch_id=branch_id)
-    memory.mem_core_set(_PHASE0_HASH, digest, importance=5, branch_id=branch_id)
+    keep_record(branch, "\n\n".join(parts), tags, {})
+    branch.core.set("phase0_summary", summary, importance=5)
+    branch.core.set(_PHASE0_HASH, digest, importance=5)
     return True
 
 
@@ -159,19 +152,13 @@ def _flat(payload: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, s
             yield name, " ".join(str(value).split())
 
 
-def keep_record(
-    memory: MemoryOperations,
-    text: str,
-    tags: list[str],
-    branch_id: str | None,
-    meta: Mapping[str, Any],
-) -> str:
+def keep_record(branch: BranchHandle, text: str, tags: list[str], meta: Mapping[str, Any]) -> int:
     """Write a record, or update the one in view that has the same tags; return its id."""
-    found = memory.archival(branch_id, tags=tags, limit=1)
+    found = branch.records(tags=tags, limit=1)
     if found and set(found[0].tags) == set(tags):
-        memory.mem_archival_update(found[0].id, text=text, meta=meta, branch_id=branch_id)
-        return str(found[0].id)
-    return memory.mem_archival_write(text, tags=tags, meta=meta, branch_id=branch_id)
+        branch.update(found[0].id, text=text, meta=meta)
+        return found[0].id
+    return branch.remember(text, tags=tags, meta=meta)
 
 
 def read_text(path: Path) -> str:

@@ -21,7 +21,7 @@ _QUERIES = {
     "branches": "SELECT id, name, node_uid, parent_id, fork_seq, live, state FROM branches",
     "core": "SELECT seq, branch_id, key, value, importance, expires_at FROM core_kv",
     "events": "SELECT seq, branch_id, kind, text, tags, data, repeats, created_at FROM events",
-    "archival": "SELECT seq, branch_id, record, text, tags, created_at FROM archival",
+    "archival": "SELECT seq, branch_id, record, text, tags, created_at, is_deleted FROM archival",
     "exclusions": "SELECT seq, branch_id, event_seq FROM exclusions",
     "digests": "SELECT seq, branch_id, up_to_seq, count, text FROM digests",
     "injections": "SELECT seq, branch_id, task_hint, chars, created_at FROM injections",

@@ -13,10 +13,10 @@ from typing import Any
 
 from taskweaver.memory.branched import paper_nodes
 from taskweaver.memory.branched.errors import StoreUnwritable
-from taskweaver.memory.branched.operations import MemoryOperations
 from taskweaver.memory.branched.paper_ledger import Fact, Ledger
 from taskweaver.memory.branched.paper_sections import WHY_NOT, fill
 from taskweaver.memory.branched.paper_view import read_view
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.files import write_text
 from taskweaver.utils.inert_markdown import inert_line, inert_text
@@ -46,7 +46,7 @@ _PLACES = {name: title for title, names in _HEADINGS.items() for name in names}
 
 
 def generate_final_memory(
-    memory: MemoryOperations,
+    memory: BranchedMemory,
     run_dir: str | Path,
     root_branch_id: str,
     best_branch_id: str | None,
@@ -66,13 +66,16 @@ def generate_final_memory(
         is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
 
     Returns:
-        The sections by key, ``provenance``, and ``artifacts_index``.
+        The sections by key, ``provenance``, and ``artifacts_index``; an empty dictionary, and no
+        files, when `memory.final_memory_enabled` is off.
 
     Raises:
         UnknownBranch: If there is no such branch, or it does not descend from the root.
         StoreUnwritable: If the files cannot be written.
     """
-    best = root_branch_id if best_branch_id is None else best_branch_id
+    if not memory.config.final_memory_enabled:
+        return {}
+    best = best_branch_id or root_branch_id
     view = read_view(memory, root_branch_id, best, is_limited=is_limited)
     index = dict(artifacts_index or {})
     ledger = Ledger()

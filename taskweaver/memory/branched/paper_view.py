@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from taskweaver.memory.branched.compression import Compressor
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.ingest import IDEA_TAG, idea_sections
-from taskweaver.memory.branched.operations import MemoryOperations
 from taskweaver.memory.branched.paper_ledger import Fact, is_telling, normal
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.types import Branch, CoreEntry, Event, Record
 
 PREAMBLE = "(introduction)"
@@ -159,7 +159,7 @@ class View:
 
 
 def read_view(
-    memory: MemoryOperations, root_id: str, best_id: str, *, is_limited: bool = False
+    memory: BranchedMemory, root_id: str, best_id: str, *, is_limited: bool = False
 ) -> View:
     """Read a memory.
 
@@ -178,17 +178,17 @@ def read_view(
     if root not in chain:
         raise UnknownBranch(f"Branch {best_id!r} does not descend from {root_id!r}.")
     run = _descendants(root, branches)
-    records = list(reversed(memory.archival(best.id)))
+    records = list(reversed(memory[best.id].records()))
     idea = next((row.text for row in reversed(records) if IDEA_TAG in row.tags), "")
     heading = re.search(r"^# +(.+)$", idea, re.MULTILINE)
     written = [event for branch in run for event in _own_events(memory, branch)]
     failures: list[Event | Record] = [event for event in written if _is_failure(event)]
     for branch in run:
-        errors = memory.archival(branch.id, tags=[_ERROR_TAG])
+        errors = memory[branch.id].records(tags=[_ERROR_TAG])
         failures += [record for record in errors if record.branch == branch.number]
     return View(
-        core=memory.core(best.id),
-        events=list(reversed(memory.events(best.id))),
+        core=memory[best.id].core.entries(),
+        events=list(reversed(memory[best.id].events())),
         records=records,
         failures=sorted(failures, key=_seq),
         results=sorted(filter(_is_result, written), key=_seq),
@@ -222,8 +222,8 @@ def _descendants(root: Branch, branches: Mapping[int, Branch]) -> list[Branch]:
     return list(found.values())
 
 
-def _own_events(memory: MemoryOperations, branch: Branch) -> Iterator[Event]:
-    return (event for event in memory.events(branch.id) if event.branch == branch.number)
+def _own_events(memory: BranchedMemory, branch: Branch) -> Iterator[Event]:
+    return (event for event in memory[branch.id].events() if event.branch == branch.number)
 
 
 def _is_failure(event: Event) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from taskweaver.memory.branched import values
+from taskweaver.memory.branched.calls import ENTRY_FIELDS, without_call
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.values import fields_of
 
@@ -42,29 +43,39 @@ class Operation:
 
 
 def _core(path: str, value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, Mapping):
-        raise InvalidUpdate(path, 'must be an object like {"key": "value"}')
-    entries = []
-    for key, item in value.items():
-        where = f"{path}.{key}"
-        is_full = isinstance(item, Mapping) and "value" in item
-        entry = dict(item) if is_full else {"value": item}
-        if isinstance(entry["value"], Mapping | list):
-            entry["value"] = values.dump(entry["value"])
-        if entry["value"] is None:
-            raise InvalidUpdate(where, "must not be null; use core_delete to remove a key")
-        given = entry.get("importance")
-        entries.append(
-            {
-                "key": values.name(where, key),
-                "value": str(entry["value"]),
-                "importance": values.importance(
-                    f"{where}.importance", DEFAULT_IMPORTANCE if given is None else given
-                ),
-                "ttl": values.ttl(f"{where}.ttl", entry.get("ttl")),
-            }
-        )
-    return entries
+    if isinstance(value, Mapping):
+        given = [
+            (key, dict(item) if isinstance(item, Mapping) and "value" in item else {"value": item})
+            for key, item in value.items()
+        ]
+    elif isinstance(value, list) and value:
+        parts = [fields_of(f"{path}[{n}]", item, ENTRY_FIELDS) for n, item in enumerate(value)]
+        given = [(part.pop("key", None), part) for part in parts]
+    else:
+        raise InvalidUpdate(path, 'must be an object of keys and values like {"threads": "8"}')
+    entries: dict[str, dict[str, Any]] = {}
+    for key, item in given:
+        entry = _entry(path, key, item)
+        if entry["key"] in entries:
+            raise InvalidUpdate(f"{path}.{key}", "is set twice; write each key once")
+        entries[entry["key"]] = entry
+    return list(entries.values())
+
+
+def _entry(path: str, key: object, fields: Mapping[str, Any]) -> dict[str, Any]:
+    where = f"{path}.{key}"
+    value = fields.get("value")
+    if value is None:
+        raise InvalidUpdate(where, "must not be null; use core_delete to remove a key")
+    given = fields.get("importance")
+    return {
+        "key": values.name(where, key),
+        "value": values.dump(value) if isinstance(value, Mapping | list) else str(value),
+        "importance": values.importance(
+            f"{where}.importance", DEFAULT_IMPORTANCE if given is None else given
+        ),
+        "ttl": values.ttl(f"{where}.ttl", fields.get("ttl")),
+    }
 
 
 def _names(path: str, value: Any) -> list[str]:
@@ -101,6 +112,12 @@ def _changes(path: str, value: Any) -> list[dict[str, Any]]:
             raise InvalidUpdate(f"{path}[{n}]", "changes nothing: give text, tags or meta")
         changes.append(fields)
     return changes
+
+
+def _ids(path: str, value: Any) -> list[int]:
+    items = value if isinstance(value, list) else [value]
+    numbers = [values.whole(f"{path}[{n}]", item) for n, item in enumerate(items)]
+    return list(dict.fromkeys(numbers))
 
 
 def _archival_search(path: str, value: Any) -> dict[str, Any]:
@@ -193,6 +210,14 @@ OPERATIONS: tuple[Operation, ...] = (
         "Give a record another text or other tags; the id is the number after #.",
     ),
     Operation(
+        "archival_delete",
+        ("mem_archival_delete",),
+        "write",
+        _ids,
+        "[7]",
+        "Hide records from here on, by the id after #; ancestors keep theirs.",
+    ),
+    Operation(
         "recall",
         ("mem_recall_append",),
         "write",
@@ -207,6 +232,14 @@ OPERATIONS: tuple[Operation, ...] = (
         _eviction,
         '{"oldest": 3}',
         "Move events to archival memory: the `oldest` N, all of a `kind`, or by `ids` (after #).",
+    ),
+    Operation(
+        "recall_delete",
+        ("mem_recall_delete",),
+        "write",
+        _ids,
+        "[12]",
+        "Hide events from here on, by the number after #, without keeping them.",
     ),
     Operation(
         "core_get",
@@ -253,7 +286,7 @@ _BY_NAME = {name: op for op in OPERATIONS for name in (op.name, *op.aliases)}
 
 
 def check_updates(updates: object) -> dict[str, Any]:
-    """Bring a block to one form: names of `OPERATIONS`, in their order.
+    """Bring a block to one form: names of `OPERATIONS`, in their order, but those that are null.
 
     Raises:
         InvalidUpdate: If anything in it is wrong; the text has a line for each thing.
@@ -267,11 +300,14 @@ def check_updates(updates: object) -> dict[str, Any]:
         if operation is None:
             known = ", ".join(op.name for op in OPERATIONS)
             problems.append(f"{name}: no such operation; there are {known}")
+        elif value is None:
+            continue
         elif operation.name in found:
             problems.append(f"{name}: given twice, as {operation.name} too")
         else:
             try:
-                found[operation.name] = operation.check(operation.name, value)
+                written = without_call(operation.name, name, value)
+                found[operation.name] = operation.check(operation.name, written)
             except InvalidUpdate as error:
                 problems.append(str(error))
     if problems:

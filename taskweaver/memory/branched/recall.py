@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -16,7 +17,7 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Writer
 from taskweaver.memory.branched.digests import RECALL, Digests
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
-from taskweaver.memory.branched.types import Branch, Event, Segment
+from taskweaver.memory.branched.types import FOREVER, Branch, Event, Segment
 from taskweaver.memory.branched.values import Values, dump
 
 _COLUMNS = "seq, branch_id, kind, text, tags, data, repeats, created_at"
@@ -63,7 +64,8 @@ class Recall:
         rest = {key: value for key, value in event.items() if key not in _OWN}
         data = dump(self._values.data("recall", rest))
         tags = dump(self._tags(event, kind))
-        origin = self._same(writer.connection, branch, (kind, text, tags))
+        origin = self._same(writer, branch, (kind, text, tags))
+        self._branches.countdown.appended(branch, branch_id)
         return writer.insert(
             "events",
             branch_id=branch.number,
@@ -87,18 +89,22 @@ class Recall:
     def _given_tags(self, event: Mapping[str, Any]) -> tuple[str, ...]:
         return self._values.tags("recall.tags", event.get("tags"))
 
-    def _same(
-        self, connection: sqlite3.Connection, branch: Branch, said: tuple[str, str, str]
-    ) -> int | None:
-        """Find a recent event of the branch itself that says the same and is not hidden."""
-        rows = connection.execute(
-            "SELECT o.seq, o.kind, o.text, o.tags FROM events e"
-            " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
-            " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?",
-            (branch.number, _LOOK_BACK),
-        )
+    def _same(self, writer: Writer, branch: Branch, said: tuple[str, str, str]) -> int | None:
+        """Find a recent event of the branch itself that says the same and is not hidden.
+
+        The file is asked only if the hash of a recent event is that of `said`, which is added.
+        """
+        key = ("said", branch.number)
+        recent: deque[int] | None = writer.known.rows.get(key)
+        if recent is None:
+            rows = _recent(writer.connection, branch)
+            recent = deque((hash(row[1:]) for row in reversed(rows)), _LOOK_BACK)
+            writer.known.rows[key] = recent
+        is_likely = hash(said) in recent
+        recent.append(hash(said))
+        rows = _recent(writer.connection, branch) if is_likely else []
         found = next((row[0] for row in rows if row[1:] == said), None)
-        if found is None or found in self._hidden(connection, branch, 0, None):
+        if found is None or found in self._hidden(writer.connection, branch, 0, None):
             return None
         return int(found)
 
@@ -118,12 +124,16 @@ class Recall:
     def beyond(
         self, connection: sqlite3.Connection, branch: Branch, keep: int, *, inherited_only: bool
     ) -> list[Event]:
-        """Return what no digest covers but the newest `keep` occurrences, newest first."""
+        """Return what no digest covers but the newest `keep` occurrences, newest first.
+
+        The events are without their tags and data, which no summary shows.
+        """
         digest = self._digests.newest(connection, branch, RECALL)
         rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, None)
         if inherited_only:
             rows = (row for row in rows if row[0] <= branch.fork_seq)
-        return _grouped(connection, islice(rows, keep, None))
+        bare = ((*row[:4], "[]", "{}", *row[6:]) for row in islice(rows, keep, None))
+        return _grouped(connection, bare)
 
     def visible(
         self,
@@ -143,6 +153,34 @@ class Recall:
         digest = self._digests.newest(connection, branch, RECALL, at=at)
         rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, at)
         return sum(1 for _ in zip(range(most), rows, strict=False))
+
+    def occurrences(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        event_id: object,
+        *,
+        at: int | None = None,
+    ) -> list[Event]:
+        """Return each time an event happened that is in view, newest first, with its own data.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            event_id: Number of any of its occurrences.
+            at: See the state at this sequence number; None for the present.
+
+        Raises:
+            RecordNotVisible: If the branch sees no such event.
+        """
+        number = values.whole("event_id", event_id)
+        query = "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?"
+        origin = connection.execute(query, (min(number, FOREVER),)).fetchone()
+        rows = self._rows(connection, branch, 0, at) if origin else iter(())
+        found = [row for row in rows if (row[6] or row[0]) == origin[0]]
+        if not found:
+            raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+        return [_event(connection, origin[0], [row]) for row in found]
 
     def search(
         self,
@@ -211,14 +249,45 @@ class Recall:
             self._hide(writer, branch, event)
         return len(chosen)
 
+    def delete(self, writer: Writer, branch_id: str, event_id: object) -> int:
+        """Hide an event, with its repetitions, from a branch and its future descendants.
+
+        It is not moved to archival memory; ancestors and siblings see it as before.
+
+        Returns:
+            The number of the event.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            RecordNotVisible: If the branch does not see the event.
+            InvalidUpdate: If the number is none.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        connection = writer.connection
+        number = values.whole("recall_delete", event_id)
+        ends = dict(self._branches.path(connection, branch, "events"))
+        row = connection.execute(
+            "SELECT branch_id, coalesce(repeats, seq) FROM events WHERE seq = ?",
+            (min(number, FOREVER),),
+        ).fetchone()
+        is_seen = row is not None and number <= ends.get(row[0], -1)
+        if not is_seen or number <= self._hidden(connection, branch, 0, None).get(row[1], 0):
+            raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+        writer.insert("exclusions", branch_id=branch.number, event_seq=row[1])
+        return number
+
     def _hide(self, writer: Writer, branch: Branch, event: Event) -> None:
-        times = f" ({event.count} times)" if event.count > 1 else ""
+        times, meta = "", {"event": event.seq, "data": event.data}
+        if event.count > 1:
+            times = f" ({event.count} times)"
+            _, *earlier = self.occurrences(writer.connection, branch, event.seq)
+            meta["earlier"] = [{"event": each.seq, "data": each.data} for each in earlier]
         self._archival.add(
             writer,
             branch.id,
             f"[Evicted Recall Event]\nKind: {event.kind}{times}\n\n{event.text}",
             tags=["EVICTED_RECALL", f"RECALL_{event.kind.upper()}", *event.tags],
-            meta={"event": event.seq, "data": event.data},
+            meta=meta,
         )
         origin = writer.connection.execute(
             "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?", (event.seq,)
@@ -268,6 +337,16 @@ class Recall:
                 ):
                     hidden[event] = max(seq, hidden.get(event, 0))
         return hidden
+
+
+def _recent(connection: sqlite3.Connection, branch: Branch) -> list[tuple[Any, ...]]:
+    """Return number, kind, text and tags of the newest events a branch wrote, newest first."""
+    query = (
+        "SELECT o.seq, o.kind, o.text, o.tags FROM events e"
+        " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
+        " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?"
+    )
+    return connection.execute(query, (branch.number, _LOOK_BACK)).fetchall()
 
 
 def _grouped(

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from taskweaver.memory.branched.compression import Compressor
 from taskweaver.memory.branched.core import INDEX_KEY
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.ingest import keep_record, read_text
-from taskweaver.memory.branched.operations import MemoryOperations
 from taskweaver.memory.branched.resource_file import WORKSPACE, Item, read_resource_file
 from taskweaver.utils.files import write_json
 from taskweaver.utils.safe_fs import Folder
@@ -199,11 +199,10 @@ def _digest(data: object) -> str:
 
 
 def update_resource_snapshot_if_changed(
-    memory: MemoryOperations,
+    branch: BranchHandle,
     resource_file: str | Path,
     workspace_root: str | Path,
     *,
-    branch_id: str | None = None,
     folder: Path | None = None,
 ) -> bool:
     """Take a snapshot, and keep it when it differs from the one in memory.
@@ -211,10 +210,9 @@ def update_resource_snapshot_if_changed(
     Called at the start of a run, and again after something was fetched.
 
     Args:
-        memory: The memory.
+        branch: The branch; of a run its root, from which the whole run inherits.
         resource_file: The file, YAML or JSON.
         workspace_root: What ``/workspace`` is on this machine.
-        branch_id: The branch; None is the root, which the whole run inherits from.
         folder: Where ``resource_snapshot.json`` is written; None writes none.
 
     Returns:
@@ -222,40 +220,36 @@ def update_resource_snapshot_if_changed(
 
     Raises:
         InvalidUpdate: If the file or an entry in it is wrong.
-        UnknownBranch, BranchSealed: If the branch takes no writes.
+        BranchSealed: If the branch takes no writes.
     """
     snapshot = build_resource_snapshot(resource_file, workspace_root)
-    kept = memory.mem_core_get(["resource_digest"], branch_id=branch_id).get("resource_digest")
+    kept = branch.core.get("resource_digest")
     if kept == snapshot.resource_digest:
         return False
-    persist_resource_snapshot(memory, snapshot, branch_id=branch_id, previous_digest=kept or "")
+    persist_resource_snapshot(branch, snapshot, previous_digest=kept or "")
     if folder is not None:
         write_json(folder / SNAPSHOT_FILE, asdict(snapshot))
     return True
 
 
 def persist_resource_snapshot(
-    memory: MemoryOperations,
-    snapshot: ResourceSnapshot,
-    *,
-    branch_id: str | None = None,
-    previous_digest: str = "",
+    branch: BranchHandle, snapshot: ResourceSnapshot, *, previous_digest: str = ""
 ) -> None:
     """Keep a snapshot: an index in core memory, and a record for each item.
 
     Raises:
-        UnknownBranch, BranchSealed: If the branch takes no writes.
+        BranchSealed: If the branch takes no writes.
     """
     for item in snapshot.items:
         text = Compressor.cut(_record(item), _RECORD_CHARS)
-        keep_record(memory, text, _tags(item), branch_id, {"digest": item.digest})
-    index = _index(snapshot, previous_digest, memory.config.core_max_chars // 4)
+        keep_record(branch, text, _tags(item), {"digest": item.digest})
+    index = _index(snapshot, previous_digest, branch.config.core_max_chars // 4)
     listed = json.dumps({item.id: item.digest for item in snapshot.items})
     values = {INDEX_KEY: index, "resource_index_json": listed}
     for key, value in {**values, "resource_digest": snapshot.resource_digest}.items():
-        memory.mem_core_set(key, value, importance=5, branch_id=branch_id)
+        branch.core.set(key, value, importance=5)
     event = {"kind": "resource_index_updated", "summary": f"digest={snapshot.resource_digest}"}
-    memory.mem_recall_append(event, branch_id=branch_id)
+    branch.append(event)
 
 
 def _index(snapshot: ResourceSnapshot, previous: str, max_chars: int) -> str:
@@ -298,16 +292,14 @@ def _tags(item: ItemState) -> list[str]:
     ]
 
 
-def track_resource_usage(
-    memory: MemoryOperations, item_id: str, *, note: str = "", branch_id: str | None = None
-) -> bool:
+def track_resource_usage(branch: BranchHandle, item_id: str, *, note: str = "") -> bool:
     """Note that an item was used; return False when that was noted before.
 
     Raises:
         InvalidUpdate: If the memory's index has no such item.
-        UnknownBranch, BranchSealed: If the branch takes no writes.
+        BranchSealed: If the branch takes no writes.
     """
-    known = memory.mem_core_get(["resource_index_json", "resource_used"], branch_id=branch_id)
+    known = branch.core.values_of(["resource_index_json", "resource_used"])
     index: Mapping[str, Any] = json.loads(known.get("resource_index_json", "{}"))
     found = [id_ for id_ in index if item_id in {id_, id_.split(":")[1]}]
     if len(found) != 1:
@@ -316,7 +308,7 @@ def track_resource_usage(
     if found[0] in used:
         return False
     text = json.dumps(sorted([*used, found[0]]))
-    memory.mem_core_set("resource_used", text, importance=4, branch_id=branch_id)
+    branch.core.set("resource_used", text, importance=4)
     event = {"kind": "resource_used", "summary": f"{found[0]} | {note}".rstrip(" |")}
-    memory.mem_recall_append(event, branch_id=branch_id)
+    branch.append(event)
     return True

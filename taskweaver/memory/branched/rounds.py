@@ -13,8 +13,8 @@ from taskweaver.memory.branched.errors import (
     RecordNotVisible,
 )
 from taskweaver.memory.branched.injections import PromptLog
-from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.memory.branched.protocol import check_updates, has_reads, instructions
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.types import RenderResult
 from taskweaver.memory.branched.updates import format_results
 
@@ -62,7 +62,7 @@ class Question:
 
 
 def ask_with_memory(
-    memory: MemoryManager,
+    memory: BranchedMemory,
     ask: Callable[[str], str],
     question: Question,
     *,
@@ -87,7 +87,7 @@ def ask_with_memory(
     shown = _shown(memory, question)
     if log is not None:
         log.injection(shown, task_hint=question.task_hint, node_id=question.node_id)
-    memory.note_injection(question.branch_id, shown, question.task_hint)
+    memory[question.branch_id].note_injection(shown, question.task_hint)
     answer, feedback, failures = Answer("", shown=shown), "", 0
     rounds = memory.config.max_memory_read_rounds
     while True:
@@ -115,25 +115,19 @@ def ask_with_memory(
         feedback = f"{format_results(results, max_chars=most)}\n{_FINAL}"
 
 
-def _shown(memory: MemoryManager, question: Question) -> RenderResult:
+def _shown(memory: BranchedMemory, question: Question) -> RenderResult:
     """Render the memory; where it overflows, relieve it first."""
-    memory.consolidate_if_needed(question.branch_id, question.task_hint)
-    return memory.render_for_prompt_with_log(
-        question.branch_id, question.task_hint, task=question.task
-    )
+    branch = memory[question.branch_id]
+    branch.relieve_if_needed(question.task_hint)
+    return branch.render(question.task_hint, task=question.task)
 
 
 def _apply(
-    memory: MemoryManager, question: Question, updates: dict[str, Any] | None
+    memory: BranchedMemory, question: Question, updates: dict[str, Any] | None
 ) -> dict[str, Any]:
     if not updates:
         return {}
-    return memory.apply_llm_memory_updates(
-        question.branch_id,
-        updates,
-        question.node_id,
-        question.task_hint,
-    )
+    return memory[question.branch_id].apply(updates, question.node_id, question.task_hint)
 
 
 def _prompt(question: Question, shown: RenderResult, feedback: str, reads: int) -> str:

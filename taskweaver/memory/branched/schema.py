@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from taskweaver.memory.branched import original
-from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew
+from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew, is_of_the_system
+from taskweaver.memory.branched.migration_report import MigrationReport
 
 APPLICATION_ID = 0x5457_4D42  # "TWMB"
 TIERS = (
@@ -166,11 +167,20 @@ CREATE TABLE summaries (
 CREATE INDEX summaries_branch ON summaries (branch_id, role, seq);
 """
 
+_ARCHIVAL_COLUMNS = """
+ALTER TABLE archival ADD COLUMN is_deleted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE archival ADD COLUMN place TEXT AS ('b' || branch_id) VIRTUAL;
+"""
+
 _SEARCH = """
 CREATE VIRTUAL TABLE archival_fts USING fts5 (
-    text, tags, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
+    text, tags, place, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
 );
 """
+
+_FORMER_SEARCH = _SEARCH.replace("text, tags, place,", "text, tags,")
+_SEARCH_WITH_PLACES = 4
+"""Version from which on the full-text index has the branch of each record."""
 
 _FORMER_TRIGGERS = """
 CREATE TRIGGER archival_added AFTER INSERT ON archival BEGIN
@@ -191,6 +201,16 @@ def _create(connection: sqlite3.Connection) -> None:
 def _add_summaries(connection: sqlite3.Connection) -> None:
     for statement in _statements(_SUMMARIES):
         connection.execute(statement)
+
+
+def _extend_archival(connection: sqlite3.Connection) -> None:
+    """Add the mark of a deleted record, and the word for its branch that the index holds.
+
+    An index of the former form is dropped; `add_search` makes the new one.
+    """
+    for statement in _statements(_ARCHIVAL_COLUMNS):
+        connection.execute(statement)
+    connection.execute("DROP TABLE IF EXISTS archival_fts")
 
 
 def _drop_triggers(connection: sqlite3.Connection) -> None:
@@ -214,6 +234,7 @@ _MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _create,
     _add_summaries,
     _drop_triggers,
+    _extend_archival,
 )
 """What makes version n + 1 of version n; a new one is added at the end."""
 
@@ -247,30 +268,35 @@ def is_original(connection: sqlite3.Connection) -> bool:
     return _marks(connection)[1] != APPLICATION_ID and original.is_original(tables)
 
 
-def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> None:
+def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> MigrationReport | None:
     """Bring a file to today's tables, inside the transaction that is open.
 
+    Returns:
+        The account of the rows, if the file was one of the original.
+
     Raises:
-        StoreTooNew, StoreCorrupt: As `is_current`.
+        StoreTooNew, StoreCorrupt: As `is_current`, or if a row of an original cannot be read.
     """
     if is_current(connection, path):
-        return
+        return None
+    report = MigrationReport() if is_original(connection) else None
     version, application = _marks(connection)
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    is_foreign = application != APPLICATION_ID and bool(tables)
-    if is_foreign:
-        original.set_aside(connection)
-    for step in _MIGRATIONS[version if application == APPLICATION_ID else 0 :]:
-        step(connection)
-    if is_foreign:
-        try:
-            original.copy_rows(connection, now=now)
-        except (ValueError, TypeError) as error:
-            raise StoreCorrupt(
-                f"{path} is in the schema of the original, and a row of it cannot be read: {error}"
-            ) from error
+    try:
+        if report is not None:
+            original.set_aside(connection, report)
+        for step in _MIGRATIONS[version if application == APPLICATION_ID else 0 :]:
+            step(connection)
+        if report is not None:
+            original.copy_rows(connection, report, now=now)
+    except (ValueError, TypeError, OverflowError, sqlite3.Error) as error:
+        if report is None or is_of_the_system(error):
+            raise
+        raise StoreCorrupt(
+            f"{path} is in the schema of the original, and a row of it cannot be read: {error}"
+        ) from error
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
+    return report
 
 
 def add_search(connection: sqlite3.Connection) -> bool:
@@ -294,9 +320,9 @@ def build(connection: sqlite3.Connection, version: int) -> None:
         step(connection)
 
 
-def search_index() -> dict[tuple[str, str], str]:
-    """Return the full-text index as the schema has it: the SQL by kind and name."""
-    return _as_stored(_SEARCH)
+def search_index(version: int = VERSION) -> dict[tuple[str, str], str]:
+    """Return the full-text index as the schema of a version has it: the SQL by kind and name."""
+    return _as_stored(_SEARCH if version >= _SEARCH_WITH_PLACES else _FORMER_SEARCH)
 
 
 def former_triggers() -> dict[tuple[str, str], str]:
@@ -323,8 +349,8 @@ def index_records(connection: sqlite3.Connection, where: str, *values: object) -
     """
     if has_search(connection):
         connection.execute(
-            "INSERT INTO archival_fts (rowid, text, tags)"
-            f" SELECT seq, text, tags FROM archival WHERE {where}",
+            "INSERT INTO archival_fts (rowid, text, tags, place)"
+            f" SELECT seq, text, tags, place FROM archival WHERE {where}",
             values,
         )
 
@@ -333,8 +359,8 @@ def unindex_records(connection: sqlite3.Connection, where: str, *values: object)
     """Remove records from the full-text index, before they are deleted; see `index_records`."""
     if has_search(connection):
         connection.execute(
-            "INSERT INTO archival_fts (archival_fts, rowid, text, tags)"
-            f" SELECT 'delete', seq, text, tags FROM archival WHERE {where}",
+            "INSERT INTO archival_fts (archival_fts, rowid, text, tags, place)"
+            f" SELECT 'delete', seq, text, tags, place FROM archival WHERE {where}",
             values,
         )
 

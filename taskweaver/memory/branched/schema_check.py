@@ -58,7 +58,7 @@ def foreign_objects(connection: sqlite3.Connection) -> list[str]:
     version = schema.version_of(connection)
     if version is None or not 1 <= version <= schema.VERSION:
         return [f"the format {version} is unknown"]
-    allowed = {**_expected(version), **schema.search_index()}
+    allowed = {**_expected(version), **schema.search_index(version)}
     if version < _WITHOUT_TRIGGERS:
         allowed |= schema.former_triggers()
     return [

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Any, cast
 
@@ -19,14 +19,17 @@ from taskweaver.memory.branched.branches import Branches, check_name
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
 from taskweaver.memory.branched.schema import TIERS, index_records
+from taskweaver.memory.branched.soundness import JSON_COLUMNS, check_values, invariants
 from taskweaver.memory.branched.types import FOREVER, Segment
-from taskweaver.memory.branched.upkeep import invariants
 from taskweaver.memory.branched.values import dump
 from taskweaver.utils.files import create_private
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 
 FORMAT = "taskweaver-memory"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_READABLE_VERSIONS = (1, 2)
+ADDED_COLUMNS: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0}}
+"""Columns that an export of version 1 lacks, and their values there."""
 _CODE = "reply_content"
 """Type of the attachments of a post that hold its code."""
 _REFERENCES = {
@@ -36,13 +39,6 @@ _REFERENCES = {
     "posts": "round_seq",
     "round_ends": "round_seq",
     "summaries": "up_to_seq",
-}
-_JSON: dict[str, dict[str, type]] = {
-    "events": {"tags": list, "data": dict},
-    "archival": {"tags": list, "meta": dict},
-    "posts": {"body": dict},
-    "digests": {"kinds": dict},
-    "injections": {"shown": dict},
 }
 _BRANCH = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
 
@@ -68,6 +64,10 @@ class Transfer:
             UnknownBranch: If there is no such branch.
             StoreUnwritable: If the file cannot be written.
         """
+        with self._database.guarded():
+            return self._write_export(target, branch_id, is_private=is_private)
+
+    def _write_export(self, target: FilePath, branch_id: str | None, *, is_private: bool) -> int:
         partial = target.with_name(target.name + ".partial")
         digest, count = hashlib.sha256(), 0
         try:
@@ -132,7 +132,7 @@ class Transfer:
                     _add_row(writer.connection, item["table"], item["row"], numbers, offset)
             index_records(writer.connection, "seq > ?", offset)
             _refuse_masked_cells(items, source)
-            writer.connection.execute("UPDATE clock SET seq = ?", (offset + items[0]["seq"],))
+            writer.advance(offset + items[0]["seq"])
             _check_whole(writer.connection, source)
             return names
 
@@ -145,17 +145,22 @@ class Transfer:
 def _rows(
     connection: sqlite3.Connection, table: str, ends: dict[int, int]
 ) -> Iterator[dict[str, Any]]:
-    cursor = connection.execute(f"SELECT * FROM {table} ORDER BY seq")
-    names = [column[0] for column in cursor.description]
+    names = _columns(connection, table)
+    cursor = connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY seq")
     for values in cursor:
         row = dict(zip(names, values, strict=True))
         if row["seq"] <= ends.get(row["branch_id"], -1):
             yield {"table": table, "row": row}
 
 
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Return the names of the columns that hold values; a computed one holds none."""
+    return [column[1] for column in connection.execute(f"PRAGMA table_info({table})")]
+
+
 def _masked(item: dict[str, Any]) -> dict[str, Any]:
     """Return a line with its secrets masked, also inside of the columns that hold JSON."""
-    columns = _JSON.get(item.get("table", ""), {})
+    columns = JSON_COLUMNS.get(item.get("table", ""), {})
     if not columns:
         return cast("dict[str, Any]", redact_secrets_in(item))
     row = {
@@ -199,7 +204,8 @@ def _read(source: FilePath) -> list[dict[str, Any]]:
     try:
         end = json.loads(last)
         items = [json.loads(line) for line in body.split(b"\n")]
-        is_ours = items[0].get("format") == FORMAT and items[0].get("version") == FORMAT_VERSION
+        is_ours = items[0].get("format") == FORMAT
+        is_ours = is_ours and items[0].get("version") in _READABLE_VERSIONS
         is_whole = end.get("sha256") == hashlib.sha256(body + b"\n").hexdigest()
     except (ValueError, AttributeError, IndexError, RecursionError) as error:
         raise InvalidUpdate(str(source), "is no export of a memory, or was cut off") from error
@@ -240,33 +246,15 @@ def _add_row(
 ) -> None:
     if table not in TIERS:
         raise InvalidUpdate("table", f"{table!r} is no table of a memory")
-    values = {**row, "branch_id": numbers[row["branch_id"]]}
+    values = {**ADDED_COLUMNS.get(table, {}), **row, "branch_id": numbers[row["branch_id"]]}
     check_values(table, row)
     for name in ("seq", "record", _REFERENCES.get(table, "seq")):
         if values.get(name) is not None:
             values[name] = row[name] + offset
-    columns = {column[1] for column in connection.execute(f"PRAGMA table_info({table})")}
-    if set(values) != columns:
+    if set(values) != set(_columns(connection, table)):
         raise InvalidUpdate(table, "a row has other columns than ours")
     names, marks = ", ".join(values), ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
-
-
-def check_values(table: str, row: Mapping[str, Any]) -> None:
-    """Raise unless numbers are in order, and columns of JSON hold the form that is read from them.
-
-    Raises:
-        InvalidUpdate, ValueError, TypeError, RecursionError: If they do not.
-    """
-    if type(row["seq"]) is not int or row["seq"] < 1:
-        raise InvalidUpdate(table, "a row has no number of its own")
-    for name, kind in _JSON.get(table, {}).items():
-        value = json.loads(row[name])
-        is_good = isinstance(value, kind)
-        if isinstance(value, list):
-            is_good = is_good and all(isinstance(item, str) for item in value)
-        if not is_good:
-            raise InvalidUpdate(table, f"{name} of a row is not what it must be")
 
 
 def _check_whole(connection: sqlite3.Connection, source: FilePath) -> None:

@@ -206,7 +206,8 @@ class RenderResult:
 
     Attributes:
         text: The whole text.
-        seq: The state that was rendered; rendering at it again gives the same.
+        seq: The state that was rendered; rendering at it again gives the same, but for values that
+            expired between its newest row and the rendering.
         query: The query of the archival sections.
         sections: Its parts, with what they show and leave out.
         pressure: How full the memory is.

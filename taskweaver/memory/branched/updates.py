@@ -90,25 +90,27 @@ class Updates:
             self._consolidation.after_append(branch_id)
         return results | self._maintain(branch_id, checked)
 
-    def write(self, branch_id: str, parts: Mapping[str, Any]) -> None:
+    def write(self, branch_id: str, parts: Mapping[str, Any]) -> dict[str, Any]:
         """Write what a program notes together: core keys, an event, archival records.
+
+        Returns:
+            The ids of what was written, by part.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
             InvalidUpdate: If anything in it is wrong.
         """
+        given = parts.get("core")
+        if isinstance(given, Mapping):
+            parts = {**parts, "core": [_weighed(key, value) for key, value in given.items()]}
         checked = check_updates(parts)
-        for entry, given in zip(
-            checked.get("core", []), parts.get("core", {}).values(), strict=True
-        ):
-            is_weighed = isinstance(given, Mapping) and given.get("importance") is not None
-            entry["importance"] = entry["importance"] if is_weighed else _PROGRAMS_IMPORTANCE
         self._shorten(checked, branch_id)
-        self._database.write(
+        results = self._database.write(
             lambda writer: self._write(writer, branch_id, checked, {}, author_tags=())
         )
         if "recall" in checked:
             self._consolidation.after_append(branch_id)
+        return results
 
     def _shorten(self, checked: Mapping[str, Any], branch_id: str) -> None:
         """Bring new texts to the allowed length, before the transaction is open."""
@@ -145,12 +147,18 @@ class Updates:
             fields = dict(item)
             id_ = self._archival.update(writer, branch_id, fields.pop("id"), **fields)
             results.setdefault("archival_update", []).append(str(id_))
+        for id_ in checked.get("archival_delete", []):
+            self._archival.delete(writer, branch_id, id_)
+            results.setdefault("archival_delete", []).append(str(id_))
         for event in checked.get("recall", []):
             seq = self._recall.append(writer, branch_id, {**marks, **event})
             results.setdefault("recall", []).append(seq)
         if "recall_evict" in checked:
             count = self._recall.evict(writer, branch_id, **checked["recall_evict"])
             results["recall_evict"] = {"evicted_count": count, "archived_count": count}
+        for number in checked.get("recall_delete", []):
+            self._recall.delete(writer, branch_id, number)
+            results.setdefault("recall_delete", []).append(number)
         return results
 
     def _read(
@@ -182,7 +190,7 @@ class Updates:
                     "kind": event.kind,
                     "summary": event.text,
                     "count": event.count,
-                    "ts": event.created_at,
+                    "ts": event.data.get("ts", event.created_at),
                 }
                 for event in events
             ]
@@ -197,6 +205,15 @@ class Updates:
             relief = self._pressures.relieve(branch_id, "high")
             results["consolidate"] = {"status": "success", "details": asdict(relief)}
         return results
+
+
+def _weighed(key: str, value: Any) -> dict[str, Any]:
+    """Return a core entry of a program, as important as one that says nothing of it."""
+    is_full = isinstance(value, Mapping) and "value" in value
+    entry = {"key": key, **(value if is_full else {"value": value})}
+    if entry.get("importance") is None:
+        entry["importance"] = _PROGRAMS_IMPORTANCE
+    return entry
 
 
 def _identity(

@@ -41,4 +41,5 @@ def memory(open_memory: Open) -> MemoryManager:
     made.mem_core_set("goal", "a faster solver", branch_id="root")
     made.fork("root", "a")
     made.fork("root", "b")
+    made.bind("root")
     return made

@@ -16,7 +16,7 @@ from taskweaver.utils.redact import register_secret
 
 
 def core(memory: MemoryManager, branch: str, **options: int) -> dict[str, str]:
-    return {key: entry.value for key, entry in memory.core(branch, **options).items()}
+    return {key: entry.value for key, entry in memory[branch].core.entries(**options).items()}
 
 
 def test_a_fork_sees_what_was_there_and_siblings_see_nothing_of_it(memory: MemoryManager) -> None:
@@ -44,9 +44,9 @@ def test_a_look_into_the_past_keeps_the_order_beside_a_live_root(memory: MemoryM
         memory.write_archival("node" if number % 2 else "run", f"record {number}")
     then = memory.seq
     memory.write_event("run", "k", "later")
-    said = [event.text for event in memory.events("node", limit=3, at=then)]
+    said = [event.text for event in memory["node"].events(limit=3, at=then)]
     assert said == ["event 3", "event 2", "event 1"]
-    kept = [record.text for record in memory.archival("node", limit=3, at=then)]
+    kept = [record.text for record in memory["node"].records(limit=3, at=then)]
     assert kept == ["record 3", "record 2", "record 1"]
 
 
@@ -70,8 +70,8 @@ def test_a_node_is_found_by_either_name(memory: MemoryManager) -> None:
     )
     seen = memory.mem_node_read("n1")
     assert seen["core"] == {"goal": "a faster solver", "x": "1", "y": "2"}
-    assert memory.core("n1")["x"].importance == 3
-    assert memory.core("n1")["y"].importance == 5
+    assert memory["n1"].core.entries()["x"].importance == 3
+    assert memory["n1"].core.entries()["y"].importance == 5
     assert [event["summary"] for event in seen["recall"]] == ["began"]
     assert [(item["text"], item["tags"]) for item in seen["archival"]] == [("a note", ["N"])]
     assert set(memory.mem_node_read("n1", scope="core")) == {"core"}
@@ -88,11 +88,11 @@ def test_what_is_not_there_is_said_at_once(memory: MemoryManager) -> None:
     memory.update_branch_node_uid("b", "twin")
     for call in (
         lambda: memory.fork("nobody", "c"),
-        lambda: memory.core("nobody"),
+        lambda: memory["nobody"].core.entries(),
         lambda: memory.mem_recall_append({"content": "x"}, branch_id="nobody"),
         lambda: memory.render_for_prompt("nobody"),
         lambda: memory.merge("a", "nobody"),
-        lambda: memory.core("twin"),
+        lambda: memory["twin"].core.entries(),
     ):
         with pytest.raises(UnknownBranch):
             call()
@@ -141,12 +141,12 @@ def test_garbage_is_what_only_pruned_branches_see(memory: MemoryManager) -> None
     done = memory.collect_garbage()
     assert done.rows == dry.rows
     assert set(done.branches) == {"b", "b2"}
-    assert [item.text for item in memory.archival("child")] == ["inherited"]
+    assert [item.text for item in memory["child"].records()] == ["inherited"]
     assert memory.mem_archival_search("alone", branch_id="child")[0]["match"] == "recency"
     assert {branch.id for branch in memory.branches()} == {"root", "a", "child"}
     assert memory.verify().is_sound
     memory.fork("root", "b")  # its name is free again, and nothing of the old one shows
-    assert memory.archival("b") == []
+    assert memory["b"].records() == []
 
 
 def test_history_tells_what_a_branch_wrote_itself(memory: MemoryManager) -> None:
@@ -193,9 +193,9 @@ def test_a_merge_brings_findings_over_by_policy(
     assert core(memory, "b") == {
         "goal": "a faster solver", "lr": lr, "depth": kept, "new": "found"
     }  # fmt: skip
-    (record,) = memory.archival("b")
+    (record,) = memory["b"].records()
     assert record.meta["from_branch"] == "a"
-    assert "merged 'a'" in memory.events("b")[0].text
+    assert "merged 'a'" in memory["b"].events()[0].text
     assert len(memory.merge("a", "b", "ours").taken) == 0
 
 
@@ -218,6 +218,6 @@ def test_a_finding_is_promoted_to_an_ancestor(memory: MemoryManager) -> None:
     memory.promote(record, "root", branch_id="a")
     memory.fork("root", "later")
     assert core(memory, "later")["flags"] == "-O3"
-    assert memory.core("later")["flags"].importance == 5
-    assert [item.text for item in memory.archival("later")] == ["why -O3"]
-    assert memory.archival("b") == []
+    assert memory["later"].core.entries()["flags"].importance == 5
+    assert [item.text for item in memory["later"].records()] == ["why -O3"]
+    assert memory["b"].records() == []

@@ -41,9 +41,9 @@ def test_an_idea_is_taken_in_once_on_the_root_and_inherited(
 ) -> None:
     path = tmp_path / "idea.md"
     path.write_text(IDEA, "utf-8")
-    assert ingest_idea_md(memory, path)
+    assert ingest_idea_md(memory["root"], path)
     then = memory.seq
-    assert not ingest_idea_md(memory, path)
+    assert not ingest_idea_md(memory["root"], path)
     assert memory.seq == then
     summary = memory.get_core("root", "idea_md_summary") or ""
     assert summary.splitlines() == [
@@ -53,7 +53,7 @@ def test_an_idea_is_taken_in_once_on_the_root_and_inherited(
         f"- Evaluation: {NOT_PROVIDED}",
         "- Known failures/mitigations: Small caches.",
     ]
-    (record,) = memory.archival(tags=["IDEA_MD", "ROOT_IDEA"])
+    (record,) = memory["root"].records(tags=["IDEA_MD", "ROOT_IDEA"])
     assert record.text == f"{summary}\n\n{IDEA}"
     memory.fork("root", "node")
     assert "Cache blocking" in memory.render_for_prompt("node")
@@ -63,20 +63,20 @@ def test_an_idea_is_taken_in_once_on_the_root_and_inherited(
 def test_a_changed_idea_updates_what_is_there(memory: MemoryManager, tmp_path: Path) -> None:
     path = tmp_path / "idea.md"
     path.write_text(IDEA)
-    ingest_idea_md(memory, path)
+    ingest_idea_md(memory["root"], path)
     path.write_text(IDEA.replace("twice", "three times"))
-    assert ingest_idea_md(memory, path)
-    (record,) = memory.archival(tags=["IDEA_MD"])
+    assert ingest_idea_md(memory["root"], path)
+    (record,) = memory["root"].records(tags=["IDEA_MD"])
     assert "three times" in record.text
     assert "three times" in (memory.get_core("root", "idea_md_summary") or "")
 
 
 def test_a_node_may_have_an_idea_of_its_own(memory: MemoryManager, tmp_path: Path) -> None:
     (tmp_path / "idea.md").write_text(IDEA)
-    ingest_idea_md(memory, tmp_path / "idea.md", branch_id="a", node_uid="n7")
-    (record,) = memory.archival("a", tags=["IDEA_MD"])
+    ingest_idea_md(memory["a"], tmp_path / "idea.md", node_uid="n7")
+    (record,) = memory["a"].records(tags=["IDEA_MD"])
     assert "node_uid:n7" in record.tags
-    assert memory.archival("b", tags=["IDEA_MD"]) == []
+    assert memory["b"].records(tags=["IDEA_MD"]) == []
 
 
 @pytest.mark.parametrize("content", [None, b"", b"  \n", b"\xff\xfe", b"a\0b", "folder"])
@@ -90,7 +90,7 @@ def test_an_idea_that_is_no_text_is_refused(
         path.write_bytes(content)
     before = memory.seq
     with pytest.raises(InvalidUpdate, match=r"idea\.md"):
-        ingest_idea_md(memory, path)
+        ingest_idea_md(memory["root"], path)
     assert memory.seq == before
 
 
@@ -104,21 +104,27 @@ def test_phase0_is_taken_in_once_with_its_files(memory: MemoryManager, tmp_path:
     (tmp_path / "plan.json").write_text("long " * 3000)
     payload = {"plan": {"goal_summary": "fast", "deps": ["numpy", "blas"]}, "cpu": {"cores": 8}}
     files = [tmp_path / "plan.json"]
-    assert ingest_phase0_internal_info(memory, payload, artifact_paths=files, command="lscpu")
-    assert not ingest_phase0_internal_info(memory, payload, artifact_paths=files, command="lscpu")
+    assert ingest_phase0_internal_info(
+        memory["root"], payload, artifact_paths=files, command="lscpu"
+    )
+    assert not ingest_phase0_internal_info(
+        memory["root"], payload, artifact_paths=files, command="lscpu"
+    )
     summary = memory.get_core("root", "phase0_summary")
     assert summary == "plan.goal_summary=fast | plan.deps=numpy, blas | cpu.cores=8 | command=lscpu"
-    (record,) = memory.archival(tags=["PHASE0_INTERNAL"])
+    (record,) = memory["root"].records(tags=["PHASE0_INTERNAL"])
     assert '"cores": 8' in record.text
     assert "## plan.json\nlong" in record.text
     assert len(record.text) < 6000
     payload["cpu"] = {"cores": 16}
-    assert ingest_phase0_internal_info(memory, payload)
-    assert len(memory.archival(tags=["PHASE0_INTERNAL"])) == 1
+    assert ingest_phase0_internal_info(memory["root"], payload)
+    assert len(memory["root"].records(tags=["PHASE0_INTERNAL"])) == 1
     with pytest.raises(InvalidUpdate, match="payload"):
-        ingest_phase0_internal_info(memory, {"x": object()})
+        ingest_phase0_internal_info(memory["root"], {"x": object()})
     with pytest.raises(InvalidUpdate, match=r"gone\.txt"):
-        ingest_phase0_internal_info(memory, {"x": 1}, artifact_paths=[tmp_path / "gone.txt"])
+        ingest_phase0_internal_info(
+            memory["root"], {"x": 1}, artifact_paths=[tmp_path / "gone.txt"]
+        )
 
 
 def test_the_machine_is_described_by_what_it_says(open_memory: Open) -> None:
@@ -129,10 +135,10 @@ def test_the_machine_is_described_by_what_it_says(open_memory: Open) -> None:
     assert all(":" in tool or tool.isalnum() for tool in facts.get("tools", []))  # type: ignore[union-attr]
     memory = open_memory()
     memory.create_branch(None, branch_id="root")
-    assert ingest_environment(memory, facts)
-    assert not ingest_environment(memory, facts)
+    assert ingest_environment(memory["root"], facts)
+    assert not ingest_environment(memory["root"], facts)
     assert f"{facts['cpus']} usable" in memory.mem_core_get()["hardware_cpu"]
-    assert memory.archival(tags=["ENVIRONMENT"])
-    assert ingest_environment(memory, {"cpu": "another", "gpus": ["A", "B"]})
+    assert memory["root"].records(tags=["ENVIRONMENT"])
+    assert ingest_environment(memory["root"], {"cpu": "another", "gpus": ["A", "B"]})
     assert memory.mem_core_get()["hardware_gpu"] == "A; B"
-    assert len(memory.archival(tags=["ENVIRONMENT"])) == 1
+    assert len(memory["root"].records(tags=["ENVIRONMENT"])) == 1

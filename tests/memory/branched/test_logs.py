@@ -11,7 +11,7 @@ from memories import Open
 
 from taskweaver.memory.branched import MemoryManager
 from taskweaver.memory.branched.injections import PromptLog
-from taskweaver.memory.branched.oplog import display_phase
+from taskweaver.memory.branched.log_lines import display_phase
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -24,7 +24,7 @@ def test_each_public_call_is_one_line_in_all_and_in_its_layer(
     memory = open_memory(
         memory_log_enabled=True, log_dir=tmp_path / "logs", memory_log_max_chars=50
     )
-    memory.create_branch(None, branch_id="root")
+    memory.bind(memory.create_branch(None, branch_id="root"))
     memory.mem_core_set("k", "token=abcdefghijkl " + "x" * 100)
     memory.mem_recall_append({"kind": "k", "content": "said", "phase": "draft", "node_id": "root"})
     memory.apply_llm_memory_updates("root", {"core": {"a": "b"}, "core_get": ["a"]}, "n", "debug")
@@ -34,7 +34,7 @@ def test_each_public_call_is_one_line_in_all_and_in_its_layer(
     everything = lines(tmp_path / "logs" / "memory_calls.jsonl")
     ops = [line["op"] for line in everything]
     assert ops == [
-        "create_branch", "mem_core_set", "mem_recall_append", "llm_core", "llm_core_get",
+        "create_branch", "mem_core_set", "mem_recall_append", "llm_core_set", "llm_core_get",
         "apply_llm_memory_updates", "render_for_prompt", "check_memory_pressure",
     ]  # fmt: skip
     keys = {"ts", "op", "layer", "memory_type", "branch_id", "node_id", "phase", "run_id"}
@@ -49,7 +49,7 @@ def test_each_public_call_is_one_line_in_all_and_in_its_layer(
     assert len(preview) == 50
     by_layer = [
         line
-        for name in ("primitive", "public_api", "system", "internal", "llm")
+        for name in ("public_api", "system", "internal", "llm")
         if (tmp_path / "logs" / f"memory_{name}.jsonl").exists()
         for line in lines(tmp_path / "logs" / f"memory_{name}.jsonl")
     ]
@@ -72,11 +72,11 @@ def test_phases_have_names(hint: str | None, shown: str | None) -> None:
 
 def test_what_a_prompt_was_shown_and_did_is_kept(memory: MemoryManager, tmp_path: Path) -> None:
     result = memory.render_for_prompt_with_log("a", "draft")
-    memory.note_injection("a", result, "draft")
-    (kept,) = memory.injections("a")
+    memory["a"].note_injection(result, "draft")
+    (kept,) = memory["a"].injections()
     assert (kept.task_hint, kept.chars) == ("draft", len(result.text))
     assert kept.shown["Core Memory"] == ["goal"]
-    assert memory.events("a") == []
+    assert memory["a"].events() == []
     log = PromptLog(tmp_path / "prompt")
     log.injection(result, task_hint="draft", stage="s1", began=1.0)
     updates = {"core": {"k": "password: abcdefghijkl"}, "core_get": ["goal"]}

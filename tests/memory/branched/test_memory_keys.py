@@ -30,7 +30,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
         config = read_memory_config(AppConfigSource(None, values, tmp_path))
         memory = MemoryManager(tmp_path / f"m{len(opened)}.sqlite", config, llm=llm)
         opened.append(memory)
-        memory.create_branch(None, branch_id="root")
+        memory.bind(memory.create_branch(None, branch_id="root"))
         return memory
 
     yield open_
@@ -54,7 +54,7 @@ def test_core_memory_keeps_to_its_size(make: Make) -> None:
     memory = make(core_max_chars=120)
     for number in range(5):
         memory.set_core("root", f"key{number}", "x" * 50)
-    assert sum(len(entry.value) for entry in memory.core("root").values()) <= 120
+    assert sum(len(entry.value) for entry in memory["root"].core.entries().values()) <= 120
 
 
 def test_a_prompt_shows_as_many_events_and_records_as_configured(make: Make) -> None:
@@ -83,7 +83,7 @@ def test_writes_are_as_durable_as_configured(make: Make, choice: str, level: int
 
 def test_a_long_record_is_cut(make: Make) -> None:
     memory = recorded(make(archival_max_chars=150), 1, "long " * 100)
-    assert len(memory.archival("root")[0].text) <= 150
+    assert len(memory["root"].records()[0].text) <= 150
 
 
 def test_a_prompt_shows_as_much_memory_as_configured(make: Make) -> None:
@@ -113,11 +113,11 @@ def test_sections_have_budgets(make: Make, tmp_path: Path) -> None:
         "# Title\n\n" + "".join(f"- {'words ' * 40}\n" for _ in "abcdef")
     )
     memory.ingest_idea_md(tmp_path / "idea.md", branch_id="root")
-    summary = memory.core("root")["idea_md_summary"].value
+    summary = memory["root"].core.entries()["idea_md_summary"].value
     assert len(summary) <= 200
     assert max(len(line) for line in summary.splitlines()) <= 45
     memory.ingest_phase0_internal_info({"plan": "x" * 500}, branch_id="root")
-    assert len(memory.core("root")["phase0_summary"].value) <= 50
+    assert len(memory["root"].core.entries()["phase0_summary"].value) <= 50
 
 
 def test_operations_are_logged_where_and_as_long_as_configured(make: Make, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_old_events_are_summed_up_as_configured(
     make: Make, keys: dict[str, Any], has_digest: bool
 ) -> None:
     memory = happened(make(recall_max_events=2, **keys), 6)
-    assert (memory.digest("root") is not None) is has_digest
+    assert (memory["root"].digest() is not None) is has_digest
 
 
 @pytest.mark.parametrize(("trigger", "acts"), [("medium", True), ("critical", False)])
@@ -188,7 +188,7 @@ def test_pressure_is_relieved_from_the_configured_level(
 ) -> None:
     memory = make(core_max_chars=1000, consolidation_trigger=trigger)
     memory.set_core("root", "goal", "x" * 780)
-    assert (memory.consolidate_if_needed("root") is not None) is acts
+    assert (memory["root"].relieve_if_needed() is not None) is acts
 
 
 @pytest.mark.parametrize("level", ["medium", "high", "critical"])

@@ -119,6 +119,7 @@ def test_a_browser_shows_what_the_branch_sees(
 ) -> None:
     memory.set_core("a", "goal", "an even faster solver")
     memory.set_core("a", "soon", "gone", ttl=10)
+    memory.mem_core_set("goal", "tried for now", ttl=10, branch_id="b")
     memory.set_core("b", "secret", "of b")
     memory.write_event("a", "tried", HOSTILE)
     memory.fork("a", "child")
@@ -137,6 +138,9 @@ def test_a_browser_shows_what_the_branch_sees(
     parent = shown(browser, page, "a", tmp_path / "profile")
     assert "faster solver" not in parent
     assert "after the fork" in parent
+    other = shown(browser, page, "b", tmp_path / "profile")
+    assert "a faster solver" in other
+    assert "tried for now" not in other
 
 
 def test_the_page_counts_in_singular_and_plural_and_names_the_root_once(

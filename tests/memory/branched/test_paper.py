@@ -209,8 +209,12 @@ def test_a_fact_of_record_event_and_key_is_one_line(run: MemoryManager, tmp_path
     assert "- style: fast [" in found["best_node_details"]
 
 
-def test_the_root_stands_for_no_best_branch(run: MemoryManager, tmp_path: Path) -> None:
-    found = run.generate_final_memory_for_paper(tmp_path, "run", None)
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_without_a_best_branch_the_root_is_taken(
+    run: MemoryManager, tmp_path: Path, nothing: str | None
+) -> None:
+    found = run.generate_final_memory_for_paper(tmp_path, "run", nothing)
+    assert found["title_candidates"] == "- Blocking for caches [idea.md]"
     assert found["provenance"] == ["run"]
     assert "Segmentation fault" in found["failure_modes_timeline"]
     assert found["executive_summary"] == "(not found in memory: no result was noted)"

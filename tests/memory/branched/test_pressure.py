@@ -39,14 +39,14 @@ def test_old_events_become_a_digest_that_descendants_inherit(open_memory: Open) 
     memory = open_memory(recall_max_events=4, llm=model)
     memory.create_branch(None, branch_id="root")
     events(memory, "root", 7)
-    digest = memory.digest("root")
+    digest = memory["root"].digest()
     assert digest is not None
     assert digest.count == 3
     assert len(model.prompts) == 1
     memory.fork("root", "a")
     memory.fork("root", "b")
     memory.fork("a", "a2")
-    assert memory.digest("a2") == digest
+    assert memory["a2"].digest() == digest
     rendered = memory.render_for_prompt("a2")
     assert "- [summary of 3 earlier events]" in rendered
     assert "event 2" not in rendered
@@ -55,8 +55,8 @@ def test_old_events_become_a_digest_that_descendants_inherit(open_memory: Open) 
     assert len(model.prompts) == 2
     assert "digest of" in model.prompts[1]
     assert "event 1" not in model.prompts[1].replace("event 10", "").replace("event 12", "")
-    assert memory.digest("b") == digest
-    assert len(memory.events("a2")) == 10
+    assert memory["b"].digest() == digest
+    assert len(memory["a2"].events()) == 10
     assert [found["summary"] for found in memory.mem_recall_search("event 0", branch_id="a2", k=99)]
 
 
@@ -67,8 +67,8 @@ def test_a_fork_before_the_digest_sees_the_events(open_memory: Open) -> None:
     then = memory.seq
     events(memory, "root", 4, start=3)
     memory.fork("root", "past", at=then)
-    assert memory.digest("root") is not None
-    assert memory.digest("past") is None
+    assert memory["root"].digest() is not None
+    assert memory["past"].digest() is None
     assert "event 0" in memory.render_for_prompt("past")
 
 
@@ -76,9 +76,9 @@ def test_without_a_model_the_digest_counts_and_quotes(open_memory: Open) -> None
     memory = open_memory(recall_max_events=3)
     memory.create_branch(None, branch_id="root")
     events(memory, "root", 30)
-    digest = memory.digest("root")
+    digest = memory["root"].digest()
     assert digest is not None
-    seen = sum(event.count for event in memory.events("root"))
+    seen = sum(event.count for event in memory["root"].events())
     assert digest.text.startswith(f"{digest.count} events: run_failed ")
     assert digest.count + 3 <= seen <= digest.count + 4
     assert len(digest.text) <= 1200
@@ -88,7 +88,7 @@ def test_a_model_that_fails_leaves_no_gap(open_memory: Open) -> None:
     memory = open_memory(recall_max_events=3, llm=Model())
     memory.create_branch(None, branch_id="root")
     events(memory, "root", 6)
-    digest = memory.digest("root")
+    digest = memory["root"].digest()
     assert digest is not None
     assert "event 1" in digest.text
 
@@ -105,7 +105,7 @@ def test_only_inherited_events_can_be_summed_up(open_memory: Open) -> None:
     assert "summary of 3 earlier" in rendered
     assert memory.consolidate_inherited_memory("a") == 0
     assert memory.consolidate_recall_events("a") == 4
-    assert memory.digest("root") is None
+    assert memory["root"].digest() is None
 
 
 def test_an_endless_repetition_stays_bounded(open_memory: Open) -> None:
@@ -114,7 +114,7 @@ def test_an_endless_repetition_stays_bounded(open_memory: Open) -> None:
     for _ in range(50):
         memory.write_event("root", "retry", "the same again")
     assert memory.check_memory_pressure("root").events <= 4
-    (event,) = memory.events("root")
+    (event,) = memory["root"].events()
     assert event.count == 50
 
 
@@ -137,7 +137,7 @@ def test_the_recall_side_counts_when_nothing_consolidates(open_memory: Open) -> 
     pressure = memory.check_memory_pressure("root")
     assert pressure.level == "critical"
     assert "consolidate_recall" in pressure.recommendations
-    assert memory.consolidate_if_needed("root") is None
+    assert memory["root"].relieve_if_needed() is None
 
 
 def weights(prompt: str) -> str:
@@ -155,13 +155,13 @@ def test_high_pressure_archives_what_the_model_finds_unimportant(open_memory: Op
     memory.set_core("root", "pinned_junk", "p" * 200, importance=5)
     memory.set_core("root", "junk", "j" * 300)
     memory.set_core("root", "useful", "u" * 370)
-    relief = memory.consolidate_if_needed("root", "improve")
+    relief = memory["root"].relieve_if_needed("improve")
     assert relief is not None
     assert (relief.level, relief.new_level, relief.evicted) == ("high", "low", 1)
-    assert set(memory.core("root")) == {"pinned_junk", "useful"}
-    assert memory.core("root")["pinned_junk"].importance == 5
-    assert memory.core("root")["useful"].importance == 4
-    assert "reason" in memory.archival("root", tags=["CORE_EVICT"])[0].meta
+    assert set(memory["root"].core.entries()) == {"pinned_junk", "useful"}
+    assert memory["root"].core.entries()["pinned_junk"].importance == 5
+    assert memory["root"].core.entries()["useful"].importance == 4
+    assert "reason" in memory["root"].records(tags=["CORE_EVICT"])[0].meta
 
 
 @pytest.mark.parametrize("llm", [None, Model(), Model(weigh="no list")])
@@ -170,7 +170,7 @@ def test_importances_stay_without_a_usable_model(open_memory: Open, llm: Model |
     memory.create_branch(None, branch_id="root")
     memory.set_core("root", "k", "x" * 900, importance=4)
     memory.auto_consolidate_memory("root", "medium")
-    assert memory.core("root")["k"].importance == 4
+    assert memory["root"].core.entries()["k"].importance == 4
     assert memory.evaluate_importance_with_llm([{"key": "k"}]) == [("k", 3, "")]
 
 
@@ -181,11 +181,11 @@ def test_critical_pressure_folds_the_core_into_a_digest(open_memory: Open) -> No
     memory.set_core("root", "one", "1" * 420)
     memory.set_core("root", "two", "2" * 440)
     relief = memory.auto_consolidate_memory("root", "critical")
-    assert set(memory.core("root")) == {"pinned", "CoreDigest"}
+    assert set(memory["root"].core.entries()) == {"pinned", "CoreDigest"}
     assert relief.new_level == "low"
-    (snapshot,) = memory.archival("root", tags=["CORE_SNAPSHOT"])
+    (snapshot,) = memory["root"].records(tags=["CORE_SNAPSHOT"])
     assert "two: " + "2" * 440 in snapshot.text
-    assert f"(ref: {snapshot.id})" in memory.core("root")["CoreDigest"].value
+    assert f"(ref: {snapshot.id})" in memory["root"].core.entries()["CoreDigest"].value
 
 
 def test_a_long_record_is_shortened_by_the_model_once(open_memory: Open) -> None:
@@ -194,7 +194,7 @@ def test_a_long_record_is_shortened_by_the_model_once(open_memory: Open) -> None
     memory.create_branch(None, branch_id="root")
     memory.write_archival("root", "long " * 100)
     assert len(model.prompts) == 1
-    text = memory.archival("root")[0].text
+    text = memory["root"].records()[0].text
     assert text.startswith("short")
     assert len(text) <= 100
     memory.fork("root", "a")
@@ -220,7 +220,7 @@ def test_what_no_model_shortens_is_cut(open_memory: Open, llm: Model | None) -> 
     memory = open_memory(archival_max_chars=100, llm=llm)
     memory.create_branch(None, branch_id="root")
     memory.write_archival("root", "long " * 100)
-    text = memory.archival("root")[0].text
+    text = memory["root"].records()[0].text
     assert text.startswith("long")
     assert text.endswith("...")
     assert len(text) <= 100
@@ -234,4 +234,4 @@ def test_a_project_may_have_its_own_prompts(open_memory: Open, tmp_path: Path) -
     memory.write_archival("root", "long {text} " * 20)
     assert model.prompts[0].endswith('to 100: {"keep": "{x}"}')
     assert "long {text} long" in model.prompts[0]
-    assert memory.archival("root")[0].text == "brief"
+    assert memory["root"].records()[0].text == "brief"

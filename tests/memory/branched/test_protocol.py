@@ -127,9 +127,9 @@ def test_writes_come_before_reads_and_ids_come_back(memory: MemoryManager) -> No
     assert found["tags"] == ["LLM_INSIGHT", "PERF"]
     (event,) = results["recall_search"]
     assert [event["id"]] == results["recall"]
-    assert memory.core("a")["threads"].importance == 4
-    assert memory.core("a")["conf"].importance == 5
-    assert "phase:improve" in memory.events("a")[0].tags
+    assert memory["a"].core.entries()["threads"].importance == 4
+    assert memory["a"].core.entries()["conf"].importance == 5
+    assert "phase:improve" in memory["a"].events()[0].tags
     shown = format_results(results, max_chars=4000)
     assert f"[#{found['id']}] 8 threads are twice as fast" in shown
     assert "- nothing: (not found)" in shown
@@ -145,6 +145,12 @@ def test_writes_come_before_reads_and_ids_come_back(memory: MemoryManager) -> No
         ({"core": {"k": None}}, "core.k: must not be null"),
         ({"core": {"k": {"value": "v", "ttl": "soon"}}}, "core.k.ttl"),
         ({"core": {"": "v"}}, "printable"),
+        ({"core": {"key": "best", "value": "8"}}, 'Write {"NAME": "VALUE"}'),
+        ({"mem_core_set": {"key": "best", "value": "8", "x": "1"}}, 'Write {"NAME": "VALUE"}'),
+        ({"core": [{"key": "a", "value": "1"}, {"key": "a", "value": "2"}]}, "set twice"),
+        ({"core": [{"key": "a"}]}, "core.a: must not be null"),
+        ({"core": [{"name": "a", "value": "1"}]}, "no field name"),
+        ({"core": None, "mem_core_get": {"keys": ["a"], "k": 1}}, "core_get: must be a list"),
         ({"core_get": ["a", "b", 5]}, "core_get[2]"),
         ({"core_delete": {"a": 1}}, "core_delete: must be a list"),
         ({"archival": "text"}, "archival: must be a list"),
@@ -175,6 +181,115 @@ def test_a_wrong_block_names_what_is_wrong_and_applies_nothing(
     assert memory.seq == before
 
 
+@pytest.mark.parametrize(
+    ("block", "same"),
+    [
+        ({"mem_core_set": {"key": "best", "value": "8"}}, {"core": {"best": "8"}}),
+        (
+            {"mem_core_set": {"key": "best", "value": {"x": 1}, "importance": "5", "ttl": "2h"}},
+            {"core": {"best": {"value": {"x": 1}, "importance": 5, "ttl": 7200}}},
+        ),
+        (
+            {"mem_core_set": [{"key": "a", "value": 1}, {"key": "b", "value": 2}]},
+            {"core": {"a": 1, "b": 2}},
+        ),
+        ({"mem_core_del": {"key": "a"}}, {"core_delete": ["a"]}),
+        ({"mem_core_get": {"keys": ["a", "b"]}}, {"core_get": ["a", "b"]}),
+        (
+            {"mem_archival_write": {"text": "t", "tags": "T"}},
+            {"archival": [{"text": "t", "tags": ["T"]}]},
+        ),
+        (
+            {"mem_archival_update": {"record_id": "7", "text": "t"}},
+            {"archival_update": [{"id": 7, "text": "t"}]},
+        ),
+        (
+            {"mem_recall_append": {"event": {"kind": "k", "content": "c"}}},
+            {"recall": {"kind": "k", "content": "c"}},
+        ),
+        ({"mem_archival_delete": {"record_id": 7}}, {"archival_delete": [7]}),
+        ({"mem_recall_delete": {"ids": ["#7", 8]}}, {"recall_delete": [7, 8]}),
+    ],
+)
+def test_an_operation_may_be_written_as_a_call(block: Any, same: Any) -> None:
+    assert check_updates(block) == check_updates(same)
+
+
+def test_keys_may_have_the_names_of_arguments(memory: MemoryManager) -> None:
+    block = {"core": {"key": {"value": "a"}, "value": {"value": "b"}}}
+    memory.apply_llm_memory_updates("a", block)
+    assert memory.mem_core_get(["key", "value"], branch_id="a") == {"key": "a", "value": "b"}
+    memory.apply_llm_memory_updates("b", {"mem_core_set": {"key": "only"}})
+    assert memory.get_core("b", "key") == "only"
+    memory.mem_node_write("b", core_updates={"key": "c", "value": {"value": "d", "importance": 2}})
+    assert memory.mem_core_get(["key", "value"], branch_id="b") == {"key": "c", "value": "d"}
+    assert memory["b"].core.entries()["key"].importance == 3
+    assert memory["b"].core.entries()["value"].importance == 2
+
+
+def test_an_operation_that_is_null_does_nothing(memory: MemoryManager) -> None:
+    before = memory.seq
+    nothing = {name: None for op in OPERATIONS for name in (op.name, *op.aliases)}
+    assert memory.apply_llm_memory_updates("a", nothing) == {}
+    assert memory.seq == before
+    results = memory.apply_llm_memory_updates("a", {**nothing, "core": {"x": "1"}})
+    assert results == {"core": ["x"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<memory_update"core":{"key":"v"}}/>',
+        '<memory_update {"core": {"a": "1"}} />',
+        '<memory_update {"core": {"a": "1"}}>',
+        'Done. <memory_update {"core": {"a": "1"}}/>',
+        '<memory_update\n{"core": {"a": "1"}}\n</memory_update>',
+        '<memory_update "core": {"a": "1"}',
+        "<memory_update/>",
+        "All is well.\n<memory_update",
+        '{"core": {"a": "1"}}\n</memory_update>',
+        '<memory_update>{"core": {"a": "1"}}</memory_update>\n<memory_update {"core": {}}/>',
+        '<memory_update {"core": {}}/>\n<memory_update>{"core": {"a": "1"}}</memory_update>',
+    ],
+)
+def test_a_block_with_an_unfinished_tag_is_malformed(text: str) -> None:
+    for presence in ("optional", "required"):
+        with pytest.raises(MalformedMemoryUpdateError):
+            read_reply(text, presence)
+    with pytest.raises(ForbiddenMemoryUpdateError):
+        read_reply(text, "forbidden")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A <memory_update> block is not needed here.",
+        "I write no <memory_update block; the results are above.",
+        "End with </memory_update> next time.",
+        '```json\n<memory_update {"core": {}}/>\n```',
+        json.dumps({"note": '<memory_update {"core": {}}/>'}),
+    ],
+)
+def test_a_mention_of_the_tag_is_no_block(text: str) -> None:
+    assert read_reply(text).body == text
+    assert read_reply(text).updates is None
+    inside = json.dumps({"archival": [{"text": text.replace("</memory_update>", "")}]})
+    assert read_reply(f"<memory_update>{inside}</memory_update>").updates == json.loads(inside)
+
+
+@pytest.mark.parametrize(
+    ("inner", "key"),
+    [
+        ('{"core": {"a": "1"}, "core": {"b": "2"}}', "core"),
+        ('{"core": {"a": "1", "a": "2"}}', "a"),
+        ('{"archival": [{"text": "x", "text": "y"}]}', "text"),
+    ],
+)
+def test_a_key_that_stands_twice_is_malformed(inner: str, key: str) -> None:
+    with pytest.raises(MalformedMemoryUpdateError, match=f"'{key}' twice"):
+        read_reply(f"<memory_update>{inner}</memory_update>")
+
+
 def test_a_block_that_fails_half_way_leaves_nothing(memory: MemoryManager) -> None:
     before = memory.seq
     with pytest.raises(BranchedMemoryError):
@@ -197,10 +312,10 @@ def test_a_block_is_applied_once_for_an_attempt(memory: MemoryManager) -> None:
     first = memory.apply_llm_memory_updates("a", block, node_id="n", attempt=1)
     again = memory.apply_llm_memory_updates("a", block, node_id="n", attempt=1)
     assert again == {**first, "already_applied": True}
-    assert memory.events("a")[0].count == 1
+    assert memory["a"].events()[0].count == 1
     memory.apply_llm_memory_updates("a", block, node_id="n", attempt=2)
     memory.apply_llm_memory_updates("a", block, node_id="n")
-    assert memory.events("a")[0].count == 3
+    assert memory["a"].events()[0].count == 3
 
 
 def test_maintenance_follows_the_writes(open_memory: Open) -> None:

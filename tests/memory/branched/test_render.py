@@ -74,8 +74,8 @@ def test_what_is_least_important_is_left_out_first_and_named(full: MemoryManager
     result = full.render_for_prompt_with_log("root", budget_chars=700)
     assert len(result.text) <= 700
     core = next(section for section in result.sections if section.title == "Core Memory")
-    left_out = {full.core("root")[str(key)].importance for key in core.dropped}
-    shown = {full.core("root")[str(key)].importance for key in core.shown}
+    left_out = {full["root"].core.entries()[str(key)].importance for key in core.dropped}
+    shown = {full["root"].core.entries()[str(key)].importance for key in core.shown}
     assert max(left_out) <= min(shown)
     recall = next(section for section in result.sections if section.title == "Recall Memory")
     assert max(int(id_) for id_ in recall.dropped) < min(int(id_) for id_ in recall.shown)

@@ -66,9 +66,9 @@ def test_a_snapshot_is_kept_once_and_again_when_something_was_fetched(
 ) -> None:
     path, workspace = write(tmp_path, listed), tmp_path / "ws"
     options = {"folder": tmp_path}
-    assert update_resource_snapshot_if_changed(memory, path, workspace, **options)
+    assert update_resource_snapshot_if_changed(memory["root"], path, workspace, **options)
     then = memory.seq
-    assert not update_resource_snapshot_if_changed(memory, path, workspace, **options)
+    assert not update_resource_snapshot_if_changed(memory["root"], path, workspace, **options)
     assert memory.seq == then
     memory.fork("root", "node")
     shown = memory.render_for_prompt("node", task="statically linked blas")
@@ -78,10 +78,10 @@ def test_a_snapshot_is_kept_once_and_again_when_something_was_fetched(
 
     (workspace / "lib").mkdir(parents=True)
     (workspace / "lib" / "blas.h").write_text("void dgemm(void);\n")
-    assert update_resource_snapshot_if_changed(memory, path, workspace, **options)
-    records = memory.archival("root", tags=["RESOURCE_ITEM"])
+    assert update_resource_snapshot_if_changed(memory["root"], path, workspace, **options)
+    records = memory["root"].records(tags=["RESOURCE_ITEM"])
     assert len(records) == 2
-    (blas,) = memory.archival("root", tags=["resource:library:blas"])
+    (blas,) = memory["root"].records(tags=["resource:library:blas"])
     assert "Status: available" in blas.text
     assert "blas.h" in blas.text
     assert "previous_digest" in (memory.get_core("root", "RESOURCE_INDEX") or "")
@@ -90,12 +90,12 @@ def test_a_snapshot_is_kept_once_and_again_when_something_was_fetched(
 
 
 def test_use_is_noted_once(memory: MemoryManager, tmp_path: Path, listed: dict[str, Any]) -> None:
-    update_resource_snapshot_if_changed(memory, write(tmp_path, listed), tmp_path / "ws")
-    assert track_resource_usage(memory, "blas", note="draft")
-    assert not track_resource_usage(memory, "library:blas:github:lib:.")
-    assert memory.events()[0].text == "library:blas:github:lib:. | draft"
+    update_resource_snapshot_if_changed(memory["root"], write(tmp_path, listed), tmp_path / "ws")
+    assert track_resource_usage(memory["root"], "blas", note="draft")
+    assert not track_resource_usage(memory["root"], "library:blas:github:lib:.")
+    assert memory.root.events()[0].text == "library:blas:github:lib:. | draft"
     with pytest.raises(InvalidUpdate, match="0 of the items"):
-        track_resource_usage(memory, "nothing")
+        track_resource_usage(memory["root"], "nothing")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_wrong_entry_is_named(
     change(listed)
     before = memory.seq
     with pytest.raises(InvalidUpdate) as caught:
-        update_resource_snapshot_if_changed(memory, write(tmp_path, listed), tmp_path)
+        update_resource_snapshot_if_changed(memory["root"], write(tmp_path, listed), tmp_path)
     assert said in str(caught.value)
     assert memory.seq == before
 

@@ -49,8 +49,8 @@ def test_a_model_reads_is_told_and_answers(memory: MemoryManager, tmp_path: Path
     assert "<memory_results>" not in model.prompts[0]
     assert "] use -lblas when openblas is missing" in model.prompts[1]
     assert memory.get_core("a", "seen") == "1"
-    assert memory.events("a")[0].text == "linked with -lblas"
-    assert [item.task_hint for item in memory.injections("a")] == ["debug"]
+    assert memory["a"].events()[0].text == "linked with -lblas"
+    assert [item.task_hint for item in memory["a"].injections()] == ["debug"]
     log = (tmp_path / "log" / "memory_operations.jsonl").read_text().splitlines()
     assert [json.loads(line)["has_read_results"] for line in log] == [True, False]
 
@@ -89,12 +89,12 @@ def test_slips_are_sent_back_with_the_reason(memory: MemoryManager) -> None:
 def test_a_model_that_never_learns_ends_in_an_error(
     memory: MemoryManager, reply: str, error: type[Exception]
 ) -> None:
-    before = {key: entry.value for key, entry in memory.core("a").items()}
+    before = {key: entry.value for key, entry in memory["a"].core.entries().items()}
     model = Model([reply] * 5)
     with pytest.raises(error):
         ask_with_memory(memory, model, Question("Go.", "a", presence="required"))
     assert len(model.prompts) == 3
-    assert {key: entry.value for key, entry in memory.core("a").items()} == before
+    assert {key: entry.value for key, entry in memory["a"].core.entries().items()} == before
 
 
 def test_a_reply_may_have_to_do_without_a_block(memory: MemoryManager) -> None:

@@ -11,7 +11,6 @@ import pytest
 from memories import Open
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager, StoreCorrupt
-from taskweaver.memory.branched.schema import former_triggers
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 
@@ -62,21 +61,6 @@ def test_no_connection_trusts_a_schema(memory: MemoryManager) -> None:
     for connection in (database._writing, database.reading):
         assert connection.execute("PRAGMA trusted_schema").fetchone() == (0,)
         assert connection.execute("PRAGMA cell_size_check").fetchone() == (1,)
-
-
-def test_a_file_of_the_version_with_triggers_opens_without_them(open_memory: Open) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root")
-    memory.write_archival("root", "before")
-    memory.close()
-    run(memory.path, *former_triggers().values(), "PRAGMA user_version = 2")
-    opened = open_memory()
-    opened.write_archival("root", "after it")
-    assert [row["text"] for row in opened.mem_archival_search("after")] == ["after it"]
-    assert opened.verify().is_sound
-    with closing(sqlite3.connect(memory.path)) as connection:
-        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-        assert found.fetchall() == []
 
 
 def test_the_index_follows_what_is_removed(open_memory: Open) -> None:
@@ -152,5 +136,5 @@ def test_an_original_with_triggers_and_views_is_migrated_without_them(tmp_path: 
     )
     for _ in range(2):
         with MemoryManager(path, QUIET) as memory:
-            assert [event.text for event in memory.events("r")] == ["kept"]
+            assert [event.text for event in memory["r"].events()] == ["kept"]
             assert memory.verify().is_sound

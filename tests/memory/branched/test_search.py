@@ -15,7 +15,7 @@ from taskweaver.memory.branched import InvalidUpdate, MemoryManager
 @pytest.fixture(params=["on", "off"])
 def memory(request: pytest.FixtureRequest, open_memory: Open) -> MemoryManager:
     made = open_memory(use_fts=request.param)
-    made.create_branch(None, branch_id="root")
+    made.bind(made.create_branch(None, branch_id="root"))
     for text, tags in (
         ("linker error: undefined reference to cblas_dgemm", ["ERROR", "COMPILE"]),
         ("eight threads give twice the speed of four", ["PERFORMANCE"]),
@@ -109,7 +109,7 @@ def test_another_ranking_can_be_mixed_in(open_memory: Open) -> None:
         return [1.0 if len(text) < 8 else 0.0 for text in texts]
 
     memory = open_memory("r.sqlite", rerank=likes_short)
-    memory.create_branch(None, branch_id="root")
+    memory.bind(memory.create_branch(None, branch_id="root"))
     memory.mem_archival_write("error error error and much more of it")
     memory.mem_archival_write("error")
     assert memory.mem_archival_search("error", k=1)[0]["text"] == "error"

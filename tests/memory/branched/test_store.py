@@ -56,7 +56,7 @@ def test_eight_threads_lose_nothing(memory: MemoryManager) -> None:
         written = [seq for seqs in pool.map(work, names) for seq in seqs]
     assert len(set(written)) == 320
     for name in names:
-        assert sum(event.count for event in memory.events(name)) == 40
+        assert sum(event.count for event in memory[name].events()) == 40
     assert memory.verify().is_sound
 
 
@@ -73,7 +73,7 @@ def test_eight_processes_lose_nothing(memory: MemoryManager) -> None:
     ids = [id_ for process in processes for id_ in process.communicate()[0].split()]
     assert len(set(ids)) == 200
     for name in names:
-        assert len(memory.archival(name)) == 25
+        assert len(memory[name].records()) == 25
         assert memory.mem_archival_search(name, branch_id=name)[0]["match"] == "query"
     assert memory.verify().is_sound
 
@@ -106,10 +106,10 @@ def test_a_killed_writer_keeps_every_acknowledged_write(memory: MemoryManager) -
         told = [line.split() for line in process.stdout.read().splitlines() if line.count(" ") == 1]
         process.wait()
         process.stdout.close()
-        kept = {record.id: record.text for record in memory.archival(name)}
+        kept = {record.id: record.text for record in memory[name].records()}
         for n, id_ in told:
             assert kept[int(id_)] == f"record {n} of {name}"
-        assert sum(event.count for event in memory.events(name)) >= len(told)
+        assert sum(event.count for event in memory[name].events()) >= len(told)
         assert memory.verify().is_sound
         memory.write_event(name, "k", "life goes on")
 
@@ -133,7 +133,7 @@ def test_one_failing_command_of_a_group_takes_nothing_of_the_others(memory: Memo
     for thread in threads:
         thread.join(20)
     assert sum(isinstance(result, str) for result in results) == 8
-    assert len(memory.archival("a")) == 8
+    assert len(memory["a"].records()) == 8
 
 
 def test_a_file_held_by_another_process_is_said_to_be_busy(
@@ -144,10 +144,10 @@ def test_a_file_held_by_another_process_is_said_to_be_busy(
     with MemoryManager(memory.path, QUIET) as second:
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreBusy, match="another process"):
-            second.mem_core_set("x", "1")
+            second["root"].core["x"] = "1"
         assert second.get_core("root", "goal") == "a faster solver"
         holder.execute("ROLLBACK")
-        second.mem_core_set("x", "1")
+        second["root"].core["x"] = "1"
     holder.close()
 
 
@@ -162,10 +162,10 @@ def test_a_full_disk_fails_the_write_and_leaves_the_file_whole(memory: MemoryMan
 
     with pytest.raises(StoreUnwritable, match="full"):
         fill()
-    kept = len(memory.archival("a"))
+    kept = len(memory["a"].records())
     connection.execute("PRAGMA max_page_count = 1000000")
     memory.write_archival("a", "room again")
-    assert len(memory.archival("a")) == kept + 1
+    assert len(memory["a"].records()) == kept + 1
     assert memory.verify().is_sound
 
 
@@ -219,7 +219,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 def test_a_closed_memory_says_so(memory: MemoryManager) -> None:
     memory.close()
     memory.close()
-    for call in (lambda: memory.core("a"), lambda: memory.mem_core_set("x", "1")):
+    for call in (lambda: memory["a"].core.entries(), lambda: memory.mem_core_set("x", "1")):
         with pytest.raises(StoreClosed):
             call()
 
@@ -228,7 +228,7 @@ def test_a_backup_is_a_memory_too(memory: MemoryManager, tmp_path: Path) -> None
     memory.backup(tmp_path / "copy.sqlite")
     memory.mem_core_set("late", "1")
     with MemoryManager(tmp_path / "copy.sqlite", QUIET) as copy:
-        assert set(copy.core("a")) == {"goal"}
+        assert set(copy["a"].core.entries()) == {"goal"}
         assert copy.verify().is_sound
     with pytest.raises(StoreUnwritable):
         memory.backup(tmp_path / "no" / "folder.sqlite")
@@ -265,11 +265,11 @@ def test_branches_travel_between_files(memory: MemoryManager, open_memory: Open)
     assert other.import_(file) == ["root", "a", "b", "c"]
     for branch in ("root", "a", "b", "c"):
         assert other.render_for_prompt(branch).replace("#", "") != ""
-        assert [item.text for item in other.archival(branch)] == [
-            item.text for item in memory.archival(branch)
+        assert [item.text for item in other[branch].records()] == [
+            item.text for item in memory[branch].records()
         ]
         assert other.mem_core_get(branch_id=branch) == memory.mem_core_get(branch_id=branch)
-    assert other.events("a")[0].count == 2
+    assert other["a"].events()[0].count == 2
     assert other.verify().is_sound
     with pytest.raises(InvalidUpdate, match="here already"):
         other.import_(file)
@@ -282,7 +282,7 @@ def test_one_branch_travels_with_what_it_sees(memory: MemoryManager, open_memory
     memory.export(file, "a")
     other = open_memory("other.sqlite")
     assert other.import_(file) == ["root", "a"]
-    assert set(other.core("root")) == {"goal"}
+    assert set(other["root"].core.entries()) == {"goal"}
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "foreign", "missing"])

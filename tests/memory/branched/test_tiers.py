@@ -38,7 +38,7 @@ def test_a_key_ends_when_its_time_is_up(
     clock.now += seconds - 1
     assert memory.get_core("a", "goal") == "for a while"
     clock.now += 1
-    assert memory.get_core("a", "goal") is None
+    assert memory.get_core("a", "goal") == "a faster solver"  # the inherited value
     assert "for a while" not in memory.render_for_prompt("a")
     assert memory.get_core("root", "goal") == "a faster solver"
 
@@ -54,13 +54,13 @@ def test_what_does_not_fit_goes_to_archival_least_important_and_oldest_first(
     open_memory: Open,
 ) -> None:
     memory = open_memory(core_max_chars=200)
-    memory.create_branch(None, branch_id="root")
+    memory.bind(memory.create_branch(None, branch_id="root"))
     memory.mem_core_set("pinned", "p" * 60, importance=5)
     memory.mem_core_set("old", "o" * 50)
     memory.mem_core_set("heavy", "h" * 40, importance=4)
     memory.mem_core_set("new", "n" * 50)
-    assert set(memory.core()) == {"pinned", "heavy", "new"}
-    (moved,) = memory.archival(tags=["CORE_EVICT"])
+    assert set(memory.root.core.entries()) == {"pinned", "heavy", "new"}
+    (moved,) = memory["root"].records(tags=["CORE_EVICT"])
     assert moved.text == "Core evicted: old\n" + "o" * 50
     assert "core_key:old" in moved.tags
     with pytest.raises(InvalidUpdate, match="archival memory"):
@@ -69,12 +69,12 @@ def test_what_does_not_fit_goes_to_archival_least_important_and_oldest_first(
 
 def test_an_inherited_key_that_is_evicted_stays_with_the_ancestor(open_memory: Open) -> None:
     memory = open_memory(core_max_chars=100)
-    memory.create_branch(None, branch_id="root")
+    memory.bind(memory.create_branch(None, branch_id="root"))
     memory.mem_core_set("up", "u" * 60)
     memory.fork("root", "a")
     memory.mem_core_set("own", "o" * 60, branch_id="a")
-    assert set(memory.core("a")) == {"own"}
-    assert set(memory.core("root")) == {"up"}
+    assert set(memory["a"].core.entries()) == {"own"}
+    assert set(memory["root"].core.entries()) == {"up"}
 
 
 @pytest.mark.parametrize("field", ["summary", "content", "text"])
@@ -100,16 +100,16 @@ def test_repetitions_are_counted_not_dropped(memory: MemoryManager) -> None:
     memory.write_event("a", "run_failed", "another")
     then = memory.seq
     memory.write_event("a", "run_failed", "segfault")
-    counts = {event.text: event.count for event in memory.events("a")}
+    counts = {event.text: event.count for event in memory["a"].events()}
     assert counts == {"segfault": 4, "another": 1}
-    assert {event.text: event.count for event in memory.events("a", at=then)}["segfault"] == 3
+    assert {event.text: event.count for event in memory["a"].events(at=then)}["segfault"] == 3
 
 
 def test_the_branch_of_an_event_may_stand_in_it(memory: MemoryManager) -> None:
     memory.mem_recall_append({"kind": "k", "content": "x", "branch_id": "a"})
     memory.mem_recall_append({"kind": "k", "content": "y", "node_id": "b"})
-    assert [event.text for event in memory.events("a")] == ["x"]
-    assert [event.text for event in memory.events("b")] == ["y"]
+    assert [event.text for event in memory["a"].events()] == ["x"]
+    assert [event.text for event in memory["b"].events()] == ["y"]
     with pytest.raises(UnknownBranch):
         memory.mem_recall_append({"content": "z", "node_id": "nobody"})
 
@@ -137,14 +137,14 @@ def test_events_are_evicted_word_for_word_and_only_for_the_branch(memory: Memory
         memory.write_event("c", "step", f"step {n}")
     result = memory.apply_llm_memory_updates("c", {"recall_evict": {"oldest": 2}})
     assert result["recall_evict"]["evicted_count"] == 2
-    assert {event.text for event in memory.events("c")} == {"step 1", "step 2"}
-    texts = [item.text for item in memory.archival("c", tags=["EVICTED_RECALL"])]
+    assert {event.text for event in memory["c"].events()} == {"step 1", "step 2"}
+    texts = [item.text for item in memory["c"].records(tags=["EVICTED_RECALL"])]
     assert any("inherited words" in text for text in texts)
-    assert [event.text for event in memory.events("root")] == ["inherited words"]
+    assert [event.text for event in memory["root"].events()] == ["inherited words"]
     memory.apply_llm_memory_updates("c", {"recall_evict": {"kind": "step"}})
-    assert memory.events("c") == []
+    assert memory["c"].events() == []
     memory.write_event("c", "step", "step 1")
-    assert [event.text for event in memory.events("c")] == ["step 1"]
+    assert [event.text for event in memory["c"].events()] == ["step 1"]
 
 
 def test_a_siblings_event_or_record_cannot_be_touched(memory: MemoryManager) -> None:
@@ -188,7 +188,7 @@ def test_the_same_record_is_kept_once(memory: MemoryManager) -> None:
 def test_a_record_that_is_no_text_is_refused(memory: MemoryManager, text: Any) -> None:
     with pytest.raises(InvalidUpdate):
         memory.mem_archival_write(text, branch_id="a")
-    assert memory.archival("a") == []
+    assert memory["a"].records() == []
 
 
 def test_a_memory_keeps_texts_as_they_are_and_its_copies_are_masked(memory: MemoryManager) -> None:
@@ -227,7 +227,7 @@ def test_any_text_is_kept_as_it_is_or_refused(
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "m.sqlite"
     with MemoryManager(path) as memory:
-        memory.create_branch(None, branch_id="root")
+        memory.bind(memory.create_branch(None, branch_id="root"))
         try:
             id_ = memory.mem_archival_write(text)
         except InvalidUpdate:
@@ -249,16 +249,16 @@ def test_any_text_is_kept_as_it_is_or_refused(
         lambda m: m.mem_archival_search(None),
         lambda m: m.mem_archival_search("x", tags=5),
         lambda m: m.mem_archival_search("x", tags=[5]),
-        lambda m: m.archival(limit=-1),
-        lambda m: m.events(limit="all"),
-        lambda m: m.core(at="then"),
+        lambda m: m["root"].records(limit=-1),
+        lambda m: m["root"].events(limit="all"),
+        lambda m: m["root"].core.entries(at="then"),
         lambda m: m.fork("root", at="then"),
         lambda m: m.render_for_prompt("root", budget_chars="much"),
         lambda m: m.auto_consolidate_memory("root", "extreme"),
         lambda m: m.create_branch("root", node_uid="\ud800"),
         lambda m: m.mem_node_write("root", core_updates=5),
-        lambda m: m.core(5),
-        lambda m: m.core(["root"]),
+        lambda m: m[5].core.entries(),
+        lambda m: m[["root"]].core.entries(),
         lambda m: m.mem_archival_get(10**30),
         lambda m: m.mem_archival_get(None),
     ],

@@ -1,0 +1,394 @@
+"""`BranchHandle`: every operation on one branch of a memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import islice
+from types import TracebackType
+from typing import Any, Self
+
+from taskweaver.memory.branched.compare import Step
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.core_keys import CoreKeys
+from taskweaver.memory.branched.digests import RECALL
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.injections import Injection
+from taskweaver.memory.branched.operation_lines import (
+    event_details,
+    log_block,
+    log_node_write,
+)
+from taskweaver.memory.branched.parts import Parts
+from taskweaver.memory.branched.pressure import Relief
+from taskweaver.memory.branched.types import (
+    Branch,
+    Digest,
+    Event,
+    Pressure,
+    PressureLevel,
+    Record,
+    RenderResult,
+)
+from taskweaver.memory.branched.values import tag_filter, whole
+
+
+class BranchHandle:
+    """A branch of a memory, to read and to write.
+
+    As a context manager it is a trial: an exception that leaves the block prunes the branch with
+    everything below it.
+
+    Attributes:
+        id: Id of the branch.
+        core: Core memory in view, a mapping from keys to values.
+    """
+
+    def __init__(self, parts: Parts, branch_id: str) -> None:
+        self.id = branch_id
+        self.core = CoreKeys(parts, branch_id)
+        self._parts = parts
+
+    def __repr__(self) -> str:
+        """Return the id, for people."""
+        return f"BranchHandle({self.id!r})"
+
+    def __enter__(self) -> Self:
+        """Return the handle itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Prune the branch after an exception."""
+        if error is not None:
+            self.prune()
+
+    @property
+    def config(self) -> MemoryConfig:
+        """Limits and switches of the memory."""
+        return self._parts.config
+
+    @property
+    def facts(self) -> Branch:
+        """Parent, state and further facts of the branch."""
+        with self._view() as (_, branch):
+            return branch
+
+    def fork(
+        self,
+        name: str = "",
+        *,
+        at: int | None = None,
+        live: bool = False,
+        node_uid: str = "",
+        phase: str | None = None,
+    ) -> BranchHandle:
+        """Create a branch that sees this one in its present state, or in its state at a row.
+
+        Args:
+            name: Id of the new branch; empty for a random one.
+            at: Newest row in its view; None for the present.
+            live: Whether later writes on it are visible to its descendants.
+            node_uid: A second name; empty for none.
+            phase: Phase of the work, for the log.
+
+        Raises:
+            BranchSealed: If this branch is pruned.
+            InvalidUpdate: If the name is taken or malformed, or `at` lies in the future.
+        """
+        made = self._parts.branches.create(
+            self.id, name, at=at, live=live, node_uid=node_uid or None
+        )
+        details = {"parent_node_id": self.id, "child_branch_id": made.id, "at": at}
+        self._log("mem_node_fork", details, branch_id=made.id, node_id=made.id, phase=phase)
+        return BranchHandle(self._parts, made.id)
+
+    def rename_node(self, node_uid: str) -> None:
+        """Replace the second name of the branch."""
+        branches = self._parts.branches
+        self._parts.database.write(
+            lambda writer: branches.set_node_uid(
+                writer, branches.find(writer.connection, self.id), node_uid
+            )
+        )
+        self._log("update_branch_node_uid", node_id=node_uid)
+
+    def history(self, *, limit: int = 100) -> list[Step]:
+        """Return the rows of the branch itself, newest first."""
+        return self._parts.comparison.history(self.id, limit=limit)
+
+    def promote(self, record: str | int, to: str) -> str:
+        """Copy a core key (a text) or an archival record (a number) to another branch.
+
+        Returns:
+            The key, or the id of the copy.
+
+        Raises:
+            RecordNotVisible: If the branch sees no such key or record.
+            UnknownBranch, BranchSealed: If the target takes no writes.
+        """
+        result = self._parts.database.write(
+            lambda writer: self._parts.comparison.promote(writer, self.id, record, to)
+        )
+        self._log("promote", {"record": record, "to": to})
+        return result
+
+    def seal(self) -> None:
+        """Refuse later writes on the branch; it can still be read and forked."""
+        self._parts.upkeep.set_state(self.id, "sealed")
+        self._log("seal")
+
+    def prune(self, *, subtree: bool = True) -> list[str]:
+        """Give the branch up, with all below it; return the ids.
+
+        The next garbage collection removes their rows.
+        """
+        pruned = self._parts.upkeep.set_state(self.id, "pruned", subtree=subtree)
+        self._log("prune", {"branches": len(pruned)})
+        return pruned
+
+    def append(self, event: Mapping[str, Any]) -> int:
+        """Append an event to recall memory and return its id; see `Recall.append` for the fields.
+
+        Raises:
+            InvalidUpdate: If the event is malformed.
+            BranchSealed: If the branch takes no writes.
+        """
+        if not isinstance(event, Mapping):
+            raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
+        seq = self._parts.database.write(
+            lambda writer: self._parts.recall.append(writer, self.id, event)
+        )
+        self._parts.consolidation.after_append(self.id)
+        marks = {"node_id": event.get("node_id"), "phase": event.get("phase")}
+        self._log("mem_recall_append", event_details(event), **marks)
+        return seq
+
+    def events(self, *, limit: int | None = None, at: int | None = None) -> list[Event]:
+        """Return the events in view, newest first, those a digest covers included."""
+        with self._view() as (connection, branch):
+            most = None if limit is None else whole("limit", limit)
+            return self._parts.recall.visible(connection, branch, most, at=at)
+
+    def occurrences(self, event_id: int | str, *, at: int | None = None) -> list[Event]:
+        """Return each time an event in view happened, newest first; see `Recall.occurrences`."""
+        with self._view() as (connection, branch):
+            return self._parts.recall.occurrences(connection, branch, event_id, at=at)
+
+    def find_events(self, query: str, k: int = 20) -> list[Event]:
+        """Return the newest `k` events in view with a word of a query; all for an empty one."""
+        most = whole("k", k)
+        with self._view() as (connection, branch):
+            found = self._parts.recall.search(connection, branch, query, most)
+        self._log("mem_recall_search", {"query": query, "k": k, "results": len(found)})
+        return found
+
+    def digest(self, *, at: int | None = None) -> Digest | None:
+        """Return the newest summary of old events in view."""
+        with self._view() as (connection, branch):
+            return self._parts.digests.newest(connection, branch, RECALL, at=at)
+
+    def remember(
+        self, text: str, *, tags: Sequence[str] = (), meta: Mapping[str, Any] | None = None
+    ) -> int:
+        """Add a record to archival memory and return its id; a long text is shortened first.
+
+        Raises:
+            InvalidUpdate: If the text, the tags or the fields are malformed.
+            BranchSealed: If the branch takes no writes.
+        """
+        short = self._shortened(text)
+        id_ = self._parts.database.write(
+            lambda writer: self._parts.archival.add(writer, self.id, short, tags=tags, meta=meta)
+        )
+        details = {"record_id": id_, "tags": list(tags), "text_preview": short}
+        details["text_chars"] = len(short)
+        self._log("mem_archival_write", details)
+        return id_
+
+    def update(
+        self,
+        record_id: str | int,
+        *,
+        text: str | None = None,
+        tags: Sequence[str] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Replace text, tags or fields of a record in view, from this branch on.
+
+        Arguments that are None leave their part unchanged. Raises as `Archival.update`.
+        """
+        short = None if text is None else self._shortened(text)
+        self._parts.database.write(
+            lambda writer: self._parts.archival.update(
+                writer, self.id, record_id, text=short, tags=tags, meta=meta
+            )
+        )
+        changes = {"tags": tags, "text_preview": short, "text_chars": short and len(short)}
+        given = {name: value for name, value in changes.items() if value is not None}
+        self._log("mem_archival_update", {"record_id": record_id, **given})
+
+    def forget(self, record_id: str | int) -> None:
+        """Hide a record from this branch on; ancestors and the past keep it.
+
+        Raises:
+            RecordNotVisible: If the branch sees no such record.
+        """
+        self._parts.database.write(
+            lambda writer: self._parts.archival.delete(writer, self.id, record_id)
+        )
+        self._log("mem_archival_delete", {"record_id": record_id})
+
+    def forget_event(self, event_id: str | int) -> None:
+        """Hide an event with its repetitions from this branch on; see `Recall.delete`."""
+        self._parts.database.write(
+            lambda writer: self._parts.recall.delete(writer, self.id, event_id)
+        )
+        self._log("mem_recall_delete", {"event_id": event_id})
+
+    def get(self, record_id: str | int) -> Record:
+        """Return the version of a record in view.
+
+        Raises:
+            RecordNotVisible: If there is none.
+        """
+        with self._view() as (connection, branch):
+            found = self._parts.archival.get(connection, branch, record_id)
+        self._log("mem_archival_get", {"record_id": record_id})
+        return found
+
+    def search(self, query: str, k: int = 10, *, tags: Sequence[str] = ()) -> list[Record]:
+        """Return the `k` best records in view that have all tags; see `Search.find`."""
+        most = whole("k", k)
+        with self._view() as (connection, branch):
+            found = self._parts.search.find(connection, branch, query, most, tags=tags)
+        details = {"query": query, "k": k, "results": len(found), "tags": list(tag_filter(tags))}
+        self._log("mem_archival_search", details)
+        return found
+
+    def records(
+        self, *, tags: Sequence[str] = (), limit: int | None = None, at: int | None = None
+    ) -> list[Record]:
+        """Return the records in view that have all tags, newest first."""
+        with self._view() as (connection, branch):
+            found = self._parts.archival.visible(connection, branch, tags=tag_filter(tags), at=at)
+            return list(islice(found, None if limit is None else whole("limit", limit)))
+
+    def write(
+        self,
+        *,
+        core: Mapping[str, Any] | None = None,
+        event: Mapping[str, Any] | None = None,
+        records: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Write core keys, an event and records in one transaction: all or none.
+
+        Raises:
+            InvalidUpdate: If anything is malformed.
+            BranchSealed: If the branch takes no writes.
+        """
+        parts = {"core": core, "recall": event, "archival": records}
+        given = {name: value for name, value in parts.items() if value}
+        results = self._parts.updates.write(self.id, given)
+        log_node_write(self._parts.log, self.id, given, results)
+
+    def apply(
+        self,
+        updates: Mapping[str, Any],
+        node_id: str | None = None,
+        phase: str | None = None,
+        *,
+        attempt: str | int | None = None,
+    ) -> dict[str, Any]:
+        """Apply a model's block, whole or not at all; see `Updates.apply`."""
+        results = self._parts.updates.apply(
+            self.id, updates, node_id=node_id, phase=phase, attempt=attempt
+        )
+        marks = {"branch_id": self.id, "node_id": node_id, "phase": phase}
+        log_block(self._parts.log, updates, results, **marks)
+        return results
+
+    def render(
+        self,
+        task_hint: str | None = None,
+        budget_chars: int | None = None,
+        *,
+        task: str = "",
+        budget_tokens: int | None = None,
+        at: int | None = None,
+        leave_out: Collection[str] = (),
+    ) -> RenderResult:
+        """Return the memory as a prompt shows it, with the ids of its parts.
+
+        See `Renderer.render`.
+        """
+        result = self._parts.renderer.render(
+            self.id,
+            task_hint=task_hint,
+            task=task,
+            budget_chars=budget_chars,
+            budget_tokens=budget_tokens,
+            at=at,
+            leave_out=leave_out,
+        )
+        shown = {section.title: len(section.shown) for section in result.sections}
+        details = {"seq": result.seq, "chars": len(result.text), "shown": shown}
+        self._log("render_for_prompt", details, phase=task_hint)
+        return result
+
+    def note_injection(self, result: RenderResult, task_hint: str | None) -> None:
+        """Record that a rendered memory was put into a prompt: an audit trail beside the events."""
+        self._parts.injections.add(self.id, result, task_hint)
+
+    def injections(self) -> list[Injection]:
+        """Return the audit trail of the branch's own prompts, newest first."""
+        return self._parts.injections.of(self.id)
+
+    def pressure(self) -> Pressure:
+        """Return the fill level of the memory in view."""
+        with self._parts.database.snapshot() as connection:
+            found = self._parts.pressures.measure(connection, self.id)
+        self._log("check_memory_pressure", asdict(found))
+        return found
+
+    def relieve(self, level: PressureLevel, task_hint: str | None = None) -> Relief:
+        """Take the measures for a pressure level; see `Pressures.relieve`."""
+        relief = self._parts.pressures.relieve(self.id, level, task_hint=task_hint)
+        self._log("auto_consolidate_memory", asdict(relief))
+        return relief
+
+    def relieve_if_needed(self, task_hint: str | None = None) -> Relief | None:
+        """Relieve the branch if its pressure has reached `memory.consolidation_trigger`."""
+        return self._parts.pressures.relieve_if_needed(self.id, task_hint=task_hint)
+
+    def consolidate(self, *, keep: int | None = None, inherited_only: bool = False) -> int:
+        """Summarise old events in view; return the number of events in the new digest.
+
+        Args:
+            keep: Number of newest events that stay as they are; None for the configured window.
+            inherited_only: Whether only events of ancestors are summarised.
+        """
+        count = self._parts.consolidation.consolidate(
+            self.id, keep=keep, inherited_only=inherited_only
+        )
+        op = "consolidate_inherited_memory" if inherited_only else "consolidate_recall_events"
+        self._log(op, {"events_consolidated": count})
+        return count
+
+    @contextmanager
+    def _view(self) -> Iterator[tuple[sqlite3.Connection, Branch]]:
+        """Open a snapshot, with the branch in it."""
+        with self._parts.database.snapshot() as connection:
+            yield connection, self._parts.branches.find(connection, self.id)
+
+    def _shortened(self, text: str) -> str:
+        return self._parts.archival.prepare(text, lambda: self._parts.core.context(self.id))
+
+    def _log(self, op: str, details: Mapping[str, Any] | None = None, **marks: Any) -> None:
+        self._parts.log.add(op, details=details, **{"branch_id": self.id, **marks})

@@ -1,0 +1,237 @@
+"""`BranchedMemory`: one file with a tree of branches, and a handle for each of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from taskweaver.memory.branched.compare import Difference
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.erasure import Erasure
+from taskweaver.memory.branched.errors import UnknownBranch
+from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.parts import Parts
+from taskweaver.memory.branched.pressure import Score
+from taskweaver.memory.branched.search import Reranker
+from taskweaver.memory.branched.types import Branch, MergeReport, TextModel
+from taskweaver.memory.branched.upkeep import Garbage, Health
+
+
+class BranchedMemory:
+    """A memory in one file. Use it as a context manager, or call `close`.
+
+    `memory["idea-1"]` is the handle of a branch, by its id or node uid; iteration yields the ids
+    of the branches, parents before children. Every write is committed when its call returns. All
+    methods may be called from any thread.
+
+    Attributes:
+        path: The file.
+        config: Limits and switches.
+        turns: Conversations of the branches.
+        summaries: Summaries of older rounds of the conversations.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        config: MemoryConfig | None = None,
+        *,
+        llm: TextModel | None = None,
+        rerank: Reranker | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Open a memory; the file is created if it is missing.
+
+        Args:
+            path: The file.
+            config: Limits and switches; None for the defaults.
+            llm: Model that shortens texts, summarises events and scores keys; None for none.
+            rerank: Scores search results, for example with an embedding model.
+            clock: Returns the time in seconds since 1970.
+
+        Raises:
+            StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If the file cannot be opened.
+        """
+        self.path = Path(path)
+        self.config = config or MemoryConfig()
+        self._parts = Parts(self.path, self.config, llm=llm, rerank=rerank, clock=clock)
+        self.turns = self._parts.turns
+        self.summaries = self._parts.summaries
+
+    def __enter__(self) -> Self:
+        """Return the memory itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def close(self) -> None:
+        """Finish pending writes and close the file; safe to call again."""
+        try:
+            self._parts.log.close()
+        finally:
+            self._parts.database.close()
+
+    def __getitem__(self, branch_id: str) -> BranchHandle:
+        """Return the handle of a branch.
+
+        Raises:
+            UnknownBranch: If there is no branch with this id or node uid.
+        """
+        return BranchHandle(self._parts, self.branch(branch_id).id)
+
+    def __contains__(self, branch_id: object) -> bool:
+        """Return whether there is a branch with an id or node uid."""
+        try:
+            with self._parts.database.snapshot() as connection:
+                self._parts.branches.find(connection, branch_id)
+        except UnknownBranch:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the ids of the branches, parents before children."""
+        return iter([branch.id for branch in self.branches()])
+
+    @property
+    def root(self) -> BranchHandle | None:
+        """Handle of the oldest root; None in an empty memory."""
+        with self._parts.database.snapshot() as connection:
+            root = self._parts.branches.root(connection)
+        return None if root is None else BranchHandle(self._parts, root.id)
+
+    @property
+    def seq(self) -> int:
+        """Number of the newest row; `at=` takes these numbers."""
+        with self._parts.database.snapshot() as connection:
+            return self._parts.database.now_seq(connection)
+
+    def create(self, name: str = "", *, node_uid: str = "", live: bool = False) -> BranchHandle:
+        """Create a root branch; other branches are forks.
+
+        Args:
+            name: Id of the branch; empty for a random one.
+            node_uid: A second name; empty for none.
+            live: Whether later writes on it are visible to its descendants.
+
+        Raises:
+            InvalidUpdate: If the name is taken or malformed.
+        """
+        made = self._parts.branches.create(None, name, node_uid=node_uid or None, live=live)
+        self._parts.log.add("create_branch", branch_id=made.id, details={"parent": None})
+        return BranchHandle(self._parts, made.id)
+
+    def branches(self) -> list[Branch]:
+        """Return the facts of every branch, parents before children."""
+        with self._parts.database.snapshot() as connection:
+            return self._parts.branches.all(connection)
+
+    def branch(self, branch_id: str) -> Branch:
+        """Return the facts of a branch.
+
+        Raises:
+            UnknownBranch: If there is no branch with this id or node uid.
+        """
+        with self._parts.database.snapshot() as connection:
+            return self._parts.branches.find(connection, branch_id)
+
+    def names(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the ids of branches by number, as `Event.branch` and `Record.branch` give it."""
+        with self._parts.database.snapshot() as connection:
+            return self._parts.branches.names(connection, numbers)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return the number of core rows, events and archival rows of each branch itself."""
+        return self._parts.upkeep.counts()
+
+    def diff(self, first: str, second: str) -> Difference:
+        """Return the difference between the views of two branches."""
+        return self._parts.comparison.diff(first, second)
+
+    def merge(self, source: str, target: str, policy: str = "manual") -> MergeReport:
+        """Bring new entries of one branch to another; see `Comparison.merge` for the policies."""
+        report = self._parts.database.write(
+            lambda writer: self._parts.comparison.merge(writer, source, target, policy)
+        )
+        self._parts.log.add("merge", branch_id=target, details={"source": source, **asdict(report)})
+        return report
+
+    def evaluate_importance(
+        self, items: Sequence[Mapping[str, Any]], context: str = "", task_hint: str | None = None
+    ) -> list[Score]:
+        """Ask the model for the importance of items; see `Pressures.evaluate`."""
+        scores = self._parts.pressures.evaluate(items, context, task_hint)
+        details = {"item_count": len(items)}
+        self._parts.log.add("evaluate_importance_with_llm", details=details)
+        return scores
+
+    def erase(
+        self,
+        *,
+        record_id: str | int | None = None,
+        event_id: str | int | None = None,
+        key: str | None = None,
+        text: str | None = None,
+        folders: Sequence[str | Path] = (),
+        dry_run: bool = False,
+    ) -> Erasure:
+        """Erase a record, an event, a core key or a text from all branches and from the logs.
+
+        See `Erasures.erase`; `folders` are those of prompt logs, which the memory does not know.
+        """
+        done = self._parts.erasures.erase(
+            record_id=record_id,
+            event_id=event_id,
+            key=key,
+            text=text,
+            folders=folders,
+            dry_run=dry_run,
+        )
+        details = {"rows": done.rows, "files": len(done.files), "untouched": len(done.untouched)}
+        self._parts.log.add("erase", details={**details, "dry_run": dry_run})
+        return done
+
+    def collect_garbage(self, *, dry_run: bool = False) -> Garbage:
+        """Remove rows that only pruned branches see; with `dry_run` only count them."""
+        garbage = self._parts.upkeep.collect(dry_run=dry_run)
+        self._parts.log.add("collect_garbage", details=asdict(garbage))
+        return garbage
+
+    def export(
+        self, file: str | Path, branch_id: str | None = None, *, is_private: bool = False
+    ) -> int:
+        """Write the view of a branch (None: everything) as JSON Lines; return the rows.
+
+        Secrets are masked unless `is_private`; then only the owner can read the file.
+        """
+        return self._parts.transfer.export(Path(file), branch_id, is_private=is_private)
+
+    def import_(self, file: str | Path) -> list[str]:
+        """Add the branches of an export, all or none; return their ids."""
+        names = self._parts.transfer.import_(Path(file))
+        self._parts.log.add("import", details={"file": str(file), "branches": names})
+        return names
+
+    def verify(self) -> Health:
+        """Check the file."""
+        return self._parts.upkeep.verify()
+
+    def backup(self, file: str | Path) -> None:
+        """Copy the file in its present state, while others write."""
+        self._parts.database.backup(Path(file))
+
+    def write_page(self, target: str | Path, *, title: str = "Memory") -> None:
+        """Write the whole memory as one HTML page; see `page`."""
+        from taskweaver.memory.branched.page import write_page
+
+        write_page(self._parts.database, Path(target), title=title)

@@ -1,0 +1,121 @@
+"""Files and exports of earlier formats get what they lack, and keep what they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memories import Open
+
+from taskweaver.memory.branched import InvalidUpdate, MemoryManager
+from taskweaver.memory.branched.salvage import readable_rows, salvage
+from taskweaver.memory.branched.schema import APPLICATION_ID, VERSION, build, former_triggers
+
+FORMER_INDEX = (
+    "CREATE VIRTUAL TABLE archival_fts USING fts5 (\n"
+    "    text, tags, content='archival', content_rowid='seq',"
+    " tokenize=\"unicode61 tokenchars '_'\"\n)"
+)
+ROWS = (
+    "INSERT INTO branches (name, fork_seq, created_at) VALUES ('root', 0, 1.0)",
+    "INSERT INTO archival (seq, branch_id, record, text, text_hash, tags, meta, created_at)"
+    " VALUES (1, 1, 1, 'threads pay off', 0, '[\"T\"]', '{}', 2.0)",
+    "UPDATE clock SET seq = 1",
+)
+
+
+def file_of(version: int, path: Path) -> Path:
+    """Make a file as an earlier version of the program wrote it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        build(connection, version)
+        connection.execute(FORMER_INDEX)
+        if version < 3:
+            for trigger in former_triggers().values():
+                connection.execute(trigger)
+        for statement in ROWS:
+            connection.execute(statement)
+        if version == 3:
+            connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {version}")
+    return path
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_file_of_an_earlier_format_opens_and_is_found_in(
+    tmp_path: Path, open_memory: Open, version: int
+) -> None:
+    file_of(version, tmp_path / "m.sqlite")
+    for _ in range(2):
+        memory = open_memory()
+        assert memory["root"].records()[-1].text == "threads pay off"
+        assert memory.mem_archival_search("threads", branch_id="root")[0]["match"] == "query"
+        memory.write_archival("root", "written later")
+        assert [row["text"] for row in memory.mem_archival_search("later")] == ["written later"]
+        assert memory.verify().is_sound
+        memory.close()
+    with closing(sqlite3.connect(tmp_path / "m.sqlite")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        added = connection.execute("SELECT is_deleted, place FROM archival").fetchall()
+        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        assert triggers.fetchall() == []
+    assert set(added) == {(0, "b1")}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_damaged_file_of_an_earlier_format_is_salvaged(tmp_path: Path, version: int) -> None:
+    tables, clock = readable_rows(file_of(version, tmp_path / "damaged.sqlite"))
+    saved = salvage(tables, clock, tmp_path / "saved.sqlite").saved
+    assert saved["archival"] == 1
+    with MemoryManager(tmp_path / "saved.sqlite") as memory:
+        assert [item.text for item in memory["root"].records()] == ["threads pay off"]
+        assert memory.verify().is_sound
+
+
+def sign(lines: list[Any]) -> bytes:
+    """Return an export with a last line that fits."""
+    body = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    end = {"rows": len(lines), "sha256": hashlib.sha256(body).hexdigest()}
+    return body + json.dumps(end).encode() + b"\n"
+
+
+def exported(memory: MemoryManager, change: Callable[[list[Any]], None]) -> Path:
+    """Return an export of one record, changed and signed again."""
+    memory.create_branch(None, branch_id="root")
+    memory.write_archival("root", "threads pay off")
+    file = memory.path.with_name("out.jsonl")
+    memory.export(file)
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()[:-1]]
+    change(lines)
+    file.write_bytes(sign(lines))
+    return file
+
+
+def test_an_export_of_the_earlier_format_is_imported(open_memory: Open) -> None:
+    def age(lines: list[Any]) -> None:
+        lines[0]["version"] = 1
+        for line in lines:
+            if line.get("table") == "archival":
+                del line["row"]["is_deleted"]
+
+    file = exported(open_memory(), age)
+    other = open_memory("other.sqlite")
+    other.import_(file)
+    assert [item.text for item in other["root"].records()] == ["threads pay off"]
+    assert other.verify().is_sound
+
+
+@pytest.mark.parametrize("value", [2, "1", None, 0.5])
+def test_a_wrong_mark_of_deletion_is_refused(open_memory: Open, value: object) -> None:
+    def spoil(lines: list[Any]) -> None:
+        lines[-1]["row"]["is_deleted"] = value
+
+    file = exported(open_memory(), spoil)
+    with pytest.raises(InvalidUpdate, match="is_deleted"):
+        open_memory("other.sqlite").import_(file)
