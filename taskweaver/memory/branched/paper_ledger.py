@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-_TOKEN = re.compile(r"[\w%+-]+(?:\.\w+)*")
+_TOKEN = re.compile(r"[\w%+-]+(?:\.\w+)*|[<>≤≥≠!~]+")
 _LEAST_TOKENS = 4
 """Tokens of a text that counts as contained in a longer one; fewer may be there by chance."""
 
@@ -79,8 +79,8 @@ class Ledger:
     def _know(self, fact: Fact, place: tuple[str, Fact]) -> None:
         if fact.key:
             self._by_key.setdefault(fact.key, place)
-        for text in filter(None, (fact.same, fact.text)):
-            self._by_words.setdefault(normal(text), place)
+        for words in filter(None, (normal(fact.same), normal(fact.text))):
+            self._by_words.setdefault(words, place)
 
     def facts(self, section: str) -> list[Fact]:
         """Return the facts that are shown in a section."""
@@ -94,13 +94,12 @@ class Ledger:
         words = normal(fact.same or fact.text)
         if fact.key and fact.key in self._by_key:
             return self._by_key[fact.key]
-        if words in self._by_words:
-            return self._by_words[words]
-        if not is_telling(words):
-            return None
+        if words in self._by_words or not is_telling(words):
+            return self._by_words.get(words)
         wanted = f" {words} "
-        found = (place for text, place in self._by_words.items() if wanted in f" {text} ")
-        return next(found, None)
+        longer = (place for text, place in self._by_words.items() if words in text
+                  and wanted in f" {text} ")  # fmt: skip
+        return next(longer, None)
 
 
 def is_telling(text: str) -> bool:
@@ -109,5 +108,5 @@ def is_telling(text: str) -> bool:
 
 
 def normal(text: str) -> str:
-    """Return the words and numbers of a text, without case and punctuation."""
-    return " ".join(_TOKEN.findall(text.casefold()))
+    """Return the words, numbers and comparisons of a text, without other punctuation."""
+    return " ".join(_TOKEN.findall(text))

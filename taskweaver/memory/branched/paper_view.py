@@ -21,8 +21,8 @@ _RESULT_KINDS = frozenset({"metrics_extracted", "node_result"})
 _RESULT_TAGS = frozenset({"SUCCESS", "METRICS"})
 _ERROR_TAG = "ERROR"
 _FAILED_RESULT = "is_buggy=True"
-_FAILURE_HEAD = re.compile(r"^(?:[\w =.-]{0,120}? failed: )+(?:[A-Za-z]\w*: )?")
-_COMPARED_TOKENS = 12
+_FAILURE_HEAD = re.compile(r"^(?:[\w =.-]{0,120}? failed: )+")
+_ERROR_KIND = re.compile(r"^[A-Z]\w*: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,8 @@ class View:
     def tagged(self, *tags: str) -> Sequence[Fact]:
         """Return records with any of some tags, a line each."""
         found = [record for record in self.records if set(tags) & set(record.tags)]
-        return self.newest([Fact(self.cut(row.text), [self.source(row)]) for row in found])
+        facts = [Fact(self.cut(row.text), [self.source(row)], same=row.text) for row in found]
+        return self.newest(facts)
 
     def said(self, *sections: str) -> list[Fact]:
         """Return the first of some sections of the idea, a line for each paragraph or bullet."""
@@ -135,27 +136,27 @@ class View:
         """
         facts: list[Fact] = []
         for node, group in _grouped(self.failures, self.node_of).items():
-            found: list[Fact] = []
-            for row in sorted(group, key=_failure_order):
-                self._add_failure(found, node, row)
+            found = self._failures_of(node, sorted(group, key=_failure_order))
             repaired = (fixed or {}).get(node)
-            if repaired and found:
+            if repaired:
                 found[0].text += f" (fixed by {repaired})"
             facts += found
         return self.newest(facts)
 
-    def _add_failure(self, found: list[Fact], node: str, row: Event | Record) -> None:
-        """Add a failure of a node, or its source to the line that shows it already."""
-        message = normal(_FAILURE_HEAD.sub("", row.text))
-        begin = " ".join(message.split()[:_COMPARED_TOKENS])
-        is_result = isinstance(row, Event) and row.kind == "node_result"
-        shown = next((fact for fact in found if begin in normal(fact.text)), None)
-        shown = shown or (found[0] if is_result and found else None)
-        if shown is not None:
-            shown.sources = [*shown.sources, self.source(row)]
-            return
-        head = f"{row.kind}{_times(row)}: " if isinstance(row, Event) else ""
-        found.append(Fact(self.cut(f"{node}: {head}{row.text}"), [self.source(row)]))
+    def _failures_of(self, node: str, rows: Iterable[Event | Record]) -> list[Fact]:
+        """Return the failures of a node; rows about the same one are one line."""
+        found: list[tuple[str, Fact]] = []
+        for row in rows:
+            is_result = isinstance(row, Event) and row.kind == "node_result"
+            shown = next((fact for text, fact in found if _is_same_failure(text, row.text)), None)
+            shown = shown or (found[0][1] if is_result and found else None)
+            if shown is not None:
+                shown.sources = [*shown.sources, self.source(row)]
+                continue
+            head = f"{row.kind}{_times(row)}: " if isinstance(row, Event) else ""
+            text = f"{node}: {head}{row.text}"
+            found.append((row.text, Fact(self.cut(text), [self.source(row)], same=text)))
+        return [fact for _, fact in found]
 
 
 def read_view(
@@ -233,6 +234,26 @@ def _is_failure(event: Event) -> bool:
 
 def _is_result(event: Event) -> bool:
     return event.kind in _RESULT_KINDS and not _is_failure(event)
+
+
+def _is_same_failure(one: str, other: str) -> bool:
+    """Return whether of two accounts of a failure one is the beginning of the other."""
+    pairs = ((a, b) for a in _messages(one) for b in _messages(other))
+    return any(_is_beginning(*sorted(pair, key=len)) for pair in pairs)
+
+
+def _messages(text: str) -> list[list[str]]:
+    """Return the words of an account without its head, with and without the kind of the error."""
+    message, heads = _FAILURE_HEAD.subn("", text)
+    texts = [message, _ERROR_KIND.sub("", message)] if heads else [message]
+    return [normal(text).split() for text in texts]
+
+
+def _is_beginning(short: list[str], long: list[str]) -> bool:
+    if len(short) < 2:
+        return short == long
+    last = len(short) - 1  # the last word may be cut
+    return short[:last] == long[:last] and long[last].startswith(short[last])
 
 
 def _seq(row: Event | Record) -> int:

@@ -168,6 +168,33 @@ def test_failures_of_all_branches_are_negative_results(run: MemoryManager, tmp_p
     assert written(tmp_path).count("Segmentation fault") == 1
 
 
+def test_accounts_that_differ_are_different_facts(run: MemoryManager, tmp_path: Path) -> None:
+    command = "compile: `gcc -O3 -march=native -fopenmp solve.c -o solve -lm`: exit status 1"
+    run.write_event("worse", "compile_failed", f"{command} undefined reference to `a'")
+    run.write_event("worse", "compile_failed", f"{command} undefined reference to `b'")
+    message = f"{command} solve.c:1: " + "error: expected a semicolon; " * 60
+    run.write_event("worse", "compile_failed", message[:500])
+    run.write_archival("worse", f"compile failed: {message}", ["ERROR"])
+    run.write_archival("worse", f"draft failed: CompilationError: {message}"[:1200], ["ERROR"])
+    insights = [
+        "x < 3 rows is faster",
+        "x > 3 rows is faster",
+        "行を分ける",
+        "列を分ける",
+        "!!",
+        "??",
+    ]
+    for text in insights:
+        run.write_archival("best", text, ["LLM_INSIGHT"])
+    found = run.generate_final_memory_for_paper(tmp_path, "run", "best")
+    lines = found["failure_modes_timeline"].splitlines()
+    assert sum("undefined reference to `a'" in line for line in lines) == 1
+    assert sum("undefined reference to `b'" in line for line in lines) == 1
+    (line,) = [line for line in lines if "semicolon" in line]
+    assert (line.count("record "), line.count("event ")) == (2, 1)
+    assert all(f"- {text} [record" in found["narrative_bullets"] for text in insights)
+
+
 def test_without_data_of_a_search_the_memory_tells_best_and_baseline(
     run: MemoryManager, tmp_path: Path
 ) -> None:
