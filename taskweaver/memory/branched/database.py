@@ -9,7 +9,6 @@ connection per thread and see the newest commit. Several processes may open the 
 
 from __future__ import annotations
 
-import random
 import sqlite3
 import threading
 import time
@@ -33,7 +32,7 @@ from taskweaver.memory.branched.errors import (
 from taskweaver.memory.branched.kept_original import keep_original
 from taskweaver.memory.branched.schema_check import require_own_schema
 from taskweaver.memory.branched.soundness import UNEXPECTED, problems
-from taskweaver.memory.branched.writer import Known, Writer
+from taskweaver.memory.branched.writer import Known, Writer, begin
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
 
@@ -42,7 +41,6 @@ __all__ = ["Database", "Writer"]
 R = TypeVar("R")
 
 _BUSY_TIMEOUT_S = 30.0
-_MOST_WAIT_S = 0.0005
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
 _READ_CACHE_KIB = 8000
@@ -177,7 +175,7 @@ class Database:
             report.save(kept)
 
     def _wait_itself(self) -> None:
-        """Have `_begin` wait for other processes, not SQLite.
+        """Have `begin` wait for other processes, not SQLite.
 
         Beside a write-ahead log nothing else on the writing connection waits.
         """
@@ -187,7 +185,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        self._begin(connection)
+        begin(connection, _BUSY_TIMEOUT_S)
         try:
             yield
             connection.execute("COMMIT")
@@ -222,27 +220,6 @@ class Database:
         with translated(self.path), closing(self._connect()) as connection:
             connection.execute("PRAGMA query_only = ON")
             return problems(connection)
-
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        """Begin to write, after other processes.
-
-        SQLite does not say when a file is free. Its own way of waiting sleeps up to 100 ms at a
-        time, while the others go on; many short waits of random length give all of them a turn.
-        """
-        give_up_at = None
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if (error.sqlite_errorcode or 0) & 0xFF != sqlite3.SQLITE_BUSY:
-                    raise
-                now = time.monotonic()
-                give_up_at = now + _BUSY_TIMEOUT_S if give_up_at is None else give_up_at
-                if now >= give_up_at:
-                    raise
-                time.sleep(random.random() * _MOST_WAIT_S)  # noqa: TID251 - SQLite has no event
-            else:
-                return
 
     def write(self, action: Callable[[Writer], R]) -> R:
         """Run an action in a write transaction, and return its result after the commit.
