@@ -21,6 +21,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
 from taskweaver.memory.branched import schema
+from taskweaver.memory.branched.changes import CommitListener
 from taskweaver.memory.branched.errors import (
     StoreClosed,
     StoreCorrupt,
@@ -57,6 +58,7 @@ class _Command(Generic[R]):
     def run(self, writer: Writer) -> None:
         """Run beside others: what it wrote goes if it fails, what they wrote stays."""
         connection = writer.connection
+        last, count = writer.last, len(writer.changes)
         connection.execute("SAVEPOINT command")
         try:
             self.result = self.action(writer)
@@ -66,6 +68,8 @@ class _Command(Generic[R]):
             if not connection.in_transaction:  # SQLite itself rolled the transaction back
                 raise
             connection.execute("ROLLBACK TO command")
+            writer.last = last
+            del writer.changes[count:]
         connection.execute("RELEASE command")
 
 
@@ -76,6 +80,7 @@ class Database:
         path: The file.
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
+        on_commit: Is given what each commit added; None for nothing.
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class Database:
         """
         self.path = path
         self.clock = clock
+        self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
@@ -243,6 +249,8 @@ class Database:
                 else:
                     for command in commands:
                         command.run(writer)
+            if self.on_commit is not None and writer.last >= writer.first > 0:
+                self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
             self._known.forget()
             for command in commands:
@@ -257,6 +265,19 @@ class Database:
         finally:
             for command in commands:
                 command.is_done = True
+
+    def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
+        """Run an action on the connection for writing, with no transaction and no writer beside it.
+
+        Raises:
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreClosed: If the memory was closed.
+        """
+        with self._lock, translated(self.path):
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            return action(self._writing)
 
     def forget(self) -> None:
         """Have the next write read the file again, after rows were removed."""
@@ -276,6 +297,17 @@ class Database:
             raise StoreClosed(f"The memory {self.path} was closed.")
         return connection
 
+    def connect_reader(self) -> sqlite3.Connection:
+        """Open a connection for reading that any thread may use, and that the caller closes.
+
+        Raises:
+            sqlite3.Error: If the file cannot be opened.
+        """
+        connection = self._connect()
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
+        return connection
+
     def _open_reader(self) -> sqlite3.Connection:
         with self._readers_lock:
             if self._is_closed:
@@ -284,9 +316,7 @@ class Database:
                 if thread() is None:
                     connection.close()
             self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self._connect()
-            connection.execute("PRAGMA query_only = ON")
-            connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
+            connection = self.connect_reader()
             self._readers.append((ref(threading.current_thread()), connection))
         self._local.connection = connection
         return connection

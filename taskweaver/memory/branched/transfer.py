@@ -28,7 +28,7 @@ from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 FORMAT = "taskweaver-memory"
 FORMAT_VERSION = 2
 _READABLE_VERSIONS = (1, 2)
-_ADDED: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0}}
+ADDED_COLUMNS: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0}}
 """Columns that an export of version 1 lacks, and their values there."""
 _CODE = "reply_content"
 """Type of the attachments of a post that hold its code."""
@@ -135,7 +135,7 @@ class Transfer:
                     _add_row(writer.connection, item["table"], item["row"], numbers, offset)
             index_records(writer.connection, "seq > ?", offset)
             _refuse_masked_cells(items, source)
-            writer.connection.execute("UPDATE clock SET seq = ?", (offset + items[0]["seq"],))
+            writer.advance(offset + items[0]["seq"])
             _check_whole(writer.connection, source)
             return names
 
@@ -249,7 +249,7 @@ def _add_row(
 ) -> None:
     if table not in TIERS:
         raise InvalidUpdate("table", f"{table!r} is no table of a memory")
-    values = {**_ADDED.get(table, {}), **row, "branch_id": numbers[row["branch_id"]]}
+    values = {**ADDED_COLUMNS.get(table, {}), **row, "branch_id": numbers[row["branch_id"]]}
     check_values(table, row)
     for name in ("seq", "record", _REFERENCES.get(table, "seq")):
         if values.get(name) is not None:

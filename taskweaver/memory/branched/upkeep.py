@@ -13,6 +13,8 @@ from taskweaver.memory.branched.schema_check import schema_problems
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
 
 _TABLES = (*TIERS, "injections")
+_STATE_OPS: dict[BranchState, str] = {"open": "reopen", "sealed": "seal", "pruned": "prune"}
+"""What the logs call a change to a state."""
 _COUNTED = {"rounds": "rounds", "core_kv": "core", "events": "events", "archival": "archival"}
 
 
@@ -70,6 +72,8 @@ class Upkeep:
             chosen = _subtree(self._branches.all(writer.connection), top) if subtree else [top]
             for branch in chosen:
                 self._branches.set_state(writer, branch, state)
+            numbers = [branch.number for branch in chosen]
+            writer.note(_STATE_OPS[state], branches=numbers, state=state)
             return [branch.id for branch in chosen]
 
         return self._database.write(act)
@@ -93,6 +97,7 @@ class Upkeep:
                         writer.connection.execute(
                             "DELETE FROM branches WHERE id = ?", (branch.number,)
                         )
+                writer.note("collect_garbage", kept=[[item.number, end] for item, end in needed])
             return garbage
 
         found = self._database.write(act)
