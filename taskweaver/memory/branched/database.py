@@ -23,13 +23,16 @@ from weakref import ref
 from taskweaver.memory.branched import schema
 from taskweaver.memory.branched.changes import CommitListener
 from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
     StoreClosed,
     StoreCorrupt,
     StoreUnwritable,
+    is_of_the_system,
     translated,
 )
 from taskweaver.memory.branched.kept_original import keep_original
 from taskweaver.memory.branched.schema_check import require_own_schema
+from taskweaver.memory.branched.soundness import UNEXPECTED, problems
 from taskweaver.memory.branched.writer import Known, Writer
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
@@ -109,7 +112,7 @@ class Database:
         self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
         self._local = threading.local()
         self._is_closed = False
-        with translated(path):
+        with self.guarded():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 create_private(path)
@@ -143,8 +146,9 @@ class Database:
         require_own_schema(connection, self.path)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
-        if not schema.is_current(connection, self.path):
-            connection.execute("PRAGMA journal_mode = WAL")
+        is_current = schema.is_current(connection, self.path)
+        _use_log(connection)
+        if not is_current:
             with self._transaction(connection):
                 self._migrate(connection)
             require_own_schema(connection, self.path)
@@ -192,6 +196,33 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Raise every error that damage of the file leads to as `StoreCorrupt`.
+
+        Values of a damaged file raise errors of any kind where they are used. An unexpected one is
+        damage if a check of the file finds some, and is raised as it is otherwise.
+        """
+        try:
+            with translated(self.path):
+                yield
+        except BranchedMemoryError:
+            raise
+        except UNEXPECTED as error:
+            found = self._problems()
+            if not found:
+                raise
+            raise StoreCorrupt(
+                f"{self.path} is damaged: {found[0]}. Restore a backup;"
+                " `taskweaver sessions repair` saves what can be read of a session."
+            ) from error
+
+    def _problems(self) -> list[str]:
+        """Return what is wrong with the file, by a connection of its own."""
+        with translated(self.path), closing(self._connect()) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            return problems(connection)
+
     def _begin(self, connection: sqlite3.Connection) -> None:
         """Begin to write, after other processes.
 
@@ -231,7 +262,7 @@ class Database:
             while not command.is_done:
                 self._commit_waiting()
         if command.error is not None:
-            with translated(self.path):
+            with self.guarded():
                 raise command.error
         return cast("R", command.result)
 
@@ -324,7 +355,7 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """Read one state in several queries; nested blocks see the outer one's."""
-        with translated(self.path):
+        with self.guarded():
             connection = self.reading
             if connection.in_transaction:
                 yield connection
@@ -333,7 +364,7 @@ class Database:
             try:
                 yield connection
             finally:
-                connection.execute("COMMIT")
+                _end(connection)
 
     def now_seq(self, connection: sqlite3.Connection) -> int:
         """Return the newest sequence number a connection sees."""
@@ -361,7 +392,7 @@ class Database:
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
         """
-        with self._lock, translated(self.path), closing(self._connect()) as connection:
+        with self._lock, self.guarded(), closing(self._connect()) as connection:
             row = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if row[0]:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
@@ -376,3 +407,22 @@ class Database:
                 connection.close()
             self._readers.clear()
             self._writing.close()
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log, so that readers and writers do not wait for each other.
+
+    A backup is made without one. Where it cannot be had, because the file is read-only or another
+    process reads it without one, the file is used without one too.
+    """
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if not is_of_the_system(error):
+            raise
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    """End a transaction that only read, unless SQLite itself has ended it after an error."""
+    if connection.in_transaction:
+        connection.execute("COMMIT")
