@@ -21,14 +21,18 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
 from taskweaver.memory.branched import schema
+from taskweaver.memory.branched.changes import CommitListener
 from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
     StoreClosed,
     StoreCorrupt,
     StoreUnwritable,
+    is_of_the_system,
     translated,
 )
 from taskweaver.memory.branched.kept_original import keep_original
 from taskweaver.memory.branched.schema_check import require_own_schema
+from taskweaver.memory.branched.soundness import UNEXPECTED, problems
 from taskweaver.memory.branched.writer import Known, Writer
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
@@ -41,6 +45,8 @@ _BUSY_TIMEOUT_S = 30.0
 _MOST_WAIT_S = 0.0005
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
+_READ_CACHE_KIB = 8000
+"""Most memory for pages of each reading connection; a search reads from all over the file."""
 
 
 class _Command(Generic[R]):
@@ -55,6 +61,7 @@ class _Command(Generic[R]):
     def run(self, writer: Writer) -> None:
         """Run beside others: what it wrote goes if it fails, what they wrote stays."""
         connection = writer.connection
+        last, count = writer.last, len(writer.changes)
         connection.execute("SAVEPOINT command")
         try:
             self.result = self.action(writer)
@@ -64,6 +71,8 @@ class _Command(Generic[R]):
             if not connection.in_transaction:  # SQLite itself rolled the transaction back
                 raise
             connection.execute("ROLLBACK TO command")
+            writer.last = last
+            del writer.changes[count:]
         connection.execute("RELEASE command")
 
 
@@ -74,6 +83,7 @@ class Database:
         path: The file.
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
+        on_commit: Is given what each commit added; None for nothing.
     """
 
     def __init__(
@@ -94,6 +104,7 @@ class Database:
         """
         self.path = path
         self.clock = clock
+        self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
@@ -101,7 +112,7 @@ class Database:
         self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
         self._local = threading.local()
         self._is_closed = False
-        with translated(path):
+        with self.guarded():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 create_private(path)
@@ -135,8 +146,9 @@ class Database:
         require_own_schema(connection, self.path)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
-        if not schema.is_current(connection, self.path):
-            connection.execute("PRAGMA journal_mode = WAL")
+        is_current = schema.is_current(connection, self.path)
+        _use_log(connection)
+        if not is_current:
             with self._transaction(connection):
                 self._migrate(connection)
             require_own_schema(connection, self.path)
@@ -184,6 +196,33 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Raise every error that damage of the file leads to as `StoreCorrupt`.
+
+        Values of a damaged file raise errors of any kind where they are used. An unexpected one is
+        damage if a check of the file finds some, and is raised as it is otherwise.
+        """
+        try:
+            with translated(self.path):
+                yield
+        except BranchedMemoryError:
+            raise
+        except UNEXPECTED as error:
+            found = self._problems()
+            if not found:
+                raise
+            raise StoreCorrupt(
+                f"{self.path} is damaged: {found[0]}. Restore a backup;"
+                " `taskweaver sessions repair` saves what can be read of a session."
+            ) from error
+
+    def _problems(self) -> list[str]:
+        """Return what is wrong with the file, by a connection of its own."""
+        with translated(self.path), closing(self._connect()) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            return problems(connection)
+
     def _begin(self, connection: sqlite3.Connection) -> None:
         """Begin to write, after other processes.
 
@@ -223,7 +262,7 @@ class Database:
             while not command.is_done:
                 self._commit_waiting()
         if command.error is not None:
-            with translated(self.path):
+            with self.guarded():
                 raise command.error
         return cast("R", command.result)
 
@@ -241,6 +280,8 @@ class Database:
                 else:
                     for command in commands:
                         command.run(writer)
+            if self.on_commit is not None and writer.last >= writer.first > 0:
+                self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
             self._known.forget()
             for command in commands:
@@ -287,6 +328,17 @@ class Database:
             raise StoreClosed(f"The memory {self.path} was closed.")
         return connection
 
+    def connect_reader(self) -> sqlite3.Connection:
+        """Open a connection for reading that any thread may use, and that the caller closes.
+
+        Raises:
+            sqlite3.Error: If the file cannot be opened.
+        """
+        connection = self._connect()
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
+        return connection
+
     def _open_reader(self) -> sqlite3.Connection:
         with self._readers_lock:
             if self._is_closed:
@@ -295,8 +347,7 @@ class Database:
                 if thread() is None:
                     connection.close()
             self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self._connect()
-            connection.execute("PRAGMA query_only = ON")
+            connection = self.connect_reader()
             self._readers.append((ref(threading.current_thread()), connection))
         self._local.connection = connection
         return connection
@@ -304,7 +355,7 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """Read one state in several queries; nested blocks see the outer one's."""
-        with translated(self.path):
+        with self.guarded():
             connection = self.reading
             if connection.in_transaction:
                 yield connection
@@ -313,7 +364,7 @@ class Database:
             try:
                 yield connection
             finally:
-                connection.execute("COMMIT")
+                _end(connection)
 
     def now_seq(self, connection: sqlite3.Connection) -> int:
         """Return the newest sequence number a connection sees."""
@@ -341,7 +392,7 @@ class Database:
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
         """
-        with self._lock, translated(self.path), closing(self._connect()) as connection:
+        with self._lock, self.guarded(), closing(self._connect()) as connection:
             row = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if row[0]:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
@@ -356,3 +407,22 @@ class Database:
                 connection.close()
             self._readers.clear()
             self._writing.close()
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log, so that readers and writers do not wait for each other.
+
+    A backup is made without one. Where it cannot be had, because the file is read-only or another
+    process reads it without one, the file is used without one too.
+    """
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if not is_of_the_system(error):
+            raise
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    """End a transaction that only read, unless SQLite itself has ended it after an error."""
+    if connection.in_transaction:
+        connection.execute("COMMIT")

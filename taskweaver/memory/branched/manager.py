@@ -223,6 +223,9 @@ class MemoryManager(BranchedMemory):
             found["recall"] = list(map(plain_event, node.find_events("", config.recall_max_events)))
         if scope in {"all", "archival"}:
             found["archival"] = self._plain(node.search("", config.retrieval_k))
+        counts = {f"{name}_count": len(part) for name, part in found.items()}
+        marks = {"branch_id": node.id, "node_id": node_id}
+        self._parts.log.add("mem_node_read", details={"scope": scope, **counts}, **marks)
         return found
 
     def mem_node_write(
@@ -347,7 +350,7 @@ class MemoryManager(BranchedMemory):
         """
         from taskweaver.memory.branched.paper import generate_final_memory
 
-        return generate_final_memory(
+        found = generate_final_memory(
             self,
             run_dir,
             root_branch_id,
@@ -355,6 +358,8 @@ class MemoryManager(BranchedMemory):
             artifacts_index=artifacts_index,
             is_limited=not no_budget_limit,
         )
+        self._parts.log.add("generate_final_memory_for_paper", branch_id=best_branch_id)
+        return found
 
     def _written(self, branch_id: str | None) -> BranchHandle:
         """Return the handle of a branch for a write, by default of the current branch.

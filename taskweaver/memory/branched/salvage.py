@@ -19,7 +19,7 @@ from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.page_repair import fit_length, restore_schema
 from taskweaver.memory.branched.schema_check import foreign_objects
-from taskweaver.memory.branched.transfer import check_values
+from taskweaver.memory.branched.soundness import check_values
 from taskweaver.utils.sqlite_files import READ_ERRORS
 
 Fits = Callable[[str, Row], str]
@@ -103,7 +103,7 @@ def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
         clock = file.read("clock", ("one", "seq")).rows.get(1, {}).get("seq", 0)
         highest = clock if isinstance(clock, int) and 0 < clock < _HIGHEST_SEQ else 0
         found = {}
-        for table, columns in _columns(version).items():
+        for table, columns in columns_of(version).items():
             if not columns:  # its version had no such table
                 found[table] = TableRows()
             elif f"table {table} was changed" not in foreign:
@@ -111,7 +111,7 @@ def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
         return found, highest
 
 
-def _columns(version: int) -> dict[str, list[str]]:
+def columns_of(version: int) -> dict[str, list[str]]:
     """Return the columns of each table, the key first; none of a table that a version lacks."""
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.build(connection, version)

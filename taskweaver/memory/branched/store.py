@@ -78,7 +78,7 @@ class BranchedMemory:
     def close(self) -> None:
         """Finish pending writes and close the file; safe to call again."""
         try:
-            self._parts.log.flush()
+            self._parts.log.close()
         finally:
             self._parts.database.close()
 
@@ -218,7 +218,9 @@ class BranchedMemory:
 
     def import_(self, file: str | Path) -> list[str]:
         """Add the branches of an export, all or none; return their ids."""
-        return self._parts.transfer.import_(Path(file))
+        names = self._parts.transfer.import_(Path(file))
+        self._parts.log.add("import", details={"file": str(file), "branches": names})
+        return names
 
     def verify(self) -> Health:
         """Check the file."""

@@ -11,7 +11,7 @@ from memories import Open
 
 from taskweaver.memory.branched import MemoryManager
 from taskweaver.memory.branched.injections import PromptLog
-from taskweaver.memory.branched.oplog import display_phase
+from taskweaver.memory.branched.log_lines import display_phase
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def test_each_public_call_is_one_line_in_all_and_in_its_layer(
     everything = lines(tmp_path / "logs" / "memory_calls.jsonl")
     ops = [line["op"] for line in everything]
     assert ops == [
-        "create_branch", "mem_core_set", "mem_recall_append", "llm_core", "llm_core_get",
+        "create_branch", "mem_core_set", "mem_recall_append", "llm_core_set", "llm_core_get",
         "apply_llm_memory_updates", "render_for_prompt", "check_memory_pressure",
     ]  # fmt: skip
     keys = {"ts", "op", "layer", "memory_type", "branch_id", "node_id", "phase", "run_id"}
@@ -49,7 +49,7 @@ def test_each_public_call_is_one_line_in_all_and_in_its_layer(
     assert len(preview) == 50
     by_layer = [
         line
-        for name in ("primitive", "public_api", "system", "internal", "llm")
+        for name in ("public_api", "system", "internal", "llm")
         if (tmp_path / "logs" / f"memory_{name}.jsonl").exists()
         for line in lines(tmp_path / "logs" / f"memory_{name}.jsonl")
     ]
