@@ -267,7 +267,7 @@ def delete(file: Path, branch: str, number: int) -> None:
     with _open(file) as opened:
         for kind, operation in (("record", "archival_delete"), ("event", "recall_delete")):
             try:
-                opened.apply_llm_memory_updates(branch, {operation: [number]})
+                opened[branch].apply({operation: [number]})
             except RecordNotVisible:
                 continue
             click.echo(f"{kind} {number} is hidden from {_safe(branch)} on")

@@ -185,7 +185,7 @@ class Core:
             expires_at=None if seconds is None else writer.now + seconds,
             created_at=writer.now,
         )
-        self._evict(writer, branch)
+        self._evict(writer, branch, None if seconds is not None else len(key) + len(text) + 3)
         return seq
 
     def delete(self, writer: Writer, branch_id: str, key: object) -> bool:
@@ -258,6 +258,7 @@ class Core:
             f"Core memory snapshot\n{snapshot}",
             tags=["CORE_SNAPSHOT", f"branch_id:{branch.id}"],
         )
+        writer.known.rows.pop(("core", "rooms"), None)
         for key in keys:
             self._bury(writer, branch, key)
         reference = f"\n(ref: {record})"
@@ -279,10 +280,27 @@ class Core:
         ]
         return max(0, sum(sizes) - 1)
 
-    def _evict(self, writer: Writer, branch: Branch) -> None:
-        """Keep the view within the budget: the least important, then the oldest, goes first."""
+    def _evict(self, writer: Writer, branch: Branch, grown: int | None) -> None:
+        """Keep the view within the budget: the least important, then the oldest, goes first.
+
+        Args:
+            writer: The transaction.
+            branch: The branch.
+            grown: Most characters that the view has more than before, for good; None if a value
+                in it ends, and may bring back a longer one.
+        """
+        rooms: dict[int, int] = writer.known.rows.setdefault(("core", "rooms"), {})
+        room = rooms.pop(branch.number, None)
+        if branch.live:  # its descendants see the value too
+            rooms.clear()
+        if room is not None and grown is not None and grown <= room:
+            rooms[branch.number] = room - grown
+            return
         view = self.view(writer.connection, branch)
         excess = self.chars(view) - self._config.core_max_chars
+        is_lasting = grown is not None and all(item.expires_at is None for item in view.values())
+        if excess <= 0 and is_lasting:
+            rooms[branch.number] = -excess
         for entry in _evictable(view) if excess > 0 else ():
             self.evict(writer, branch, [entry.key])
             excess -= len(entry.key) + len(entry.value) + 3

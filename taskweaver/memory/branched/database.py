@@ -9,6 +9,7 @@ connection per thread and see the newest commit. Several processes may open the 
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import threading
 import time
@@ -20,7 +21,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
 from taskweaver.memory.branched import schema
-from taskweaver.memory.branched.changes import Change, CommitListener
+from taskweaver.memory.branched.changes import CommitListener
 from taskweaver.memory.branched.errors import (
     StoreClosed,
     StoreCorrupt,
@@ -29,60 +30,18 @@ from taskweaver.memory.branched.errors import (
 )
 from taskweaver.memory.branched.kept_original import keep_original
 from taskweaver.memory.branched.schema_check import require_own_schema
+from taskweaver.memory.branched.writer import Known, Writer
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
+
+__all__ = ["Database", "Writer"]
 
 R = TypeVar("R")
 
 _BUSY_TIMEOUT_S = 30.0
+_MOST_WAIT_S = 0.0005
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
-
-
-class Writer:
-    """The one transaction that is open for writing.
-
-    Attributes:
-        connection: Its connection.
-        now: Its time, in seconds since 1970.
-        first: First sequence number it gave out; 0 for none.
-        last: Last sequence number it gave out.
-        changes: What it changed without adding a row; see `note`.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
-        self.connection = connection
-        self.now = now
-        self.first = 0
-        self.last = 0
-        self.changes: list[Change] = []
-
-    def tick(self) -> int:
-        """Return the next sequence number."""
-        row = self.connection.execute("UPDATE clock SET seq = seq + 1 RETURNING seq").fetchone()
-        self.last = int(row[0])
-        self.first = self.first or self.last
-        return self.last
-
-    def advance(self, seq: int) -> None:
-        """Set the clock to a later sequence number; those up to it were given out."""
-        self.first = self.first or self.tick()
-        self.connection.execute("UPDATE clock SET seq = ?", (seq,))
-        self.last = seq
-
-    def note(self, op: str, **facts: Any) -> None:
-        """Note a change that adds no row, such as a seal, under a sequence number of its own."""
-        self.changes.append(Change(self.tick(), self.now, op, facts))
-
-    def insert(self, table: str, **values: object) -> int:
-        """Add a row under the next sequence number, and return that."""
-        seq = self.tick()
-        names = ", ".join(["seq", *values])
-        marks = ", ".join("?" * (len(values) + 1))
-        self.connection.execute(
-            f"INSERT INTO {table} ({names}) VALUES ({marks})", (seq, *values.values())
-        )
-        return seq
 
 
 class _Command(Generic[R]):
@@ -95,6 +54,7 @@ class _Command(Generic[R]):
         self.error: BaseException | None = None
 
     def run(self, writer: Writer) -> None:
+        """Run beside others: what it wrote goes if it fails, what they wrote stays."""
         connection = writer.connection
         last, count = writer.last, len(writer.changes)
         connection.execute("SAVEPOINT command")
@@ -102,17 +62,13 @@ class _Command(Generic[R]):
             self.result = self.action(writer)
         except Exception as error:
             self.error = error
+            writer.known.forget()
             if not connection.in_transaction:  # SQLite itself rolled the transaction back
                 raise
             connection.execute("ROLLBACK TO command")
             writer.last = last
             del writer.changes[count:]
         connection.execute("RELEASE command")
-
-    def outcome(self) -> R:
-        if self.error is not None:
-            raise self.error
-        return cast("R", self.result)
 
 
 class Database:
@@ -146,6 +102,7 @@ class Database:
         self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
+        self._known = Known()
         self._readers_lock = threading.Lock()
         self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
         self._local = threading.local()
@@ -162,6 +119,7 @@ class Database:
             self._writing = self._connect()
             try:
                 self.has_search = self._prepare(synchronous, use_fts)
+                self._wait_itself()
             except BaseException:
                 self._writing.close()
                 raise
@@ -212,9 +170,18 @@ class Database:
         if report is not None and kept is not None:
             report.save(kept)
 
+    def _wait_itself(self) -> None:
+        """Have `_begin` wait for other processes, not SQLite.
+
+        Beside a write-ahead log nothing else on the writing connection waits.
+        """
+        (mode,) = self._writing.execute("PRAGMA journal_mode").fetchone()
+        if mode == "wal":
+            self._writing.execute("PRAGMA busy_timeout = 0")
+
     @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        connection.execute("BEGIN IMMEDIATE")
+        self._begin(connection)
         try:
             yield
             connection.execute("COMMIT")
@@ -222,6 +189,27 @@ class Database:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        """Begin to write, after other processes.
+
+        SQLite does not say when a file is free. Its own way of waiting sleeps up to 100 ms at a
+        time, while the others go on; many short waits of random length give all of them a turn.
+        """
+        give_up_at = None
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if (error.sqlite_errorcode or 0) & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                now = time.monotonic()
+                give_up_at = now + _BUSY_TIMEOUT_S if give_up_at is None else give_up_at
+                if now >= give_up_at:
+                    raise
+                time.sleep(random.random() * _MOST_WAIT_S)  # noqa: TID251 - SQLite has no event
+            else:
+                return
 
     def write(self, action: Callable[[Writer], R]) -> R:
         """Run an action in a write transaction, and return its result after the commit.
@@ -240,8 +228,10 @@ class Database:
         with self._lock:
             while not command.is_done:
                 self._commit_waiting()
-        with translated(self.path):
-            return command.outcome()
+        if command.error is not None:
+            with translated(self.path):
+                raise command.error
+        return cast("R", command.result)
 
     def _commit_waiting(self) -> None:
         """Commit what waits. Whatever goes wrong, each command is told."""
@@ -250,15 +240,21 @@ class Database:
             if self._is_closed:
                 raise StoreClosed(f"The memory {self.path} was closed.")
             with self._transaction(self._writing):
-                writer = Writer(self._writing, self.clock())
-                for command in commands:
-                    command.run(writer)
+                self._known.check(self._writing)
+                writer = Writer(self._writing, self.clock(), self._known)
+                if len(commands) == 1:  # alone, it needs no savepoint: all goes if it fails
+                    commands[0].result = commands[0].action(writer)
+                else:
+                    for command in commands:
+                        command.run(writer)
             if self.on_commit is not None and writer.last >= writer.first > 0:
                 self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
+            self._known.forget()
             for command in commands:
                 command.error = command.error or error
         except BaseException:
+            self._known.forget()
             for command in commands:
                 command.error = command.error or StoreUnwritable(
                     "The write was interrupted, and nothing of it was kept."
@@ -267,6 +263,10 @@ class Database:
         finally:
             for command in commands:
                 command.is_done = True
+
+    def forget(self) -> None:
+        """Have the next write read the file again, after rows were removed."""
+        self._known.forget()
 
     @property
     def reading(self) -> sqlite3.Connection:
@@ -345,8 +345,8 @@ class Database:
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
         """
-        with self._lock, translated(self.path):
-            row = self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        with self._lock, translated(self.path), closing(self._connect()) as connection:
+            row = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if row[0]:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
 

@@ -6,7 +6,7 @@ import filecmp
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
+from secrets import token_hex
 
 from taskweaver.memory.branched.errors import StoreUnwritable
 from taskweaver.utils.files import create_private
@@ -25,7 +25,7 @@ def keep_original(connection: sqlite3.Connection, path: Path) -> Path:
     Raises:
         StoreUnwritable: If the copy cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
+    partial = path.with_name(f"{path.name}.{token_hex(16)}.partial")
     try:
         create_private(partial)
         with closing(sqlite3.connect(partial)) as copy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -63,7 +64,8 @@ class Recall:
         rest = {key: value for key, value in event.items() if key not in _OWN}
         data = dump(self._values.data("recall", rest))
         tags = dump(self._tags(event, kind))
-        origin = self._same(writer.connection, branch, (kind, text, tags))
+        origin = self._same(writer, branch, (kind, text, tags))
+        self._branches.countdown.appended(branch, branch_id)
         return writer.insert(
             "events",
             branch_id=branch.number,
@@ -87,18 +89,22 @@ class Recall:
     def _given_tags(self, event: Mapping[str, Any]) -> tuple[str, ...]:
         return self._values.tags("recall.tags", event.get("tags"))
 
-    def _same(
-        self, connection: sqlite3.Connection, branch: Branch, said: tuple[str, str, str]
-    ) -> int | None:
-        """Find a recent event of the branch itself that says the same and is not hidden."""
-        rows = connection.execute(
-            "SELECT o.seq, o.kind, o.text, o.tags FROM events e"
-            " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
-            " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?",
-            (branch.number, _LOOK_BACK),
-        )
+    def _same(self, writer: Writer, branch: Branch, said: tuple[str, str, str]) -> int | None:
+        """Find a recent event of the branch itself that says the same and is not hidden.
+
+        The file is asked only if the hash of a recent event is that of `said`, which is added.
+        """
+        key = ("said", branch.number)
+        recent: deque[int] | None = writer.known.rows.get(key)
+        if recent is None:
+            rows = _recent(writer.connection, branch)
+            recent = deque((hash(row[1:]) for row in reversed(rows)), _LOOK_BACK)
+            writer.known.rows[key] = recent
+        is_likely = hash(said) in recent
+        recent.append(hash(said))
+        rows = _recent(writer.connection, branch) if is_likely else []
         found = next((row[0] for row in rows if row[1:] == said), None)
-        if found is None or found in self._hidden(connection, branch, 0, None):
+        if found is None or found in self._hidden(writer.connection, branch, 0, None):
             return None
         return int(found)
 
@@ -118,12 +124,16 @@ class Recall:
     def beyond(
         self, connection: sqlite3.Connection, branch: Branch, keep: int, *, inherited_only: bool
     ) -> list[Event]:
-        """Return what no digest covers but the newest `keep` occurrences, newest first."""
+        """Return what no digest covers but the newest `keep` occurrences, newest first.
+
+        The events are without their tags and data, which no summary shows.
+        """
         digest = self._digests.newest(connection, branch, RECALL)
         rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, None)
         if inherited_only:
             rows = (row for row in rows if row[0] <= branch.fork_seq)
-        return _grouped(connection, islice(rows, keep, None))
+        bare = ((*row[:4], "[]", "{}", *row[6:]) for row in islice(rows, keep, None))
+        return _grouped(connection, bare)
 
     def visible(
         self,
@@ -327,6 +337,16 @@ class Recall:
                 ):
                     hidden[event] = max(seq, hidden.get(event, 0))
         return hidden
+
+
+def _recent(connection: sqlite3.Connection, branch: Branch) -> list[tuple[Any, ...]]:
+    """Return number, kind, text and tags of the newest events a branch wrote, newest first."""
+    query = (
+        "SELECT o.seq, o.kind, o.text, o.tags FROM events e"
+        " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
+        " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?"
+    )
+    return connection.execute(query, (branch.number, _LOOK_BACK)).fetchall()
 
 
 def _grouped(

@@ -87,6 +87,7 @@ class Upkeep:
 
         def act(writer: Writer) -> Garbage:
             garbage = Garbage(is_dry=dry_run)
+            writer.known.forget()
             needed = _needed(self._branches.all(writer.connection))
             for branch, end in needed:
                 self._remove(writer.connection, branch, end, garbage)
