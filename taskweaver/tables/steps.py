@@ -62,7 +62,7 @@ def _times_or_texts(series: Any, form: str) -> Any:
 
     codes, texts = pd.factorize(series)
     try:
-        times = pd.to_datetime(texts, format=form)
+        times: Any = pd.to_datetime(texts, format=form)
     except (ValueError, TypeError):
         return series
     return pd.Series(times.take(codes, fill_value=pd.NaT), index=series.index, name=series.name)

@@ -218,6 +218,13 @@ def test_evidence_after_the_sample_decides(tmp_path: Path) -> None:
     assert frame.d.iloc[0] == pd.Timestamp("2024-04-03")
 
 
+def test_repeated_iso_dates_with_missing_values_are_times(tmp_path: Path) -> None:
+    days = ["2024-02-29", "", "2024-03-01", "2024-02-29"]
+    table = loaded(written(tmp_path, "day,n\n" + "".join(f"{day},1\n" for day in days)))
+    assert table.frame["day"].dt.day.tolist()[::2] == [29, 1]
+    assert table.frame["day"].isna().tolist() == [False, True, False, False]
+
+
 def test_a_late_word_in_a_column_of_iso_dates_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, "d,v\n" + "2024-03-04,1\n" * 2_000 + "soon,2\n")
 

@@ -14,8 +14,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
-from typing import Any
+from typing import Any, cast
 
+from taskweaver.memory.branched.countdown import Countdown
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState, Path, Segment, Tier
@@ -37,12 +38,17 @@ _NEVER_LIVE = ("digests", "exclusions")
 
 
 class Branches:
-    """The tree of branches in a file."""
+    """The tree of branches in a file.
+
+    Attributes:
+        countdown: When the events in view of a branch have to be counted again.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
         self._paths: OrderedDict[tuple[int, Tier], Path] = OrderedDict()
+        self.countdown = Countdown()
 
     def create(self, parent: str | None, name: str, **options: Any) -> Branch:
         """Make a branch in a transaction of its own; see `add`."""
@@ -78,11 +84,12 @@ class Branches:
         if node_uid is not None:
             check_name(node_uid)
         connection = writer.connection
-        above = None if parent is None else self.find(connection, parent)
+        above = None if parent is None else self._found(writer, parent)
         if above is not None and above.state == "pruned":
             raise BranchSealed(f"Branch {above.id!r} was pruned; fork another one.")
         now = self._database.now_seq(connection)
-        if at is not None and not 0 <= whole("at", at) <= now:
+        at = None if at is None else whole("at", at)
+        if at is not None and at > now:
             raise InvalidUpdate("at", f"must lie between 0 and {now}, not {at}")
         values = (
             name,
@@ -101,7 +108,10 @@ class Branches:
         except sqlite3.IntegrityError as error:
             raise InvalidUpdate("branch_id", f"{name!r} is taken") from error
         number = int(cursor.lastrowid or 0)
-        return Branch(number, name, node_uid, values[2], values[3], live, "open", writer.now)
+        made = Branch(number, name, node_uid, values[2], values[3], live, "open", writer.now)
+        writer.known.rows["branch", name] = made
+        self.countdown.forked(number, above.number if above is not None and at is None else None)
+        return made
 
     def find(self, connection: sqlite3.Connection, branch_id: object) -> Branch:
         """Return the branch with an id, or with a node uid.
@@ -127,9 +137,20 @@ class Branches:
             UnknownBranch: If there is none.
             BranchSealed: If it takes none.
         """
-        branch = self.find(writer.connection, branch_id)
+        branch = self._found(writer, branch_id)
         if branch.state != "open":
-            raise BranchSealed(f"Branch {branch.id!r} is {branch.state}; fork it to write on.")
+            advice = "fork it to write on" if branch.state == "sealed" else "fork another one"
+            raise BranchSealed(f"Branch {branch.id!r} is {branch.state}; {advice}.")
+        return branch
+
+    def _found(self, writer: Writer, branch_id: str) -> Branch:
+        """Return a branch as `find` does, from the file only when it may have changed."""
+        is_name = isinstance(branch_id, str)
+        known = writer.known.rows.get(("branch", branch_id)) if is_name else None
+        if known is not None:
+            return cast("Branch", known)
+        branch = self.find(writer.connection, branch_id)
+        writer.known.rows["branch", branch.id] = branch
         return branch
 
     def all(self, connection: sqlite3.Connection) -> list[Branch]:
@@ -151,6 +172,7 @@ class Branches:
 
     def set_state(self, writer: Writer, branch: Branch, state: BranchState) -> None:
         """Seal, prune or open a branch."""
+        writer.known.forget()
         writer.connection.execute(
             "UPDATE branches SET state = ? WHERE id = ?", (state, branch.number)
         )
@@ -158,9 +180,11 @@ class Branches:
     def set_node_uid(self, writer: Writer, branch: Branch, node_uid: str) -> None:
         """Give a branch its other name."""
         check_name(node_uid)
+        writer.known.forget()
         writer.connection.execute(
             "UPDATE branches SET node_uid = ? WHERE id = ?", (node_uid, branch.number)
         )
+        writer.note("set_node_uid", branches=[branch.number], node_uid=node_uid)
 
     def path(
         self,
@@ -253,9 +277,11 @@ class Branches:
         return (Segment(branch.number, FOREVER), *rest)
 
     def forget(self) -> None:
-        """Forget every path that was kept, after rows or branches were removed."""
+        """Forget all that was kept, after rows or branches were removed."""
         with self._lock:
             self._paths.clear()
+        self.countdown.forget()
+        self._database.forget()
 
 
 def check_name(name: object) -> None:

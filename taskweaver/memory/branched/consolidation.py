@@ -34,12 +34,14 @@ class Consolidation:
 
     def after_append(self, branch_id: str) -> int:
         """Consolidate when the events in view exceed the threshold; return how many were."""
-        if not self._config.auto_consolidate:
+        countdown = self._branches.countdown
+        if not countdown.is_due(branch_id) or not self._config.auto_consolidate:
             return 0
         threshold = self._config.consolidation_threshold
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)
             count = self._recall.count(connection, branch, most=threshold + 1)
+        countdown.counted(branch, threshold + 1 - count)
         return self.consolidate(branch_id) if count > threshold else 0
 
     def consolidate(
@@ -76,6 +78,9 @@ class Consolidation:
                 text,
             )
         )
+        if is_written and not inherited_only:
+            left = self._config.consolidation_threshold + 1 - kept
+            self._branches.countdown.counted(branch, left)
         return len(old) if is_written else 0
 
     def _summary(

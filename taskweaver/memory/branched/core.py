@@ -57,6 +57,7 @@ _Row = tuple[int, int, str, str | None, int, float | None, float]
 class _Inherited(NamedTuple):
     """What a branch inherits for good: the rows of the closed parts of its path that may count."""
 
+    schema: int
     path: Path
     closed: Path
     rows: tuple[_Row, ...]
@@ -115,22 +116,25 @@ class Core:
         """Return the rows that may count of the segments of a path that take no more rows.
 
         Those never change, so a branch reads them once, and only what its parent did not inherit.
+        An erasure changes them, and with them the number of the schema.
         """
+        (schema,) = connection.execute("PRAGMA schema_version").fetchone()
         with self._lock:
             known = self._inherited.get(branch.number)
             above = self._inherited.get(branch.parent or 0)
             if known is not None:
                 self._inherited.move_to_end(branch.number)
-        if known is not None and known.path is path:
+        if known is not None and known.path is path and known.schema == schema:
             return list(known.rows)
         closed = tuple(part for part in path if part.up_to != FOREVER)
         fresh, rows = closed, []
+        above = above if above is not None and above.schema == schema else None
         if above is not None and self._branches.keeps(branch.parent or 0, "core_kv", above.path):
             count = len(closed) - len(above.closed)
             if count >= 0 and closed[count:] == above.closed:
                 fresh, rows = closed[:count], list(above.rows)
         rows += _newest(connection, fresh)
-        found = _Inherited(path, closed, _candidates(_nearest_first(rows, path)))
+        found = _Inherited(schema, path, closed, _candidates(_nearest_first(rows, path)))
         if self._branches.keeps(branch.number, "core_kv", path):
             with self._lock:
                 self._inherited[branch.number] = found
@@ -185,7 +189,7 @@ class Core:
             expires_at=None if seconds is None else writer.now + seconds,
             created_at=writer.now,
         )
-        self._evict(writer, branch)
+        self._evict(writer, branch, None if seconds is not None else len(key) + len(text) + 3)
         return seq
 
     def delete(self, writer: Writer, branch_id: str, key: object) -> bool:
@@ -258,6 +262,7 @@ class Core:
             f"Core memory snapshot\n{snapshot}",
             tags=["CORE_SNAPSHOT", f"branch_id:{branch.id}"],
         )
+        writer.known.rows.pop(("core", "rooms"), None)
         for key in keys:
             self._bury(writer, branch, key)
         reference = f"\n(ref: {record})"
@@ -279,10 +284,27 @@ class Core:
         ]
         return max(0, sum(sizes) - 1)
 
-    def _evict(self, writer: Writer, branch: Branch) -> None:
-        """Keep the view within the budget: the least important, then the oldest, goes first."""
+    def _evict(self, writer: Writer, branch: Branch, grown: int | None) -> None:
+        """Keep the view within the budget: the least important, then the oldest, goes first.
+
+        Args:
+            writer: The transaction.
+            branch: The branch.
+            grown: Most characters that the view has more than before, for good; None if a value
+                in it ends, and may bring back a longer one.
+        """
+        rooms: dict[int, int] = writer.known.rows.setdefault(("core", "rooms"), {})
+        room = rooms.pop(branch.number, None)
+        if branch.live:  # its descendants see the value too
+            rooms.clear()
+        if room is not None and grown is not None and grown <= room:
+            rooms[branch.number] = room - grown
+            return
         view = self.view(writer.connection, branch)
         excess = self.chars(view) - self._config.core_max_chars
+        is_lasting = grown is not None and all(item.expires_at is None for item in view.values())
+        if excess <= 0 and is_lasting:
+            rooms[branch.number] = -excess
         for entry in _evictable(view) if excess > 0 else ():
             self.evict(writer, branch, [entry.key])
             excess -= len(entry.key) + len(entry.value) + 3

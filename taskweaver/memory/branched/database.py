@@ -17,52 +17,32 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
-from weakref import ref
 
 from taskweaver.memory.branched import schema
+from taskweaver.memory.branched.changes import CommitListener
 from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
     StoreClosed,
     StoreCorrupt,
     StoreUnwritable,
+    is_of_the_system,
     translated,
 )
+from taskweaver.memory.branched.kept_original import keep_original
+from taskweaver.memory.branched.readers import Readers
 from taskweaver.memory.branched.schema_check import require_own_schema
+from taskweaver.memory.branched.soundness import UNEXPECTED, problems
+from taskweaver.memory.branched.writer import Known, Writer, begin
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
+
+__all__ = ["Database", "Writer"]
 
 R = TypeVar("R")
 
 _BUSY_TIMEOUT_S = 30.0
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
-
-
-class Writer:
-    """The one transaction that is open for writing.
-
-    Attributes:
-        connection: Its connection.
-        now: Its time, in seconds since 1970.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
-        self.connection = connection
-        self.now = now
-
-    def tick(self) -> int:
-        """Return the next sequence number."""
-        row = self.connection.execute("UPDATE clock SET seq = seq + 1 RETURNING seq").fetchone()
-        return int(row[0])
-
-    def insert(self, table: str, **values: object) -> int:
-        """Add a row under the next sequence number, and return that."""
-        seq = self.tick()
-        names = ", ".join(["seq", *values])
-        marks = ", ".join("?" * (len(values) + 1))
-        self.connection.execute(
-            f"INSERT INTO {table} ({names}) VALUES ({marks})", (seq, *values.values())
-        )
-        return seq
 
 
 class _Command(Generic[R]):
@@ -75,21 +55,21 @@ class _Command(Generic[R]):
         self.error: BaseException | None = None
 
     def run(self, writer: Writer) -> None:
+        """Run beside others: what it wrote goes if it fails, what they wrote stays."""
         connection = writer.connection
+        last, count = writer.last, len(writer.changes)
         connection.execute("SAVEPOINT command")
         try:
             self.result = self.action(writer)
         except Exception as error:
             self.error = error
+            writer.known.forget()
             if not connection.in_transaction:  # SQLite itself rolled the transaction back
                 raise
             connection.execute("ROLLBACK TO command")
+            writer.last = last
+            del writer.changes[count:]
         connection.execute("RELEASE command")
-
-    def outcome(self) -> R:
-        if self.error is not None:
-            raise self.error
-        return cast("R", self.result)
 
 
 class Database:
@@ -99,6 +79,7 @@ class Database:
         path: The file.
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
+        on_commit: Is given what each commit added; None for nothing.
     """
 
     def __init__(
@@ -119,13 +100,13 @@ class Database:
         """
         self.path = path
         self.clock = clock
+        self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
-        self._readers_lock = threading.Lock()
-        self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
-        self._local = threading.local()
+        self._known = Known()
+        self._readers = Readers(self._connect, path)
         self._is_closed = False
-        with translated(path):
+        with self.guarded():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 create_private(path)
@@ -137,6 +118,7 @@ class Database:
             self._writing = self._connect()
             try:
                 self.has_search = self._prepare(synchronous, use_fts)
+                self._wait_itself()
             except BaseException:
                 self._writing.close()
                 raise
@@ -158,12 +140,11 @@ class Database:
         require_own_schema(connection, self.path)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
-        if not schema.is_current(connection, self.path):
-            if schema.is_original(connection):
-                self._keep_original(connection)
-            connection.execute("PRAGMA journal_mode = WAL")
+        is_current = schema.is_current(connection, self.path)
+        _use_log(connection)
+        if not is_current:
             with self._transaction(connection):
-                schema.migrate(connection, self.path, now=self.clock())
+                self._migrate(connection)
             require_own_schema(connection, self.path)
         if schema.has_search(connection):
             return use_fts != "off"
@@ -175,17 +156,32 @@ class Database:
             raise StoreUnwritable("memory.use_fts is `on`, and this SQLite has no FTS5.")
         return has_search
 
-    def _keep_original(self, connection: sqlite3.Connection) -> None:
-        """Keep a file of the system this descends from, as it is, before it is migrated."""
-        kept = self.path.with_name(self.path.name + ".original")
-        if not kept.exists():
-            create_private(kept)
-            with closing(sqlite3.connect(kept)) as copy:
-                connection.backup(copy)
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        """Bring the file to today's tables; keep an original, and the account of its rows.
+
+        Both are on disk before the transaction is committed, and no other process writes until
+        then: the copy is the very state that is migrated.
+        """
+        kept = None
+        if not schema.is_current(connection, self.path) and schema.is_original(connection):
+            with closing(self._connect()) as reading:
+                kept = keep_original(reading, self.path)
+        report = schema.migrate(connection, self.path, now=self.clock())
+        if report is not None and kept is not None:
+            report.save(kept)
+
+    def _wait_itself(self) -> None:
+        """Have `begin` wait for other processes, not SQLite.
+
+        Beside a write-ahead log nothing else on the writing connection waits.
+        """
+        (mode,) = self._writing.execute("PRAGMA journal_mode").fetchone()
+        if mode == "wal":
+            self._writing.execute("PRAGMA busy_timeout = 0")
 
     @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        connection.execute("BEGIN IMMEDIATE")
+        begin(connection, _BUSY_TIMEOUT_S)
         try:
             yield
             connection.execute("COMMIT")
@@ -193,6 +189,33 @@ class Database:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Raise every error that damage of the file leads to as `StoreCorrupt`.
+
+        Values of a damaged file raise errors of any kind where they are used. An unexpected one is
+        damage if a check of the file finds some, and is raised as it is otherwise.
+        """
+        try:
+            with translated(self.path):
+                yield
+        except BranchedMemoryError:
+            raise
+        except UNEXPECTED as error:
+            found = self._problems()
+            if not found:
+                raise
+            raise StoreCorrupt(
+                f"{self.path} is damaged: {found[0]}. Restore a backup;"
+                " `taskweaver sessions repair` saves what can be read of a session."
+            ) from error
+
+    def _problems(self) -> list[str]:
+        """Return what is wrong with the file, by a connection of its own."""
+        with translated(self.path), closing(self._connect()) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            return problems(connection)
 
     def write(self, action: Callable[[Writer], R]) -> R:
         """Run an action in a write transaction, and return its result after the commit.
@@ -211,8 +234,10 @@ class Database:
         with self._lock:
             while not command.is_done:
                 self._commit_waiting()
-        with translated(self.path):
-            return command.outcome()
+        if command.error is not None:
+            with self.guarded():
+                raise command.error
+        return cast("R", command.result)
 
     def _commit_waiting(self) -> None:
         """Commit what waits. Whatever goes wrong, each command is told."""
@@ -221,13 +246,21 @@ class Database:
             if self._is_closed:
                 raise StoreClosed(f"The memory {self.path} was closed.")
             with self._transaction(self._writing):
-                writer = Writer(self._writing, self.clock())
-                for command in commands:
-                    command.run(writer)
+                self._known.check(self._writing)
+                writer = Writer(self._writing, self.clock(), self._known)
+                if len(commands) == 1:  # alone, it needs no savepoint: all goes if it fails
+                    commands[0].result = commands[0].action(writer)
+                else:
+                    for command in commands:
+                        command.run(writer)
+            if self.on_commit is not None and writer.last >= writer.first > 0:
+                self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
+            self._known.forget()
             for command in commands:
                 command.error = command.error or error
         except BaseException:
+            self._known.forget()
             for command in commands:
                 command.error = command.error or StoreUnwritable(
                     "The write was interrupted, and nothing of it was kept."
@@ -237,6 +270,23 @@ class Database:
             for command in commands:
                 command.is_done = True
 
+    def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
+        """Run an action on the connection for writing, with no transaction and no writer beside it.
+
+        Raises:
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreClosed: If the memory was closed.
+        """
+        with self._lock, translated(self.path):
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            return action(self._writing)
+
+    def forget(self) -> None:
+        """Have the next write read the file again, after rows were removed."""
+        self._known.forget()
+
     @property
     def reading(self) -> sqlite3.Connection:
         """This thread's connection for reading; inside `snapshot` it sees one state.
@@ -244,31 +294,20 @@ class Database:
         Raises:
             StoreClosed: If the memory was closed.
         """
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._open_reader()
-        if self._is_closed:
-            raise StoreClosed(f"The memory {self.path} was closed.")
-        return connection
+        return self._readers.connection
 
-    def _open_reader(self) -> sqlite3.Connection:
-        with self._readers_lock:
-            if self._is_closed:
-                raise StoreClosed(f"The memory {self.path} was closed.")
-            for thread, connection in self._readers:
-                if thread() is None:
-                    connection.close()
-            self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self._connect()
-            connection.execute("PRAGMA query_only = ON")
-            self._readers.append((ref(threading.current_thread()), connection))
-        self._local.connection = connection
-        return connection
+    def connect_reader(self) -> sqlite3.Connection:
+        """Open a connection for reading that any thread may use, and that the caller closes.
+
+        Raises:
+            sqlite3.Error: If the file cannot be opened.
+        """
+        return self._readers.connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """Read one state in several queries; nested blocks see the outer one's."""
-        with translated(self.path):
+        with self.guarded():
             connection = self.reading
             if connection.in_transaction:
                 yield connection
@@ -277,7 +316,7 @@ class Database:
             try:
                 yield connection
             finally:
-                connection.execute("COMMIT")
+                _end(connection)
 
     def now_seq(self, connection: sqlite3.Connection) -> int:
         """Return the newest sequence number a connection sees."""
@@ -305,18 +344,35 @@ class Database:
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
         """
-        with self._lock, translated(self.path):
-            row = self._writing.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        with self._lock, self.guarded(), closing(self._connect()) as connection:
+            row = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if row[0]:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
 
     def close(self) -> None:
         """Finish what is being written and close every connection; safe to call again."""
-        with self._lock, self._readers_lock:
+        with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            for _, connection in self._readers:
-                connection.close()
-            self._readers.clear()
+            self._readers.close()
             self._writing.close()
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log, so that readers and writers do not wait for each other.
+
+    A backup is made without one. Where it cannot be had, because the file is read-only or another
+    process reads it without one, the file is used without one too.
+    """
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if not is_of_the_system(error):
+            raise
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    """End a transaction that only read, unless SQLite itself has ended it after an error."""
+    if connection.in_transaction:
+        connection.execute("COMMIT")

@@ -25,7 +25,7 @@ def plain_record(found: Record, names: Mapping[int, str]) -> dict[str, Any]:
 def plain_event(event: Event) -> dict[str, Any]:
     """Return an event as a dictionary, with its fields beside its own.
 
-    Its ``ts`` is the one it was written with, if any; ``created_at`` is the time of the writing.
+    Its ``ts`` is the one it was written with, if any; ``created_at`` is the time of the write.
     """
     return {
         "ts": event.created_at,

@@ -41,6 +41,8 @@ _RESOURCE_CHARS = 1200
 _GOAL_KEYS = ("goal", "idea_md_summary")
 _GOAL_CHARS = 400
 _OWN_TAGS = ("RECALL_EVENT", "kind:", "run_id:", "node_id:", "phase:")
+_FIRST = float("inf")
+"""Rank of a summary, which is shown before all other lines."""
 _LEAST_CHARS = 40
 """A line that would be cut shorter than this is left out."""
 
@@ -185,7 +187,7 @@ def _recall_lines(digest: Digest | None, events: Iterable[Event]) -> list[_Line]
     lines = []
     if digest is not None:
         text = f"- [summary of {digest.count} earlier events] {indented(digest.text)}"
-        lines.append(_Line(digest.seq, text, float("inf")))
+        lines.append(_Line(digest.seq, text, _FIRST))
     for event in events:
         times = f" x{event.count}" if event.count > 1 else ""
         said = f"- (#{event.seq}) [{event.kind}{times}] {indented(event.text)}{_tags(event.tags)}"
@@ -250,9 +252,12 @@ def _section(title: str, lines: list[_Line], room: int | None) -> Section:
     left = room - len(title) - 1
     taken: dict[str | int, str] = {}
     for line in sorted(lines, key=lambda line: -line.rank):
-        text = line.text
-        if len(text) + 1 > left:
-            text = Compressor.cut(text, left - 1) if left > _LEAST_CHARS else ""
+        text, most = line.text, left
+        if line.rank == _FIRST:  # a summary leaves room for what is newer, but for half at most
+            others = sum(len(other.text) + 1 for other in lines if other is not line)
+            most = max(left // 2, left - others)
+        if len(text) + 1 > most:
+            text = Compressor.cut(text, most - 1) if most > _LEAST_CHARS else ""
         if not text:
             continue
         taken[line.id] = text

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from taskweaver.memory.branched import original
-from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew
+from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew, is_of_the_system
+from taskweaver.memory.branched.migration_report import MigrationReport
 
 APPLICATION_ID = 0x5457_4D42  # "TWMB"
 TIERS = (
@@ -267,30 +268,35 @@ def is_original(connection: sqlite3.Connection) -> bool:
     return _marks(connection)[1] != APPLICATION_ID and original.is_original(tables)
 
 
-def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> None:
+def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> MigrationReport | None:
     """Bring a file to today's tables, inside the transaction that is open.
 
+    Returns:
+        The account of the rows, if the file was one of the original.
+
     Raises:
-        StoreTooNew, StoreCorrupt: As `is_current`.
+        StoreTooNew, StoreCorrupt: As `is_current`, or if a row of an original cannot be read.
     """
     if is_current(connection, path):
-        return
+        return None
+    report = MigrationReport() if is_original(connection) else None
     version, application = _marks(connection)
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    is_foreign = application != APPLICATION_ID and bool(tables)
-    if is_foreign:
-        original.set_aside(connection)
-    for step in _MIGRATIONS[version if application == APPLICATION_ID else 0 :]:
-        step(connection)
-    if is_foreign:
-        try:
-            original.copy_rows(connection, now=now)
-        except (ValueError, TypeError) as error:
-            raise StoreCorrupt(
-                f"{path} is in the schema of the original, and a row of it cannot be read: {error}"
-            ) from error
+    try:
+        if report is not None:
+            original.set_aside(connection, report)
+        for step in _MIGRATIONS[version if application == APPLICATION_ID else 0 :]:
+            step(connection)
+        if report is not None:
+            original.copy_rows(connection, report, now=now)
+    except (ValueError, TypeError, OverflowError, sqlite3.Error) as error:
+        if report is None or is_of_the_system(error):
+            raise
+        raise StoreCorrupt(
+            f"{path} is in the schema of the original, and a row of it cannot be read: {error}"
+        ) from error
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
+    return report
 
 
 def add_search(connection: sqlite3.Connection) -> bool:

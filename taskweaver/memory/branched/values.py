@@ -12,8 +12,10 @@ from taskweaver.memory.branched.errors import InvalidUpdate
 
 MOST_CHARS = 10_000_000
 _TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _DIGITS = re.compile(r"[+-]?\d{1,18}")
 _LONGEST_S = 1e11
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -52,7 +54,7 @@ class Values:
             raise InvalidUpdate(
                 path, f"is {len(value):,} characters long, more than {MOST_CHARS:,}"
             )
-        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+        if _NO_TEXT.search(value):
             raise InvalidUpdate(path, "has a character that is no text (NUL or a lone surrogate)")
         return value
 
@@ -81,6 +83,8 @@ class Values:
             return {}
         if not isinstance(value, Mapping):
             raise InvalidUpdate(path, f"must be an object, not {_kind(value)}")
+        if not value:
+            return {}
         try:
             text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
@@ -171,4 +175,4 @@ def _kind(value: object) -> str:
 
 def dump(value: object) -> str:
     """Return a value as compact JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _COMPACT.encode(value)

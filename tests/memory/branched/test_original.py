@@ -6,26 +6,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from original_files import SCHEMA
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager, StoreCorrupt
 
-SCHEMA = """
-CREATE TABLE branches (id TEXT PRIMARY KEY, parent_id TEXT, node_uid TEXT, created_at REAL);
-CREATE TABLE core_kv (branch_id TEXT, key TEXT, value TEXT, updated_at REAL,
-    PRIMARY KEY (branch_id, key));
-CREATE TABLE core_meta (branch_id TEXT, key TEXT, importance INTEGER, ttl TEXT, updated_at REAL,
-    PRIMARY KEY (branch_id, key));
-CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT, kind TEXT, text TEXT,
-    tags TEXT, created_at REAL, task_hint TEXT, memory_size INTEGER);
-CREATE INDEX idx_events_branch ON events (branch_id);
-CREATE TABLE archival (id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT, text TEXT,
-    tags TEXT, created_at REAL);
-CREATE INDEX idx_archival_branch ON archival (branch_id);
-CREATE VIRTUAL TABLE archival_fts USING fts5 (text, tags, branch_id);
-CREATE TABLE inherited_exclusions (branch_id TEXT, excluded_event_id INTEGER, excluded_at REAL,
-    PRIMARY KEY (branch_id, excluded_event_id));
-CREATE TABLE inherited_summaries (id INTEGER PRIMARY KEY AUTOINCREMENT, branch_id TEXT,
-    summary_text TEXT, summarized_event_ids TEXT, kind TEXT, created_at REAL);
+ROWS = """
 INSERT INTO branches VALUES ('r', NULL, 'root', 1), ('a', 'r', 'node-a', 2),
     ('b', 'r', 'node-b', 3),    ('lost', 'nobody', NULL, 4);
 INSERT INTO core_kv VALUES ('r', 'goal', 'fast', 1.5), ('a', 'goal', 'faster', 5),
@@ -48,7 +33,7 @@ INSERT INTO inherited_summaries (branch_id, summary_text, summarized_event_ids, 
 def original(tmp_path: Path) -> Path:
     path = tmp_path / "memory.sqlite"
     connection = sqlite3.connect(path)
-    connection.executescript(SCHEMA)
+    connection.executescript(SCHEMA + ROWS)
     connection.close()
     return path
 
@@ -62,14 +47,17 @@ def test_it_opens_and_shows_what_it_showed(original: Path, columns: str) -> None
         connection.close()
     for _ in range(2):  # migrated once, then simply opened
         with MemoryManager(original, MemoryConfig(memory_log_enabled=False)) as memory:
-            assert [branch.id for branch in memory.branches()] == ["r", "a", "b", "lost"]
+            assert [branch.id for branch in memory.branches()] == ["r", "a", "b", "lost", "gone"]
             assert memory.branch("node-a").id == "a"
             assert memory.mem_core_get(branch_id="a") == {"goal": "faster", "late": "x"}
             assert memory["r"].core.entries()["goal"].importance == 5
             assert {event.text for event in memory["a"].events()} == {
                 "began", "naïve ☃", "summed up in b"
             }  # fmt: skip
-            assert {event.text for event in memory["b"].events()} == {"began", "a summary"}
+            assert {event.text for event in memory["b"].events()} == {"began"}
+            assert "[inherited_summary] a summary" in memory.render_for_prompt("b")
+            assert "a summary" not in memory.render_for_prompt("a")
+            assert [item.text for item in memory["gone"].records()] == ["orphan"]
             assert [item.text for item in memory["b"].records()] == ["of b", "root record"]
             assert memory.mem_archival_search("root", branch_id="a")[0]["tags"] == ["T"]
             assert memory.verify().is_sound

@@ -1,0 +1,1 @@
+"""The branched memory, bare SQLite and LangGraph's saver behind the same few operations."""
