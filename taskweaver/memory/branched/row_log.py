@@ -16,7 +16,7 @@ A line has the fields of all logs and one of these:
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import sqlite3
 import threading
 import time
@@ -71,7 +71,7 @@ class RowLog:
         self._database = database
         self._files = files
         self._run_id = run_id or None
-        self._writer = secrets.token_hex(6)
+        self._writer = os.urandom(6).hex()
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._ranges: list[Range] = []
