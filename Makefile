@@ -34,6 +34,7 @@ long: $(VENV)/.ready-long  ## Run live forks, races of the host's file operation
 	FORKS=20 $(BIN)/python -m pytest tests/ces/forking tests/ces/test_entry.py --timeout=600
 	RACES=10000 $(BIN)/python -m pytest $$(grep -rlE --include=*.py "from races|import races" tests) --timeout=14400
 	KILLS=1000 $(BIN)/python -m pytest tests/app/test_killed_chat.py -s
+	MUTATIONS=500 $(BIN)/python -m pytest tests/memory/branched/test_damage.py --timeout=3600
 	ATTACKS=all $(BIN)/python -m pytest tests/attacks tests/ces/bounds --timeout=900
 
 attacks: $(VENV)/.ready-dev  ## Run all attacks on the sandbox and write their table.

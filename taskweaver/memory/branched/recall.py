@@ -375,7 +375,7 @@ def _event(connection: sqlite3.Connection, origin: int, rows: list[tuple[Any, ..
         newest[2],
         text,
         tuple(json.loads(tags)),
-        json.loads(newest[5]),
+        dict(json.loads(newest[5])),
         len(rows),
         newest[7],
     )
