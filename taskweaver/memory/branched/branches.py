@@ -316,7 +316,8 @@ def newest_first(
 
     def walk() -> Iterator[tuple[Any, ...]]:
         for segment in rest:
-            yield from fetch(connection, segment)
+            for row in fetch(connection, segment):  # noqa: UP028 - it would close the cursor, late
+                yield row
 
     if not live:
         yield from walk()
