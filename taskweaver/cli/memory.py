@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
+from taskweaver.cli.erasing import checked_erasure, erasure_options, run_erasure
+
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST_INDENTED = 16
 _PREVIEW_CHARS = 400
@@ -22,7 +24,8 @@ Examples:
   taskweaver memory show run/memory.sqlite idea-3 --prompt
   taskweaver memory search run/memory.sqlite "linker error" -b idea-3
   taskweaver memory diff run/memory.sqlite idea-3 idea-4
-  taskweaver memory export run/memory.sqlite idea-3.jsonl -b idea-3"""
+  taskweaver memory export run/memory.sqlite idea-3.jsonl -b idea-3
+  taskweaver memory rebuild run/logs rebuilt.sqlite"""
 
 _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -40,6 +43,19 @@ def _open(file: Path) -> Any:
 
     register_secrets_around(file.resolve().parent, Path.cwd())
     return BranchedMemory(file, MemoryConfig(memory_log_enabled=False))
+
+
+def _open_logged(file: Path) -> Any:
+    """Open a file to change it; its log of rows goes on, if there is one."""
+    from taskweaver.cli.folder import register_secrets_around
+    from taskweaver.memory.branched import BranchedMemory, MemoryConfig
+    from taskweaver.memory.branched.row_log import ROWS_FILE
+
+    register_secrets_around(file.resolve().parent, Path.cwd())
+    places = (file.parent / "logs", file.parent)
+    log_dir = next((place for place in places if (place / ROWS_FILE).is_file()), None)
+    config = MemoryConfig(memory_log_enabled=log_dir is not None, log_dir=log_dir)
+    return BranchedMemory(file, config)
 
 
 def _branch(opened: Any, name: str | None) -> Any:
@@ -234,7 +250,7 @@ def page(file: Path, *, output: Path | None) -> None:
 @click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_(file: Path, source: Path) -> None:
     """Add the branches of an export to a memory file; it is made when it is not there."""
-    with _open(file) as opened:
+    with _open_logged(file) as opened:
         names = opened.import_(source)
     click.echo(f"{_branches(len(names))} added: {_safe(', '.join(names))}")
 
@@ -251,14 +267,32 @@ def delete(file: Path, branch: str, number: int) -> None:
     from taskweaver.memory.branched import RecordNotVisible
 
     with _open(file) as opened:
-        for kind, operation in (("record", "archival_delete"), ("event", "recall_delete")):
+        handle = opened[branch]
+        operations = {"record": handle.forget, "event": handle.forget_event}
+        for kind, forget in operations.items():
             try:
-                opened[branch].apply({operation: [number]})
+                forget(number)
             except RecordNotVisible:
                 continue
             click.echo(f"{kind} {number} is hidden from {_safe(branch)} on")
             return
     raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
+
+
+@memory.command()
+@_FILE
+@erasure_options
+@_JSON
+def erase(file: Path, **given: Any) -> None:
+    """Remove a record, an event, a core key or a text for good: from all branches, and from logs.
+
+    Backups, exports and other copies of the file are not reached. The exit status is 1 when a
+    file may still hold the text.
+    """
+    given = checked_erasure(given)
+    with _open(file) as opened:
+        is_complete = run_erasure(opened, **given)
+    sys.exit(0 if is_complete else 1)
 
 
 @memory.command()
@@ -295,7 +329,7 @@ def verify(file: Path, *, as_json: bool) -> None:
 @_JSON
 def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
     """Remove what only pruned branches see."""
-    with _open(file) as opened:
+    with _open_logged(file) as opened:
         garbage = opened.collect_garbage(dry_run=dry_run)
     if as_json:
         _print_json(asdict(garbage))
@@ -303,6 +337,30 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
     rows = ", ".join(f"{count} of {table}" for table, count in garbage.rows.items())
     verb = "would be removed" if dry_run else "removed"
     click.echo(f"{_branches(len(garbage.branches))} and {rows or 'no rows'} {verb}")
+
+
+@memory.command()
+@click.argument("logdir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@_JSON
+def rebuild(logdir: Path, target: Path, *, as_json: bool) -> None:
+    """Make a memory file from the logs of another; the exit status is 1 when rows are missing.
+
+    Secrets are masked in logs, and so in the new file. Conversations are not in the logs.
+    """
+    from taskweaver.memory.branched.rebuild import rebuild as make
+
+    made = make(logdir, target)
+    if as_json:
+        _print_json({**asdict(made), "problems": made.problems})
+    else:
+        for problem in made.problems:
+            click.echo(f"problem: {_safe(problem)}")
+        rows = ", ".join(_rows(count, table) for table, count in made.rows.items() if count)
+        state = "complete" if made.is_whole else "incomplete"
+        masked = f"; secrets are masked in {_rows(made.masked, 'rows')}" if made.masked else ""
+        click.echo(f"{target} is {state}: {_branches(made.branches)}, {rows or 'no rows'}{masked}")
+    sys.exit(0 if made.is_whole else 1)
 
 
 def _branches(count: int) -> str:

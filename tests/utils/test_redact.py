@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from urllib.parse import quote
@@ -93,6 +94,20 @@ def test_ordinary_text_is_left_as_it_is(text: str) -> None:
 def test_code_is_masked_by_values_and_key_shapes_alone(text: str) -> None:
     assert redact_secrets(text) == text
     assert redact_secrets_in({"password": [text]}) == {"password": [text]}
+
+
+@pytest.mark.parametrize("name", ["password", "api_key", "token", "secret", "credential"])
+def test_a_value_is_masked_whatever_letters_its_name_is_written_with(name: str) -> None:
+    for place, letter in enumerate(name):
+        same = re.compile(letter, re.IGNORECASE)
+        for other in filter(same.fullmatch, map(chr, range(0x3000))):
+            text = f"{name[:place]}{other}{name[place + 1 :]}: hunter2-and-more"
+            assert "hunter2" not in Redactor().redact(text), text
+
+
+@pytest.mark.parametrize("scheme", ["Basic", "BAS\u0130C", "bas\u0131c", "bear\u0065r", "BEARER"])
+def test_a_credential_is_masked_whatever_letters_its_scheme_is_written_with(scheme: str) -> None:
+    assert "dXNlcjpw" not in Redactor().redact(f"{scheme} dXNlcjpwYXNzd29yZA==")
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,8 @@ class Branches:
         """
         branch = self._found(writer, branch_id)
         if branch.state != "open":
-            raise BranchSealed(f"Branch {branch.id!r} is {branch.state}; fork it to write on.")
+            advice = "fork it to write on" if branch.state == "sealed" else "fork another one"
+            raise BranchSealed(f"Branch {branch.id!r} is {branch.state}; {advice}.")
         return branch
 
     def _found(self, writer: Writer, branch_id: str) -> Branch:
@@ -193,6 +194,7 @@ class Branches:
         writer.connection.execute(
             "UPDATE branches SET node_uid = ? WHERE id = ?", (node_uid, branch.number)
         )
+        writer.note("set_node_uid", branches=[branch.number], node_uid=node_uid)
 
     def path(
         self,

@@ -20,14 +20,18 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import ref
 
 from taskweaver.memory.branched import schema
+from taskweaver.memory.branched.changes import CommitListener
 from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
     StoreClosed,
     StoreCorrupt,
     StoreUnwritable,
+    is_of_the_system,
     translated,
 )
 from taskweaver.memory.branched.kept_original import keep_original
 from taskweaver.memory.branched.schema_check import require_own_schema
+from taskweaver.memory.branched.soundness import UNEXPECTED, problems
 from taskweaver.memory.branched.writer import Known, Writer, begin
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
@@ -39,6 +43,8 @@ R = TypeVar("R")
 _BUSY_TIMEOUT_S = 30.0
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
+_READ_CACHE_KIB = 8000
+"""Most memory for pages of each reading connection; a search reads from all over the file."""
 
 
 class _Command(Generic[R]):
@@ -53,6 +59,7 @@ class _Command(Generic[R]):
     def run(self, writer: Writer) -> None:
         """Run beside others: what it wrote goes if it fails, what they wrote stays."""
         connection = writer.connection
+        last, count = writer.last, len(writer.changes)
         connection.execute("SAVEPOINT command")
         try:
             self.result = self.action(writer)
@@ -62,6 +69,8 @@ class _Command(Generic[R]):
             if not connection.in_transaction:  # SQLite itself rolled the transaction back
                 raise
             connection.execute("ROLLBACK TO command")
+            writer.last = last
+            del writer.changes[count:]
         connection.execute("RELEASE command")
 
 
@@ -72,6 +81,7 @@ class Database:
         path: The file.
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
+        on_commit: Is given what each commit added; None for nothing.
     """
 
     def __init__(
@@ -92,6 +102,7 @@ class Database:
         """
         self.path = path
         self.clock = clock
+        self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
@@ -99,7 +110,7 @@ class Database:
         self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
         self._local = threading.local()
         self._is_closed = False
-        with translated(path):
+        with self.guarded():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 create_private(path)
@@ -133,8 +144,9 @@ class Database:
         require_own_schema(connection, self.path)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
-        if not schema.is_current(connection, self.path):
-            connection.execute("PRAGMA journal_mode = WAL")
+        is_current = schema.is_current(connection, self.path)
+        _use_log(connection)
+        if not is_current:
             with self._transaction(connection):
                 self._migrate(connection)
             require_own_schema(connection, self.path)
@@ -182,6 +194,33 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
 
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Raise every error that damage of the file leads to as `StoreCorrupt`.
+
+        Values of a damaged file raise errors of any kind where they are used. An unexpected one is
+        damage if a check of the file finds some, and is raised as it is otherwise.
+        """
+        try:
+            with translated(self.path):
+                yield
+        except BranchedMemoryError:
+            raise
+        except UNEXPECTED as error:
+            found = self._problems()
+            if not found:
+                raise
+            raise StoreCorrupt(
+                f"{self.path} is damaged: {found[0]}. Restore a backup;"
+                " `taskweaver sessions repair` saves what can be read of a session."
+            ) from error
+
+    def _problems(self) -> list[str]:
+        """Return what is wrong with the file, by a connection of its own."""
+        with translated(self.path), closing(self._connect()) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            return problems(connection)
+
     def write(self, action: Callable[[Writer], R]) -> R:
         """Run an action in a write transaction, and return its result after the commit.
 
@@ -200,7 +239,7 @@ class Database:
             while not command.is_done:
                 self._commit_waiting()
         if command.error is not None:
-            with translated(self.path):
+            with self.guarded():
                 raise command.error
         return cast("R", command.result)
 
@@ -218,6 +257,8 @@ class Database:
                 else:
                     for command in commands:
                         command.run(writer)
+            if self.on_commit is not None and writer.last >= writer.first > 0:
+                self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
             self._known.forget()
             for command in commands:
@@ -232,6 +273,19 @@ class Database:
         finally:
             for command in commands:
                 command.is_done = True
+
+    def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
+        """Run an action on the connection for writing, with no transaction and no writer beside it.
+
+        Raises:
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreClosed: If the memory was closed.
+        """
+        with self._lock, translated(self.path):
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            return action(self._writing)
 
     def forget(self) -> None:
         """Have the next write read the file again, after rows were removed."""
@@ -251,6 +305,17 @@ class Database:
             raise StoreClosed(f"The memory {self.path} was closed.")
         return connection
 
+    def connect_reader(self) -> sqlite3.Connection:
+        """Open a connection for reading that any thread may use, and that the caller closes.
+
+        Raises:
+            sqlite3.Error: If the file cannot be opened.
+        """
+        connection = self._connect()
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
+        return connection
+
     def _open_reader(self) -> sqlite3.Connection:
         with self._readers_lock:
             if self._is_closed:
@@ -259,8 +324,7 @@ class Database:
                 if thread() is None:
                     connection.close()
             self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self._connect()
-            connection.execute("PRAGMA query_only = ON")
+            connection = self.connect_reader()
             self._readers.append((ref(threading.current_thread()), connection))
         self._local.connection = connection
         return connection
@@ -268,7 +332,7 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """Read one state in several queries; nested blocks see the outer one's."""
-        with translated(self.path):
+        with self.guarded():
             connection = self.reading
             if connection.in_transaction:
                 yield connection
@@ -277,7 +341,7 @@ class Database:
             try:
                 yield connection
             finally:
-                connection.execute("COMMIT")
+                _end(connection)
 
     def now_seq(self, connection: sqlite3.Connection) -> int:
         """Return the newest sequence number a connection sees."""
@@ -305,7 +369,7 @@ class Database:
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
         """
-        with self._lock, translated(self.path), closing(self._connect()) as connection:
+        with self._lock, self.guarded(), closing(self._connect()) as connection:
             row = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if row[0]:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
@@ -320,3 +384,22 @@ class Database:
                 connection.close()
             self._readers.clear()
             self._writing.close()
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log, so that readers and writers do not wait for each other.
+
+    A backup is made without one. Where it cannot be had, because the file is read-only or another
+    process reads it without one, the file is used without one too.
+    """
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if not is_of_the_system(error):
+            raise
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    """End a transaction that only read, unless SQLite itself has ended it after an error."""
+    if connection.in_transaction:
+        connection.execute("COMMIT")

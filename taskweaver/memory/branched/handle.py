@@ -14,8 +14,13 @@ from taskweaver.memory.branched.compare import Step
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.core_keys import CoreKeys
 from taskweaver.memory.branched.digests import RECALL
-from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.errors import InvalidUpdate, translated
 from taskweaver.memory.branched.injections import Injection
+from taskweaver.memory.branched.operation_lines import (
+    event_details,
+    log_block,
+    log_node_write,
+)
 from taskweaver.memory.branched.parts import Parts
 from taskweaver.memory.branched.pressure import Relief
 from taskweaver.memory.branched.types import (
@@ -100,7 +105,7 @@ class BranchHandle:
         made = self._parts.branches.create(
             self.id, name, at=at, live=live, node_uid=node_uid or None
         )
-        details = {"parent_node_id": self.id, "at": at}
+        details = {"parent_node_id": self.id, "child_branch_id": made.id, "at": at}
         self._log("mem_node_fork", details, branch_id=made.id, node_id=made.id, phase=phase)
         return BranchHandle(self._parts, made.id)
 
@@ -112,6 +117,7 @@ class BranchHandle:
                 writer, branches.find(writer.connection, self.id), node_uid
             )
         )
+        self._log("update_branch_node_uid", node_id=node_uid)
 
     def history(self, *, limit: int = 100) -> list[Step]:
         """Return the rows of the branch itself, newest first."""
@@ -160,9 +166,8 @@ class BranchHandle:
             lambda writer: self._parts.recall.append(writer, self.id, event)
         )
         self._parts.consolidation.after_append(self.id)
-        details = {"kind": event.get("kind"), "summary_preview": event.get("summary")}
         marks = {"node_id": event.get("node_id"), "phase": event.get("phase")}
-        self._log("mem_recall_append", details, **marks)
+        self._log("mem_recall_append", event_details(event), **marks)
         return seq
 
     def events(self, *, limit: int | None = None, at: int | None = None) -> list[Event]:
@@ -170,6 +175,17 @@ class BranchHandle:
         with self._view() as (connection, branch):
             most = None if limit is None else whole("limit", limit)
             return self._parts.recall.visible(connection, branch, most, at=at)
+
+    def iterate_events(self, *, at: int | None = None) -> Iterator[Event]:
+        """Iterate over all events in view, newest first, without reading them all at once.
+
+        The view is the one at the first step, and the iteration stays in its thread; see
+        `Recall.iterate`.
+        """
+        with self._view() as (connection, branch):
+            found = self._parts.recall.iterate(connection, branch, at=at)
+        with translated(self._parts.database.path):
+            yield from found
 
     def occurrences(self, event_id: int | str, *, at: int | None = None) -> list[Event]:
         """Return each time an event in view happened, newest first; see `Recall.occurrences`."""
@@ -203,6 +219,7 @@ class BranchHandle:
             lambda writer: self._parts.archival.add(writer, self.id, short, tags=tags, meta=meta)
         )
         details = {"record_id": id_, "tags": list(tags), "text_preview": short}
+        details["text_chars"] = len(short)
         self._log("mem_archival_write", details)
         return id_
 
@@ -224,7 +241,27 @@ class BranchHandle:
                 writer, self.id, record_id, text=short, tags=tags, meta=meta
             )
         )
-        self._log("mem_archival_update", {"record_id": record_id})
+        changes = {"tags": tags, "text_preview": short, "text_chars": short and len(short)}
+        given = {name: value for name, value in changes.items() if value is not None}
+        self._log("mem_archival_update", {"record_id": record_id, **given})
+
+    def forget(self, record_id: str | int) -> None:
+        """Hide a record from this branch on; ancestors and the past keep it.
+
+        Raises:
+            RecordNotVisible: If the branch sees no such record.
+        """
+        self._parts.database.write(
+            lambda writer: self._parts.archival.delete(writer, self.id, record_id)
+        )
+        self._log("mem_archival_delete", {"record_id": record_id})
+
+    def forget_event(self, event_id: str | int) -> None:
+        """Hide an event with its repetitions from this branch on; see `Recall.delete`."""
+        self._parts.database.write(
+            lambda writer: self._parts.recall.delete(writer, self.id, event_id)
+        )
+        self._log("mem_recall_delete", {"event_id": event_id})
 
     def get(self, record_id: str | int) -> Record:
         """Return the version of a record in view.
@@ -237,11 +274,13 @@ class BranchHandle:
         self._log("mem_archival_get", {"record_id": record_id})
         return found
 
-    def search(self, query: str, k: int = 10, *, tags: Sequence[str] = ()) -> list[Record]:
+    def search(
+        self, query: str, k: int = 10, *, tags: Sequence[str] = (), at: int | None = None
+    ) -> list[Record]:
         """Return the `k` best records in view that have all tags; see `Search.find`."""
         most = whole("k", k)
         with self._view() as (connection, branch):
-            found = self._parts.search.find(connection, branch, query, most, tags=tags)
+            found = self._parts.search.find(connection, branch, query, most, tags=tags, at=at)
         details = {"query": query, "k": k, "results": len(found), "tags": list(tag_filter(tags))}
         self._log("mem_archival_search", details)
         return found
@@ -269,8 +308,8 @@ class BranchHandle:
         """
         parts = {"core": core, "recall": event, "archival": records}
         given = {name: value for name, value in parts.items() if value}
-        self._parts.updates.write(self.id, given)
-        self._log("mem_node_write", {"parts": list(given)})
+        results = self._parts.updates.write(self.id, given)
+        log_node_write(self._parts.log, self.id, given, results)
 
     def apply(
         self,
@@ -284,11 +323,8 @@ class BranchHandle:
         results = self._parts.updates.apply(
             self.id, updates, node_id=node_id, phase=phase, attempt=attempt
         )
-        marks = {"node_id": node_id, "phase": phase}
-        for name, result in results.items():
-            if name != "already_applied":
-                self._log(f"llm_{name}", {"result": result}, **marks)
-        self._log("apply_llm_memory_updates", {"operations": list(results)}, **marks)
+        marks = {"branch_id": self.id, "node_id": node_id, "phase": phase}
+        log_block(self._parts.log, updates, results, **marks)
         return results
 
     def render(

@@ -7,7 +7,9 @@ crowd out what happened.
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +17,14 @@ from typing import Any
 
 from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.database import Database, Writer
-from taskweaver.memory.branched.oplog import append_lines
+from taskweaver.memory.branched.log_files import LogFolder
+from taskweaver.memory.branched.log_lines import encoded, without_secret_value
+from taskweaver.memory.branched.operation_lines import operations_of
 from taskweaver.memory.branched.types import RenderResult
 from taskweaver.memory.branched.values import dump
 from taskweaver.utils.redact import redact_data
+
+_READS = ("core_get", "archival_search", "recall_search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +86,22 @@ class Injections:
 
 
 class PromptLog:
-    """The two logs beside a prompt's own: what was shown to it, and what its reply did."""
+    """The two logs beside a prompt's own: what was shown to it, and what its reply did.
+
+    A log that cannot be written raises nothing; see `log_files`.
+    """
 
     def __init__(self, folder: Path, **marks: Any) -> None:
-        """Take the folder, and what stands in every line, such as the stage."""
-        self._folder = folder
+        """Make the logs of a folder; nothing is written yet.
+
+        Args:
+            folder: The folder.
+            marks: What each line names, such as the stage.
+        """
+        self._files = LogFolder(folder)
         self._marks = marks
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
 
     def injection(self, result: RenderResult, *, began: float | None = None, **marks: Any) -> None:
         """Add a line to ``memory_injections.jsonl``: what a prompt was shown, by id.
@@ -113,40 +129,45 @@ class PromptLog:
         began: float | None = None,
         **marks: Any,
     ) -> None:
-        """Add a line to ``memory_operations.jsonl``: a block, and what came of it."""
-        reads = {
-            name: results[name]
-            for name in ("core_get", "archival_search", "recall_search")
-            if name in results
-        }
+        """Add a line to ``memory_operations.jsonl``: a block, and what came of it.
+
+        Args:
+            updates: The block.
+            results: What came of it.
+            began: When it began to be applied, in seconds since 1970.
+            marks: What the line is about.
+        """
+        at = time.time()
+        operations = [
+            {"type": operation["type"], "timestamp": at, **without_secret_value(operation)}
+            for operation in operations_of(updates, results)
+        ]
+        reads = {name: results[name] for name in _READS if name in results}
         facts = {
-            "operations_count": len(updates),
-            "operations": [
-                operation for name in updates for operation in _told(name, updates[name])
-            ],
+            "operations_count": len(operations),
+            "operations": operations,
             "input_updates": dict(updates),
             "results": dict(results),
+            "read_results": reads,
             "has_read_results": bool(reads),
         }
         self._add("memory_operations.jsonl", {**marks, **facts}, began)
 
     def _add(self, name: str, line: Mapping[str, Any], began: float | None) -> None:
         now = time.time()
-        whole = {"timestamp": now, **self._marks, **line}
+        with self._lock:
+            self._counts[name] += 1
+            counter = self._counts[name]
+        whole = {"timestamp": now, "counter": counter, **self._marks, **line}
         if began is not None:
             whole["timing"] = {
                 "start_timestamp": began,
                 "end_timestamp": now,
                 "duration_seconds": round(now - began, 6),
             }
-        self._folder.mkdir(parents=True, exist_ok=True)
-        append_lines(self._folder / name, [json.dumps(redact_data(whole), default=str)])
-
-
-def _told(name: str, value: Any) -> list[dict[str, Any]]:
-    """Return the operations of one entry of a block, each with its type."""
-    if name == "core" and isinstance(value, Mapping):
-        return [{"type": "core_set", "key": key, "value": value[key]} for key in value]
-    if name == "archival" and isinstance(value, list):
-        return [{"type": "archival_write", "record": record} for record in value]
-    return [{"type": name, "value": value}]
+        try:
+            text = encoded(redact_data(whole))
+        except (ValueError, TypeError, RecursionError) as error:
+            self._files.lose(name, 1, error)
+            return
+        self._files.append(name, [text])

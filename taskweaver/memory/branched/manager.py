@@ -137,6 +137,10 @@ class MemoryManager(BranchedMemory):
         event = {"kind": kind, "summary": text, "tags": list(tags or ()), **data}
         return self[branch_id].append(event)
 
+    def mem_recall_delete(self, event_id: str | int, *, branch_id: str | None = None) -> None:
+        """Hide an event from a branch on."""
+        self._written(branch_id).forget_event(event_id)
+
     def mem_recall_search(
         self, query: str, *, k: int = 20, branch_id: str | None = None
     ) -> list[dict[str, Any]]:
@@ -164,6 +168,10 @@ class MemoryManager(BranchedMemory):
     ) -> None:
         """Replace `text`, `tags` or `meta` of a record in view, from a branch on."""
         self._written(branch_id).update(record_id, **changes)
+
+    def mem_archival_delete(self, record_id: str | int, *, branch_id: str | None = None) -> None:
+        """Hide a record from a branch on."""
+        self._written(branch_id).forget(record_id)
 
     def mem_archival_search(
         self,
@@ -215,6 +223,9 @@ class MemoryManager(BranchedMemory):
             found["recall"] = list(map(plain_event, node.find_events("", config.recall_max_events)))
         if scope in {"all", "archival"}:
             found["archival"] = self._plain(node.search("", config.retrieval_k))
+        counts = {f"{name}_count": len(part) for name, part in found.items()}
+        marks = {"branch_id": node.id, "node_id": node_id}
+        self._parts.log.add("mem_node_read", details={"scope": scope, **counts}, **marks)
         return found
 
     def mem_node_write(
@@ -339,7 +350,7 @@ class MemoryManager(BranchedMemory):
         """
         from taskweaver.memory.branched.paper import generate_final_memory
 
-        return generate_final_memory(
+        found = generate_final_memory(
             self,
             run_dir,
             root_branch_id,
@@ -347,6 +358,8 @@ class MemoryManager(BranchedMemory):
             artifacts_index=artifacts_index,
             is_limited=not no_budget_limit,
         )
+        self._parts.log.add("generate_final_memory_for_paper", branch_id=best_branch_id)
+        return found
 
     def _written(self, branch_id: str | None) -> BranchHandle:
         """Return the handle of a branch for a write, by default of the current branch.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections import deque
@@ -13,15 +12,15 @@ from typing import Any
 
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.archival import Archival
-from taskweaver.memory.branched.branches import Branches, newest_first
+from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Writer
 from taskweaver.memory.branched.digests import RECALL, Digests
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
-from taskweaver.memory.branched.types import FOREVER, Branch, Event, Segment
+from taskweaver.memory.branched.event_rows import NUMBERS, EventRows, grouped
+from taskweaver.memory.branched.types import FOREVER, Branch, Event
 from taskweaver.memory.branched.values import Values, dump
 
-_COLUMNS = "seq, branch_id, kind, text, tags, data, repeats, created_at"
 _TEXTS = ("summary", "content", "text")
 _OWN = {"kind", "tags", "branch_id", *_TEXTS}
 _MARKS = ("run_id", "node_id", "phase")
@@ -40,6 +39,7 @@ class Recall:
         checks: Values,
     ) -> None:
         self._branches = branches
+        self._rows = EventRows(branches)
         self._digests = digests
         self._archival = archival
         self._config = config
@@ -103,7 +103,7 @@ class Recall:
         recent.append(hash(said))
         rows = _recent(writer.connection, branch) if is_likely else []
         found = next((row[0] for row in rows if row[1:] == said), None)
-        if found is None or found in self._hidden(writer.connection, branch, 0, None):
+        if found is None or found in self._rows.hidden(writer.connection, branch):
             return None
         return int(found)
 
@@ -118,7 +118,8 @@ class Recall:
         """Return the newest events in view that no digest covers, newest first."""
         digest = self._digests.newest(connection, branch, RECALL, at=at)
         since = 0 if digest is None else digest.up_to
-        return self._read(connection, branch, since, limit, at)
+        rows = self._rows.rows(connection, branch, since=since, at=at)
+        return grouped(connection, rows, limit)
 
     def beyond(
         self, connection: sqlite3.Connection, branch: Branch, keep: int, *, inherited_only: bool
@@ -128,11 +129,11 @@ class Recall:
         The events are without their tags and data, which no summary shows.
         """
         digest = self._digests.newest(connection, branch, RECALL)
-        rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, None)
+        rows = self._rows.rows(connection, branch, since=0 if digest is None else digest.up_to)
         if inherited_only:
             rows = (row for row in rows if row[0] <= branch.fork_seq)
-        bare = ((*row[:4], "[]", "{}", *row[6:]) for row in islice(rows, keep, None))
-        return _grouped(connection, bare)
+        bare = ((*row[:5], "[]", "{}", row[7]) for row in islice(rows, keep, None))
+        return grouped(connection, bare)
 
     def visible(
         self,
@@ -143,14 +144,21 @@ class Recall:
         at: int | None = None,
     ) -> list[Event]:
         """Return the newest events in view, newest first, those a digest covers too."""
-        return self._read(connection, branch, 0, limit, at)
+        return grouped(connection, self._rows.rows(connection, branch, at=at), limit)
+
+    def iterate(
+        self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
+    ) -> Iterator[Event]:
+        """Iterate over all events in view, newest first; see `EventRows.iterate`."""
+        return self._rows.iterate(connection, branch, at=at)
 
     def count(
         self, connection: sqlite3.Connection, branch: Branch, *, most: int, at: int | None = None
     ) -> int:
         """Return how many occurrences no digest covers, counting no further than `most`."""
         digest = self._digests.newest(connection, branch, RECALL, at=at)
-        rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, at)
+        since = 0 if digest is None else digest.up_to
+        rows = self._rows.rows(connection, branch, since=since, at=at, columns=NUMBERS)
         return sum(1 for _ in zip(range(most), rows, strict=False))
 
     def occurrences(
@@ -175,11 +183,11 @@ class Recall:
         number = values.whole("event_id", event_id)
         query = "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?"
         origin = connection.execute(query, (min(number, FOREVER),)).fetchone()
-        rows = self._rows(connection, branch, 0, at) if origin else iter(())
-        found = [row for row in rows if (row[6] or row[0]) == origin[0]]
+        rows = self._rows.rows(connection, branch, at=at) if origin else iter(())
+        found = [row for row in rows if (row[1] or row[0]) == origin[0]]
         if not found:
             raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
-        return [_event(connection, origin[0], [row]) for row in found]
+        return [only for row in found for only in grouped(connection, [row])]
 
     def search(
         self,
@@ -198,14 +206,9 @@ class Recall:
         words = re.findall(
             r"\w+", self._values.text("query", query or "", may_be_empty=True).lower()
         )
-        found = []
-        for event in self._read(connection, branch, 0, None, at):
-            said = f"{event.kind} {event.text} {' '.join(event.tags)}".lower()
-            if not words or any(word in said for word in words):
-                found.append(event)
-            if len(found) >= k:
-                break
-        return found[:k]
+        if not words:
+            return self.visible(connection, branch, k, at=at) if k > 0 else []
+        return list(islice(self._rows.iterate(connection, branch, at=at, words=words), max(0, k)))
 
     def evict(
         self,
@@ -270,7 +273,7 @@ class Recall:
             (min(number, FOREVER),),
         ).fetchone()
         is_seen = row is not None and number <= ends.get(row[0], -1)
-        if not is_seen or number <= self._hidden(connection, branch, 0, None).get(row[1], 0):
+        if not is_seen or number <= self._rows.hidden(connection, branch).get(row[1], 0):
             raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
         writer.insert("exclusions", branch_id=branch.number, event_seq=row[1])
         return number
@@ -293,50 +296,6 @@ class Recall:
         ).fetchone()[0]
         writer.insert("exclusions", branch_id=branch.number, event_seq=origin)
 
-    def _read(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        since: int,
-        limit: int | None,
-        at: int | None,
-    ) -> list[Event]:
-        return _grouped(connection, self._rows(connection, branch, since, at), limit)
-
-    def _rows(
-        self, connection: sqlite3.Connection, branch: Branch, since: int, at: int | None
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield the occurrences in view that are newer than `since`, newest first."""
-        hidden = self._hidden(connection, branch, since, at)
-        path = self._branches.path(connection, branch, "events", at)
-        later = tuple(segment for segment in path if segment.up_to > since)
-
-        def fetch(reading: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
-            return reading.execute(
-                f"SELECT {_COLUMNS} FROM events WHERE branch_id = ? AND seq <= ? AND seq > ?"
-                " ORDER BY seq DESC",
-                (*segment, since),
-            )
-
-        for row in newest_first(connection, later, fetch):
-            if row[0] > hidden.get(row[6] or row[0], 0):
-                yield row
-
-    def _hidden(
-        self, connection: sqlite3.Connection, branch: Branch, since: int, at: int | None
-    ) -> dict[int, int]:
-        """Return hidden events; occurrences newer than the number beside one are seen again."""
-        hidden: dict[int, int] = {}
-        for segment in self._branches.path(connection, branch, "exclusions", at):
-            if segment.up_to > since:
-                for event, seq in connection.execute(
-                    "SELECT event_seq, seq FROM exclusions"
-                    " WHERE branch_id = ? AND seq <= ? AND seq > ?",
-                    (*segment, since),
-                ):
-                    hidden[event] = max(seq, hidden.get(event, 0))
-        return hidden
-
 
 @lru_cache
 def _plain_tags(kind: str) -> str:
@@ -352,35 +311,3 @@ def _recent(connection: sqlite3.Connection, branch: Branch) -> list[tuple[Any, .
         " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?"
     )
     return connection.execute(query, (branch.number, _LOOK_BACK)).fetchall()
-
-
-def _grouped(
-    connection: sqlite3.Connection, rows: Iterator[tuple[Any, ...]], limit: int | None = None
-) -> list[Event]:
-    """Gather the occurrences of each event, until one more event than `limit` shows up."""
-    found: dict[int, list[tuple[Any, ...]]] = {}
-    for row in rows:
-        origin = row[6] or row[0]
-        if limit is not None and origin not in found and len(found) >= limit:
-            break
-        found.setdefault(origin, []).append(row)
-    return [_event(connection, origin, group) for origin, group in found.items()]
-
-
-def _event(connection: sqlite3.Connection, origin: int, rows: list[tuple[Any, ...]]) -> Event:
-    newest = rows[0]
-    text, tags = newest[3], newest[4]
-    if newest[6] is not None:
-        text, tags = connection.execute(
-            "SELECT text, tags FROM events WHERE seq = ?", (origin,)
-        ).fetchone()
-    return Event(
-        newest[0],
-        newest[1],
-        newest[2],
-        text,
-        tuple(json.loads(tags)),
-        json.loads(newest[5]),
-        len(rows),
-        newest[7],
-    )

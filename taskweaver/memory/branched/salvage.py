@@ -19,7 +19,7 @@ from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.page_repair import fit_length, restore_schema
 from taskweaver.memory.branched.schema_check import foreign_objects
-from taskweaver.memory.branched.transfer import check_values
+from taskweaver.memory.branched.soundness import check_values
 from taskweaver.utils.sqlite_files import READ_ERRORS
 
 Fits = Callable[[str, Row], str]
@@ -103,7 +103,7 @@ def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
         clock = file.read("clock", ("one", "seq")).rows.get(1, {}).get("seq", 0)
         highest = clock if isinstance(clock, int) and 0 < clock < _HIGHEST_SEQ else 0
         found = {}
-        for table, columns in _columns(version).items():
+        for table, columns in columns_of(version).items():
             if not columns:  # its version had no such table
                 found[table] = TableRows()
             elif f"table {table} was changed" not in foreign:
@@ -111,7 +111,7 @@ def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
         return found, highest
 
 
-def _columns(version: int) -> dict[str, list[str]]:
+def columns_of(version: int) -> dict[str, list[str]]:
     """Return the columns of each table, the key first; none of a table that a version lacks."""
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.build(connection, version)
@@ -135,7 +135,7 @@ def salvage(
         tables: The rows, see `readable_rows`.
         clock: The clock of the damaged file; 0 if it cannot be read.
         target: The new file; it must not exist.
-        root: Name of the first branch, should it be lost.
+        root: Name of the first branch, should it be lost; empty if none is needed.
         fits: Judges each row.
 
     Raises:
@@ -189,7 +189,7 @@ class _Copy:
             row = dict(stored.rows[number])
             name = row["name"]
             if not isinstance(name, str) or not name or not name.isprintable() or name in names:
-                row["name"] = root if number == 1 else f"recovered-{number}"
+                row["name"] = root if root and number == 1 else f"recovered-{number}"
             if row["parent_id"] not in self._branches:
                 row["parent_id"] = None
             if self._insert("branches", row):
@@ -197,10 +197,11 @@ class _Copy:
                 self._branches.add(number)
         lost = set() if stored.is_whole else _named_branches(tables) - self._branches
         for number in sorted(lost, key=_order):
-            name = root if number == 1 and root not in names else f"recovered-{number}"
+            is_root = bool(root) and number == 1 and root not in names
+            name = root if is_root else f"recovered-{number}"
             self._remake_branch(number, name)
             names.add(name)
-        if root not in names:
+        if root and root not in names:
             self._remake_branch(None, root)
 
     def _remake_branch(self, number: object, name: str) -> None:

@@ -90,8 +90,11 @@ class Updates:
             self._consolidation.after_append(branch_id)
         return results | self._maintain(branch_id, checked)
 
-    def write(self, branch_id: str, parts: Mapping[str, Any]) -> None:
+    def write(self, branch_id: str, parts: Mapping[str, Any]) -> dict[str, Any]:
         """Write what a program notes together: core keys, an event, archival records.
+
+        Returns:
+            The ids of what was written, by part.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -102,11 +105,12 @@ class Updates:
             parts = {**parts, "core": [_weighed(key, value) for key, value in given.items()]}
         checked = check_updates(parts)
         self._shorten(checked, branch_id)
-        self._database.write(
+        results = self._database.write(
             lambda writer: self._write(writer, branch_id, checked, {}, author_tags=())
         )
         if "recall" in checked:
             self._consolidation.after_append(branch_id)
+        return results
 
     def _shorten(self, checked: Mapping[str, Any], branch_id: str) -> None:
         """Bring new texts to the allowed length, before the transaction is open."""

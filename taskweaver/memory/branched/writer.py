@@ -8,6 +8,8 @@ import time
 from functools import cache
 from typing import Any
 
+from taskweaver.memory.branched.changes import Change
+
 _MOST_KNOWN = 8192
 _FIRST_PAUSE_S, _SHORTEST_PAUSE_S, _AGED_S = 0.0006, 0.00005, 0.002
 _A_LONG_WRITE_S, _LONGEST_PAUSE_S = 0.25, 0.002
@@ -54,19 +56,37 @@ class Writer:
         now: Its time, in seconds since 1970.
         known: What need not be read again. A command that changes or removes rows that were
             there before calls `known.forget`; one that adds rows need not.
+        first: First sequence number it gave out; 0 for none.
+        last: Last sequence number it gave out.
+        changes: Changes that add no row; see `note`.
     """
 
-    __slots__ = ("connection", "known", "now")
+    __slots__ = ("changes", "connection", "first", "known", "last", "now")
 
     def __init__(self, connection: sqlite3.Connection, now: float, known: Known) -> None:
         self.connection = connection
         self.now = now
         self.known = known
+        self.first = 0
+        self.last = 0
+        self.changes: list[Change] = []
 
     def tick(self) -> int:
         """Return the next sequence number."""
         row = self.connection.execute("UPDATE clock SET seq = seq + 1 RETURNING seq").fetchone()
-        return int(row[0])
+        self.last = int(row[0])
+        self.first = self.first or self.last
+        return self.last
+
+    def advance(self, seq: int) -> None:
+        """Set the clock to a later sequence number; those up to it were given out."""
+        self.first = self.first or self.tick()
+        self.connection.execute("UPDATE clock SET seq = ?", (seq,))
+        self.last = seq
+
+    def note(self, op: str, **facts: Any) -> None:
+        """Note a change that adds no row, such as a seal, under a sequence number of its own."""
+        self.changes.append(Change(self.tick(), self.now, op, facts))
 
     def insert(self, table: str, **values: object) -> int:
         """Add a row under the next sequence number, and return that."""
