@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
-from weakref import ref
 
 from taskweaver.memory.branched import schema
 from taskweaver.memory.branched.changes import CommitListener
@@ -30,6 +29,7 @@ from taskweaver.memory.branched.errors import (
     translated,
 )
 from taskweaver.memory.branched.kept_original import keep_original
+from taskweaver.memory.branched.readers import Readers
 from taskweaver.memory.branched.schema_check import require_own_schema
 from taskweaver.memory.branched.soundness import UNEXPECTED, problems
 from taskweaver.memory.branched.writer import Known, Writer, begin
@@ -43,8 +43,6 @@ R = TypeVar("R")
 _BUSY_TIMEOUT_S = 30.0
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
-_READ_CACHE_KIB = 8000
-"""Most memory for pages of each reading connection; a search reads from all over the file."""
 
 
 class _Command(Generic[R]):
@@ -106,9 +104,7 @@ class Database:
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
-        self._readers_lock = threading.Lock()
-        self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
-        self._local = threading.local()
+        self._readers = Readers(self._connect, path)
         self._is_closed = False
         with self.guarded():
             try:
@@ -298,12 +294,7 @@ class Database:
         Raises:
             StoreClosed: If the memory was closed.
         """
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._open_reader()
-        if self._is_closed:
-            raise StoreClosed(f"The memory {self.path} was closed.")
-        return connection
+        return self._readers.connection
 
     def connect_reader(self) -> sqlite3.Connection:
         """Open a connection for reading that any thread may use, and that the caller closes.
@@ -311,23 +302,7 @@ class Database:
         Raises:
             sqlite3.Error: If the file cannot be opened.
         """
-        connection = self._connect()
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
-        return connection
-
-    def _open_reader(self) -> sqlite3.Connection:
-        with self._readers_lock:
-            if self._is_closed:
-                raise StoreClosed(f"The memory {self.path} was closed.")
-            for thread, connection in self._readers:
-                if thread() is None:
-                    connection.close()
-            self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self.connect_reader()
-            self._readers.append((ref(threading.current_thread()), connection))
-        self._local.connection = connection
-        return connection
+        return self._readers.connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -376,13 +351,11 @@ class Database:
 
     def close(self) -> None:
         """Finish what is being written and close every connection; safe to call again."""
-        with self._lock, self._readers_lock:
+        with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            for _, connection in self._readers:
-                connection.close()
-            self._readers.clear()
+            self._readers.close()
             self._writing.close()
 
 
