@@ -9,7 +9,6 @@ connection per thread and see the newest commit. Several processes may open the 
 
 from __future__ import annotations
 
-import random
 import sqlite3
 import threading
 import time
@@ -18,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
-from weakref import ref
 
 from taskweaver.memory.branched import schema
 from taskweaver.memory.branched.changes import CommitListener
@@ -31,9 +29,10 @@ from taskweaver.memory.branched.errors import (
     translated,
 )
 from taskweaver.memory.branched.kept_original import keep_original
+from taskweaver.memory.branched.readers import Readers
 from taskweaver.memory.branched.schema_check import require_own_schema
 from taskweaver.memory.branched.soundness import UNEXPECTED, problems
-from taskweaver.memory.branched.writer import Known, Writer
+from taskweaver.memory.branched.writer import Known, Writer, begin
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
 
@@ -42,11 +41,8 @@ __all__ = ["Database", "Writer"]
 R = TypeVar("R")
 
 _BUSY_TIMEOUT_S = 30.0
-_MOST_WAIT_S = 0.0005
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
-_READ_CACHE_KIB = 8000
-"""Most memory for pages of each reading connection; a search reads from all over the file."""
 
 
 class _Command(Generic[R]):
@@ -108,9 +104,7 @@ class Database:
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
-        self._readers_lock = threading.Lock()
-        self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
-        self._local = threading.local()
+        self._readers = Readers(self._connect, path)
         self._is_closed = False
         with self.guarded():
             try:
@@ -177,7 +171,7 @@ class Database:
             report.save(kept)
 
     def _wait_itself(self) -> None:
-        """Have `_begin` wait for other processes, not SQLite.
+        """Have `begin` wait for other processes, not SQLite.
 
         Beside a write-ahead log nothing else on the writing connection waits.
         """
@@ -187,7 +181,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        self._begin(connection)
+        begin(connection, _BUSY_TIMEOUT_S)
         try:
             yield
             connection.execute("COMMIT")
@@ -222,27 +216,6 @@ class Database:
         with translated(self.path), closing(self._connect()) as connection:
             connection.execute("PRAGMA query_only = ON")
             return problems(connection)
-
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        """Begin to write, after other processes.
-
-        SQLite does not say when a file is free. Its own way of waiting sleeps up to 100 ms at a
-        time, while the others go on; many short waits of random length give all of them a turn.
-        """
-        give_up_at = None
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if (error.sqlite_errorcode or 0) & 0xFF != sqlite3.SQLITE_BUSY:
-                    raise
-                now = time.monotonic()
-                give_up_at = now + _BUSY_TIMEOUT_S if give_up_at is None else give_up_at
-                if now >= give_up_at:
-                    raise
-                time.sleep(random.random() * _MOST_WAIT_S)  # noqa: TID251 - SQLite has no event
-            else:
-                return
 
     def write(self, action: Callable[[Writer], R]) -> R:
         """Run an action in a write transaction, and return its result after the commit.
@@ -321,12 +294,7 @@ class Database:
         Raises:
             StoreClosed: If the memory was closed.
         """
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._open_reader()
-        if self._is_closed:
-            raise StoreClosed(f"The memory {self.path} was closed.")
-        return connection
+        return self._readers.connection
 
     def connect_reader(self) -> sqlite3.Connection:
         """Open a connection for reading that any thread may use, and that the caller closes.
@@ -334,23 +302,7 @@ class Database:
         Raises:
             sqlite3.Error: If the file cannot be opened.
         """
-        connection = self._connect()
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
-        return connection
-
-    def _open_reader(self) -> sqlite3.Connection:
-        with self._readers_lock:
-            if self._is_closed:
-                raise StoreClosed(f"The memory {self.path} was closed.")
-            for thread, connection in self._readers:
-                if thread() is None:
-                    connection.close()
-            self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self.connect_reader()
-            self._readers.append((ref(threading.current_thread()), connection))
-        self._local.connection = connection
-        return connection
+        return self._readers.connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -399,13 +351,11 @@ class Database:
 
     def close(self) -> None:
         """Finish what is being written and close every connection; safe to call again."""
-        with self._lock, self._readers_lock:
+        with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            for _, connection in self._readers:
-                connection.close()
-            self._readers.clear()
+            self._readers.close()
             self._writing.close()
 
 

@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -62,8 +63,9 @@ class Recall:
         given = [event[name] for name in _TEXTS if event.get(name) is not None]
         text = self._values.text("recall.content", given[0] if given else None)
         rest = {key: value for key, value in event.items() if key not in _OWN}
-        data = dump(self._values.data("recall", rest))
-        tags = dump(self._tags(event, kind))
+        data = dump(self._values.data("recall", rest)) if rest else "{}"
+        marks = self._values.tags("recall.tags", event.get("tags"))
+        tags = dump(self._tags(rest, kind, marks)) if rest or marks else _plain_tags(kind)
         origin = self._same(writer, branch, (kind, text, tags))
         self._branches.countdown.appended(branch, branch_id)
         return writer.insert(
@@ -77,17 +79,14 @@ class Recall:
             created_at=writer.now,
         )
 
-    def _tags(self, event: Mapping[str, Any], kind: str) -> tuple[str, ...]:
-        marks = [f"{name}:{event[name]}" for name in _MARKS if event.get(name)]
-        refs = event.get("refs")
+    def _tags(self, rest: Mapping[str, Any], kind: str, given: tuple[str, ...]) -> tuple[str, ...]:
+        marks = [f"{name}:{rest[name]}" for name in _MARKS if rest.get(name)]
+        refs = rest.get("refs")
         if refs is not None and not isinstance(refs, list | tuple):
             raise InvalidUpdate("recall.refs", "must be a list")
         references = [f"ref:{ref}" for ref in refs or ()]
         tags = ["RECALL_EVENT", *marks, f"kind:{kind}", *references]
-        return self._values.tags("recall.tags", tags + list(self._given_tags(event)))
-
-    def _given_tags(self, event: Mapping[str, Any]) -> tuple[str, ...]:
-        return self._values.tags("recall.tags", event.get("tags"))
+        return self._values.tags("recall.tags", [*tags, *given])
 
     def _same(self, writer: Writer, branch: Branch, said: tuple[str, str, str]) -> int | None:
         """Find a recent event of the branch itself that says the same and is not hidden.
@@ -296,6 +295,12 @@ class Recall:
             "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?", (event.seq,)
         ).fetchone()[0]
         writer.insert("exclusions", branch_id=branch.number, event_seq=origin)
+
+
+@lru_cache
+def _plain_tags(kind: str) -> str:
+    """Return the tags of an event that has none of its own, as they are stored."""
+    return dump(("RECALL_EVENT", f"kind:{kind}"))
 
 
 def _recent(connection: sqlite3.Connection, branch: Branch) -> list[tuple[Any, ...]]:
