@@ -32,7 +32,8 @@ def use_fts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(search, "_COMMON", 2)
         monkeypatch.setattr(search, "_MOST_ROWS", 3)
         monkeypatch.setattr(search, "_AT_LEAST", 1)
-        monkeypatch.setattr(search, "_FILLING", 1)
+        monkeypatch.setattr(search, "_FIRST_COMMON", 1)
+        monkeypatch.setattr(search, "_MORE", 1)
         monkeypatch.setattr(matches, "_TOGETHER", 2)
     return "off" if request.param == "no index" else "on"
 
