@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from taskweaver.cli.columns import print_columns
 from taskweaver.cli.erasing import checked_erasure, erasure_options, run_erasure
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST_INDENTED = 16
-_PREVIEW_CHARS = 400
 
 _EXAMPLES = """\b
 Examples:
@@ -122,16 +122,16 @@ def show(
         data = {name: [asdict(item) for item in items] for name, items in found.items()}
         _print_json({**data, "digest": digest and asdict(digest)})
         return
-    _table("core", ("key", "value", "importance", "of"), (
+    print_columns("core", ("key", "value", "importance", "of"), (
         (entry.key, entry.value, entry.importance, names[entry.branch]) for entry in core
     ))  # fmt: skip
     if digest is not None:
         click.echo(f"summary of {digest.count} earlier events, by {names[digest.branch]}")
         click.echo(f"{_safe(digest.text)}\n")
-    _table("events", ("seq", "kind", "text", "times", "of"), (
+    print_columns("events", ("seq", "kind", "text", "times", "of"), (
         (event.seq, event.kind, event.text, event.count, names[event.branch]) for event in events
     ))  # fmt: skip
-    _table("archival", ("id", "text", "tags", "of"), (
+    print_columns("archival", ("id", "text", "tags", "of"), (
         (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in records
     ))  # fmt: skip
 
@@ -167,10 +167,10 @@ def search(
     elif not events and (is_newest or not found):
         newest = " These are the newest records." if found else ""
         click.echo(f"Nothing matches in the records and events that {seen_by} sees.{newest}")
-    _table("conversation", ("seq", "text"), ((item.seq, item.text) for item in events))
+    print_columns("conversation", ("seq", "text"), ((item.seq, item.text) for item in events))
     if events and is_newest:
         return
-    _table("records", ("id", "text", "tags", "of"), (
+    print_columns("records", ("id", "text", "tags", "of"), (
         (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in found
     ))  # fmt: skip
 
@@ -190,12 +190,12 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
     if as_json:
         _print_json(asdict(found))
         return
-    _table("core", ("key", first, second), (
+    print_columns("core", ("key", first, second), (
         (key, *("-" if value is None else value for value in pair))
         for key, pair in found.core.items()
     ))  # fmt: skip
     for name, events, ids in zip((first, second), found.events, found.archival, strict=True):
-        _table(f"only {name}", ("what", "text"), [
+        print_columns(f"only {name}", ("what", "text"), [
             *(("event", text) for text in events),
             *((f"record {id_}", texts[id_]) for id_ in ids),
         ])  # fmt: skip
@@ -215,7 +215,9 @@ def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> Non
     if as_json:
         _print_json([asdict(step) for step in steps])
         return
-    _table("history", ("seq", "tier", "text"), ((step.seq, step.tier, step.text) for step in steps))
+    print_columns(
+        "history", ("seq", "tier", "text"), ((step.seq, step.tier, step.text) for step in steps)
+    )
 
 
 @memory.command()
@@ -382,24 +384,3 @@ def _print_json(data: object) -> None:
     from taskweaver.console.text import safe_json
 
     click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=2)))
-
-
-def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows in columns that fit the terminal; nothing when there are none."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = [[_safe(str(value))[:_PREVIEW_CHARS] for value in row] for row in rows]
-    if not shown:
-        return
-    table = Table(box=None, pad_edge=False, title=_safe(title), title_justify="left")
-    for name in names:
-        table.add_column(
-            _safe(name), overflow="fold", ratio=3 if name in {"text", "value"} else None
-        )
-    for row in shown:
-        table.add_row(*(Text(value) for value in row))
-    console = Console(highlight=False, soft_wrap=False)
-    console.print(table)
-    console.print()

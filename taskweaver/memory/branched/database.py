@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 from weakref import ref
 
 from taskweaver.memory.branched import schema
@@ -33,7 +33,7 @@ from taskweaver.memory.branched.errors import (
 from taskweaver.memory.branched.kept_original import keep_original
 from taskweaver.memory.branched.schema_check import require_own_schema
 from taskweaver.memory.branched.soundness import UNEXPECTED, problems
-from taskweaver.memory.branched.writer import Known, Writer
+from taskweaver.memory.branched.writer import Command, Known, Writer
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
 
@@ -47,33 +47,6 @@ _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
 _READ_CACHE_KIB = 8000
 """Most memory for pages of each reading connection; a search reads from all over the file."""
-
-
-class _Command(Generic[R]):
-    """A write that waits for its turn."""
-
-    def __init__(self, action: Callable[[Writer], R]) -> None:
-        self.action = action
-        self.is_done = False
-        self.result: R | None = None
-        self.error: BaseException | None = None
-
-    def run(self, writer: Writer) -> None:
-        """Run beside others: what it wrote goes if it fails, what they wrote stays."""
-        connection = writer.connection
-        last, count = writer.last, len(writer.changes)
-        connection.execute("SAVEPOINT command")
-        try:
-            self.result = self.action(writer)
-        except Exception as error:
-            self.error = error
-            writer.known.forget()
-            if not connection.in_transaction:  # SQLite itself rolled the transaction back
-                raise
-            connection.execute("ROLLBACK TO command")
-            writer.last = last
-            del writer.changes[count:]
-        connection.execute("RELEASE command")
 
 
 class Database:
@@ -106,7 +79,7 @@ class Database:
         self.clock = clock
         self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
-        self._waiting: deque[_Command[Any]] = deque()
+        self._waiting: deque[Command[Any]] = deque()
         self._known = Known()
         self._readers_lock = threading.Lock()
         self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
@@ -256,7 +229,7 @@ class Database:
             StoreClosed: If the memory was closed.
             BranchedMemoryError: Whatever the action raises; it wrote nothing then.
         """
-        command = _Command(action)
+        command = Command(action)
         self._waiting.append(command)
         with self._lock:
             while not command.is_done:
@@ -301,11 +274,10 @@ class Database:
         """Run an action on the connection for writing, with no transaction and no writer beside it.
 
         Raises:
-            StoreBusy: If another process holds the file for too long.
-            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreBusy, StoreUnwritable: If the file cannot be written.
             StoreClosed: If the memory was closed.
         """
-        with self._lock, translated(self.path):
+        with self._lock, self.guarded():
             if self._is_closed:
                 raise StoreClosed(f"The memory {self.path} was closed.")
             return action(self._writing)

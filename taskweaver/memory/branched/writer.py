@@ -1,12 +1,15 @@
-"""The transaction that is open for writing, and what its connection need not read again."""
+"""The transaction that is open for writing, its commands, and what need not be read again."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from taskweaver.memory.branched.changes import Change
+
+R = TypeVar("R")
 
 _MOST_KNOWN = 8192
 
@@ -88,6 +91,40 @@ class Writer:
         seq = self.tick()
         self.connection.execute(_insertion(table, tuple(values)), (seq, *values.values()))
         return seq
+
+
+class Command(Generic[R]):
+    """A write that waits for its turn.
+
+    Attributes:
+        action: The write.
+        is_done: Whether it has been committed, or has failed.
+        result: Its result.
+        error: The reason why it failed; None if it did not.
+    """
+
+    def __init__(self, action: Callable[[Writer], R]) -> None:
+        self.action = action
+        self.is_done = False
+        self.result: R | None = None
+        self.error: BaseException | None = None
+
+    def run(self, writer: Writer) -> None:
+        """Run beside others: what it wrote goes if it fails, what they wrote stays."""
+        connection = writer.connection
+        last, count = writer.last, len(writer.changes)
+        connection.execute("SAVEPOINT command")
+        try:
+            self.result = self.action(writer)
+        except Exception as error:
+            self.error = error
+            writer.known.forget()
+            if not connection.in_transaction:  # SQLite itself rolled the transaction back
+                raise
+            connection.execute("ROLLBACK TO command")
+            writer.last = last
+            del writer.changes[count:]
+        connection.execute("RELEASE command")
 
 
 @cache
