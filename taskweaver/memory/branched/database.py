@@ -9,7 +9,6 @@ connection per thread and see the newest commit. Several processes may open the 
 
 from __future__ import annotations
 
-import random
 import sqlite3
 import threading
 import time
@@ -17,8 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
-from weakref import ref
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from taskweaver.memory.branched import schema
 from taskweaver.memory.branched.changes import CommitListener
@@ -31,9 +29,10 @@ from taskweaver.memory.branched.errors import (
     translated,
 )
 from taskweaver.memory.branched.kept_original import keep_original
+from taskweaver.memory.branched.readers import Readers
 from taskweaver.memory.branched.schema_check import require_own_schema
 from taskweaver.memory.branched.soundness import UNEXPECTED, problems
-from taskweaver.memory.branched.writer import Command, Known, Writer
+from taskweaver.memory.branched.writer import Known, Writer, begin
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
 
@@ -42,11 +41,35 @@ __all__ = ["Database", "Writer"]
 R = TypeVar("R")
 
 _BUSY_TIMEOUT_S = 30.0
-_MOST_WAIT_S = 0.0005
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
-_READ_CACHE_KIB = 8000
-"""Most memory for pages of each reading connection; a search reads from all over the file."""
+
+
+class _Command(Generic[R]):
+    """A write that waits for its turn."""
+
+    def __init__(self, action: Callable[[Writer], R]) -> None:
+        self.action = action
+        self.is_done = False
+        self.result: R | None = None
+        self.error: BaseException | None = None
+
+    def run(self, writer: Writer) -> None:
+        """Run beside others: what it wrote goes if it fails, what they wrote stays."""
+        connection = writer.connection
+        last, count = writer.last, len(writer.changes)
+        connection.execute("SAVEPOINT command")
+        try:
+            self.result = self.action(writer)
+        except Exception as error:
+            self.error = error
+            writer.known.forget()
+            if not connection.in_transaction:  # SQLite itself rolled the transaction back
+                raise
+            connection.execute("ROLLBACK TO command")
+            writer.last = last
+            del writer.changes[count:]
+        connection.execute("RELEASE command")
 
 
 class Database:
@@ -79,11 +102,9 @@ class Database:
         self.clock = clock
         self.on_commit: CommitListener | None = None
         self._lock = threading.Lock()
-        self._waiting: deque[Command[Any]] = deque()
+        self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
-        self._readers_lock = threading.Lock()
-        self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
-        self._local = threading.local()
+        self._readers = Readers(self._connect, path)
         self._is_closed = False
         with self.guarded():
             try:
@@ -150,7 +171,7 @@ class Database:
             report.save(kept)
 
     def _wait_itself(self) -> None:
-        """Have `_begin` wait for other processes, not SQLite.
+        """Have `begin` wait for other processes, not SQLite.
 
         Beside a write-ahead log nothing else on the writing connection waits.
         """
@@ -160,7 +181,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        self._begin(connection)
+        begin(connection, _BUSY_TIMEOUT_S)
         try:
             yield
             connection.execute("COMMIT")
@@ -196,27 +217,6 @@ class Database:
             connection.execute("PRAGMA query_only = ON")
             return problems(connection)
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        """Begin to write, after other processes.
-
-        SQLite does not say when a file is free. Its own way of waiting sleeps up to 100 ms at a
-        time, while the others go on; many short waits of random length give all of them a turn.
-        """
-        give_up_at = None
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if (error.sqlite_errorcode or 0) & 0xFF != sqlite3.SQLITE_BUSY:
-                    raise
-                now = time.monotonic()
-                give_up_at = now + _BUSY_TIMEOUT_S if give_up_at is None else give_up_at
-                if now >= give_up_at:
-                    raise
-                time.sleep(random.random() * _MOST_WAIT_S)  # noqa: TID251 - SQLite has no event
-            else:
-                return
-
     def write(self, action: Callable[[Writer], R]) -> R:
         """Run an action in a write transaction, and return its result after the commit.
 
@@ -229,7 +229,7 @@ class Database:
             StoreClosed: If the memory was closed.
             BranchedMemoryError: Whatever the action raises; it wrote nothing then.
         """
-        command = Command(action)
+        command = _Command(action)
         self._waiting.append(command)
         with self._lock:
             while not command.is_done:
@@ -274,7 +274,8 @@ class Database:
         """Run an action on the connection for writing, with no transaction and no writer beside it.
 
         Raises:
-            StoreBusy, StoreUnwritable: If the file cannot be written.
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
             StoreClosed: If the memory was closed.
         """
         with self._lock, self.guarded():
@@ -293,12 +294,7 @@ class Database:
         Raises:
             StoreClosed: If the memory was closed.
         """
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._open_reader()
-        if self._is_closed:
-            raise StoreClosed(f"The memory {self.path} was closed.")
-        return connection
+        return self._readers.connection
 
     def connect_reader(self) -> sqlite3.Connection:
         """Open a connection for reading that any thread may use, and that the caller closes.
@@ -306,23 +302,7 @@ class Database:
         Raises:
             sqlite3.Error: If the file cannot be opened.
         """
-        connection = self._connect()
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
-        return connection
-
-    def _open_reader(self) -> sqlite3.Connection:
-        with self._readers_lock:
-            if self._is_closed:
-                raise StoreClosed(f"The memory {self.path} was closed.")
-            for thread, connection in self._readers:
-                if thread() is None:
-                    connection.close()
-            self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self.connect_reader()
-            self._readers.append((ref(threading.current_thread()), connection))
-        self._local.connection = connection
-        return connection
+        return self._readers.connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -371,13 +351,11 @@ class Database:
 
     def close(self) -> None:
         """Finish what is being written and close every connection; safe to call again."""
-        with self._lock, self._readers_lock:
+        with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            for _, connection in self._readers:
-                connection.close()
-            self._readers.clear()
+            self._readers.close()
             self._writing.close()
 
 

@@ -1,17 +1,19 @@
-"""The transaction that is open for writing, its commands, and what need not be read again."""
+"""The transaction that is open for writing, and what its connection need not read again."""
 
 from __future__ import annotations
 
+import random
 import sqlite3
-from collections.abc import Callable
+import time
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from taskweaver.memory.branched.changes import Change
 
-R = TypeVar("R")
-
 _MOST_KNOWN = 8192
+_FIRST_PAUSE_S, _SHORTEST_PAUSE_S, _AGED_S = 0.0006, 0.00005, 0.002
+_A_LONG_WRITE_S, _LONGEST_PAUSE_S = 0.25, 0.002
+"""Beyond the first, another process writes something large, and no turn is missed."""
 
 
 class Known:
@@ -93,38 +95,39 @@ class Writer:
         return seq
 
 
-class Command(Generic[R]):
-    """A write that waits for its turn.
+def begin(connection: sqlite3.Connection, timeout_s: float) -> None:
+    """Begin to write, after other processes.
 
-    Attributes:
-        action: The write.
-        is_done: Whether it has been committed, or has failed.
-        result: Its result.
-        error: The reason why it failed; None if it did not.
+    SQLite does not say when a file is free. Its own way of waiting sleeps up to 100 ms at a time,
+    while the others go on; waits that are short, random and shorter with time give each a turn.
+
+    Args:
+        connection: The writing connection.
+        timeout_s: Seconds after which to give up.
+
+    Raises:
+        sqlite3.OperationalError: If another process writes for so long.
     """
-
-    def __init__(self, action: Callable[[Writer], R]) -> None:
-        self.action = action
-        self.is_done = False
-        self.result: R | None = None
-        self.error: BaseException | None = None
-
-    def run(self, writer: Writer) -> None:
-        """Run beside others: what it wrote goes if it fails, what they wrote stays."""
-        connection = writer.connection
-        last, count = writer.last, len(writer.changes)
-        connection.execute("SAVEPOINT command")
+    since = None
+    while True:
         try:
-            self.result = self.action(writer)
-        except Exception as error:
-            self.error = error
-            writer.known.forget()
-            if not connection.in_transaction:  # SQLite itself rolled the transaction back
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            now = time.monotonic()
+            since = now if since is None else since
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or now - since >= timeout_s:
                 raise
-            connection.execute("ROLLBACK TO command")
-            writer.last = last
-            del writer.changes[count:]
-        connection.execute("RELEASE command")
+            time.sleep(_pause(now - since))  # noqa: TID251 - there is no event to wait on
+        else:
+            return
+
+
+def _pause(waited_s: float) -> float:
+    """Return how long to wait before the next try, in seconds."""
+    if waited_s > _A_LONG_WRITE_S:
+        return _LONGEST_PAUSE_S
+    return random.random() * max(_SHORTEST_PAUSE_S, _FIRST_PAUSE_S / (1 + waited_s / _AGED_S))
 
 
 @cache
