@@ -1,19 +1,34 @@
-"""Rows in columns on the terminal."""
+"""Tables and JSON of the command line, from texts of others."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+
+import click
 
 _PREVIEW_CHARS = 400
 
 
-def print_columns(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def safe(text: str) -> str:
+    """Return a text of others as a terminal can show it; see `console.text.safe`."""
+    from taskweaver.console import text as texts
+
+    return texts.safe(text)
+
+
+def print_json(data: object) -> None:
+    """Print data as indented JSON."""
+    from taskweaver.console.text import safe_json
+
+    click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=2)))
+
+
+def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows in columns that fit the terminal; nothing when there are none."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
-
-    from taskweaver.console.text import safe
 
     shown = [[safe(str(value))[:_PREVIEW_CHARS] for value in row] for row in rows]
     if not shown:
