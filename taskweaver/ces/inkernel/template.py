@@ -28,14 +28,7 @@ from taskweaver.ces.inkernel.memory_guard import close_memory, open_memory
 from taskweaver.ces.inkernel.readable import readable
 
 _LINE_BYTES = 1 << 16
-_USUAL = (
-    "numpy",
-    "pandas",
-    "matplotlib.pyplot",
-    "taskweaver.ces.inkernel.overview",
-    "taskweaver.tables.impressions",
-    "taskweaver.tables.session",
-)
+_USUAL = ("numpy", "pandas", "matplotlib.pyplot")
 # What a kernel imports only while it starts, or at the end of its first round.
 _OF_KERNELS = (
     "IPython.core.completerlib",

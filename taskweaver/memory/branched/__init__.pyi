@@ -1,5 +1,6 @@
 from taskweaver.memory.branched.blocks import Reply, read_reply
 from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.erasure import Erasure
 from taskweaver.memory.branched.errors import (
     BranchedMemoryError,
     BranchSealed,
@@ -26,6 +27,7 @@ __all__ = [
     "BranchSealed",
     "BranchedMemory",
     "BranchedMemoryError",
+    "Erasure",
     "ForbiddenMemoryUpdateError",
     "InvalidUpdate",
     "MalformedMemoryUpdateError",

@@ -57,6 +57,7 @@ _Row = tuple[int, int, str, str | None, int, float | None, float]
 class _Inherited(NamedTuple):
     """What a branch inherits for good: the rows of the closed parts of its path that may count."""
 
+    schema: int
     path: Path
     closed: Path
     rows: tuple[_Row, ...]
@@ -115,22 +116,25 @@ class Core:
         """Return the rows that may count of the segments of a path that take no more rows.
 
         Those never change, so a branch reads them once, and only what its parent did not inherit.
+        An erasure changes them, and with them the number of the schema.
         """
+        (schema,) = connection.execute("PRAGMA schema_version").fetchone()
         with self._lock:
             known = self._inherited.get(branch.number)
             above = self._inherited.get(branch.parent or 0)
             if known is not None:
                 self._inherited.move_to_end(branch.number)
-        if known is not None and known.path is path:
+        if known is not None and known.path is path and known.schema == schema:
             return list(known.rows)
         closed = tuple(part for part in path if part.up_to != FOREVER)
         fresh, rows = closed, []
+        above = above if above is not None and above.schema == schema else None
         if above is not None and self._branches.keeps(branch.parent or 0, "core_kv", above.path):
             count = len(closed) - len(above.closed)
             if count >= 0 and closed[count:] == above.closed:
                 fresh, rows = closed[:count], list(above.rows)
         rows += _newest(connection, fresh)
-        found = _Inherited(path, closed, _candidates(_nearest_first(rows, path)))
+        found = _Inherited(schema, path, closed, _candidates(_nearest_first(rows, path)))
         if self._branches.keeps(branch.number, "core_kv", path):
             with self._lock:
                 self._inherited[branch.number] = found

@@ -9,7 +9,6 @@ connection per thread and see the newest commit. Several processes may open the 
 
 from __future__ import annotations
 
-import random
 import sqlite3
 import threading
 import time
@@ -18,19 +17,22 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
-from weakref import ref
 
 from taskweaver.memory.branched import schema
 from taskweaver.memory.branched.changes import CommitListener
 from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
     StoreClosed,
     StoreCorrupt,
     StoreUnwritable,
+    is_of_the_system,
     translated,
 )
 from taskweaver.memory.branched.kept_original import keep_original
+from taskweaver.memory.branched.readers import Readers
 from taskweaver.memory.branched.schema_check import require_own_schema
-from taskweaver.memory.branched.writer import Known, Writer
+from taskweaver.memory.branched.soundness import UNEXPECTED, problems
+from taskweaver.memory.branched.writer import Known, Writer, begin
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
 
@@ -39,7 +41,6 @@ __all__ = ["Database", "Writer"]
 R = TypeVar("R")
 
 _BUSY_TIMEOUT_S = 30.0
-_MOST_WAIT_S = 0.0005
 _MOST_AT_ONCE = 256
 _PAGES_TO_CHECKPOINT = 2000
 
@@ -103,11 +104,9 @@ class Database:
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
-        self._readers_lock = threading.Lock()
-        self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
-        self._local = threading.local()
+        self._readers = Readers(self._connect, path)
         self._is_closed = False
-        with translated(path):
+        with self.guarded():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 create_private(path)
@@ -141,8 +140,9 @@ class Database:
         require_own_schema(connection, self.path)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
-        if not schema.is_current(connection, self.path):
-            connection.execute("PRAGMA journal_mode = WAL")
+        is_current = schema.is_current(connection, self.path)
+        _use_log(connection)
+        if not is_current:
             with self._transaction(connection):
                 self._migrate(connection)
             require_own_schema(connection, self.path)
@@ -171,7 +171,7 @@ class Database:
             report.save(kept)
 
     def _wait_itself(self) -> None:
-        """Have `_begin` wait for other processes, not SQLite.
+        """Have `begin` wait for other processes, not SQLite.
 
         Beside a write-ahead log nothing else on the writing connection waits.
         """
@@ -181,7 +181,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        self._begin(connection)
+        begin(connection, _BUSY_TIMEOUT_S)
         try:
             yield
             connection.execute("COMMIT")
@@ -190,26 +190,32 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        """Begin to write, after other processes.
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Raise every error that damage of the file leads to as `StoreCorrupt`.
 
-        SQLite does not say when a file is free. Its own way of waiting sleeps up to 100 ms at a
-        time, while the others go on; many short waits of random length give all of them a turn.
+        Values of a damaged file raise errors of any kind where they are used. An unexpected one is
+        damage if a check of the file finds some, and is raised as it is otherwise.
         """
-        give_up_at = None
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                if (error.sqlite_errorcode or 0) & 0xFF != sqlite3.SQLITE_BUSY:
-                    raise
-                now = time.monotonic()
-                give_up_at = now + _BUSY_TIMEOUT_S if give_up_at is None else give_up_at
-                if now >= give_up_at:
-                    raise
-                time.sleep(random.random() * _MOST_WAIT_S)  # noqa: TID251 - SQLite has no event
-            else:
-                return
+        try:
+            with translated(self.path):
+                yield
+        except BranchedMemoryError:
+            raise
+        except UNEXPECTED as error:
+            found = self._problems()
+            if not found:
+                raise
+            raise StoreCorrupt(
+                f"{self.path} is damaged: {found[0]}. Restore a backup;"
+                " `taskweaver sessions repair` saves what can be read of a session."
+            ) from error
+
+    def _problems(self) -> list[str]:
+        """Return what is wrong with the file, by a connection of its own."""
+        with translated(self.path), closing(self._connect()) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            return problems(connection)
 
     def write(self, action: Callable[[Writer], R]) -> R:
         """Run an action in a write transaction, and return its result after the commit.
@@ -229,7 +235,7 @@ class Database:
             while not command.is_done:
                 self._commit_waiting()
         if command.error is not None:
-            with translated(self.path):
+            with self.guarded():
                 raise command.error
         return cast("R", command.result)
 
@@ -264,6 +270,19 @@ class Database:
             for command in commands:
                 command.is_done = True
 
+    def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
+        """Run an action on the connection for writing, with no transaction and no writer beside it.
+
+        Raises:
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreClosed: If the memory was closed.
+        """
+        with self._lock, translated(self.path):
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            return action(self._writing)
+
     def forget(self) -> None:
         """Have the next write read the file again, after rows were removed."""
         self._known.forget()
@@ -275,12 +294,7 @@ class Database:
         Raises:
             StoreClosed: If the memory was closed.
         """
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._open_reader()
-        if self._is_closed:
-            raise StoreClosed(f"The memory {self.path} was closed.")
-        return connection
+        return self._readers.connection
 
     def connect_reader(self) -> sqlite3.Connection:
         """Open a connection for reading that any thread may use, and that the caller closes.
@@ -288,27 +302,12 @@ class Database:
         Raises:
             sqlite3.Error: If the file cannot be opened.
         """
-        connection = self._connect()
-        connection.execute("PRAGMA query_only = ON")
-        return connection
-
-    def _open_reader(self) -> sqlite3.Connection:
-        with self._readers_lock:
-            if self._is_closed:
-                raise StoreClosed(f"The memory {self.path} was closed.")
-            for thread, connection in self._readers:
-                if thread() is None:
-                    connection.close()
-            self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self.connect_reader()
-            self._readers.append((ref(threading.current_thread()), connection))
-        self._local.connection = connection
-        return connection
+        return self._readers.connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """Read one state in several queries; nested blocks see the outer one's."""
-        with translated(self.path):
+        with self.guarded():
             connection = self.reading
             if connection.in_transaction:
                 yield connection
@@ -317,7 +316,7 @@ class Database:
             try:
                 yield connection
             finally:
-                connection.execute("COMMIT")
+                _end(connection)
 
     def now_seq(self, connection: sqlite3.Connection) -> int:
         """Return the newest sequence number a connection sees."""
@@ -345,18 +344,35 @@ class Database:
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
         """
-        with self._lock, translated(self.path), closing(self._connect()) as connection:
+        with self._lock, self.guarded(), closing(self._connect()) as connection:
             row = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if row[0]:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
 
     def close(self) -> None:
         """Finish what is being written and close every connection; safe to call again."""
-        with self._lock, self._readers_lock:
+        with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            for _, connection in self._readers:
-                connection.close()
-            self._readers.clear()
+            self._readers.close()
             self._writing.close()
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log, so that readers and writers do not wait for each other.
+
+    A backup is made without one. Where it cannot be had, because the file is read-only or another
+    process reads it without one, the file is used without one too.
+    """
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if not is_of_the_system(error):
+            raise
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    """End a transaction that only read, unless SQLite itself has ended it after an error."""
+    if connection.in_transaction:
+        connection.execute("COMMIT")

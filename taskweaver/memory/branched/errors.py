@@ -95,6 +95,16 @@ _UNWRITABLE = {
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 
 
+def is_of_the_system(error: BaseException) -> bool:
+    """Return whether an error comes of the disk, its rights, or another process."""
+    return _code(error) in _BUSY | _UNWRITABLE
+
+
+def _code(error: BaseException) -> int:
+    """Return SQLite's primary code of an error; 0 if it has none."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
 @contextmanager
 def translated(path: object) -> Iterator[None]:
     """Raise SQLite's errors inside the block as ours.
@@ -113,7 +123,7 @@ def translated(path: object) -> Iterator[None]:
             f"{path} is damaged: it holds text that is not UTF-8. Restore a backup."
         ) from error
     except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
-        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        code = _code(error)
         if code in _BUSY:
             raise StoreBusy(f"{path} is held by another process: {error}. Try again.") from error
         if code in _UNWRITABLE:

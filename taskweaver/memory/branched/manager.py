@@ -137,6 +137,10 @@ class MemoryManager(BranchedMemory):
         event = {"kind": kind, "summary": text, "tags": list(tags or ()), **data}
         return self[branch_id].append(event)
 
+    def mem_recall_delete(self, event_id: str | int, *, branch_id: str | None = None) -> None:
+        """Hide an event from a branch on."""
+        self._written(branch_id).forget_event(event_id)
+
     def mem_recall_search(
         self, query: str, *, k: int = 20, branch_id: str | None = None
     ) -> list[dict[str, Any]]:
@@ -164,6 +168,10 @@ class MemoryManager(BranchedMemory):
     ) -> None:
         """Replace `text`, `tags` or `meta` of a record in view, from a branch on."""
         self._written(branch_id).update(record_id, **changes)
+
+    def mem_archival_delete(self, record_id: str | int, *, branch_id: str | None = None) -> None:
+        """Hide a record from a branch on."""
+        self._written(branch_id).forget(record_id)
 
     def mem_archival_search(
         self,

@@ -10,6 +10,7 @@ from taskweaver.memory.branched.compression import Compressor, Prompts
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.consolidation import Consolidation
 from taskweaver.memory.branched.database import Database
+from taskweaver.memory.branched.erasure import Erasures
 from taskweaver.memory.branched.injections import Injections
 from taskweaver.memory.branched.log_files import LogFolder
 from taskweaver.memory.branched.oplog import OperationLog
@@ -42,7 +43,8 @@ class Parts(Tiers):
         database = Database(
             path, synchronous=config.synchronous, use_fts=config.use_fts, clock=clock
         )
-        log = _open_log(database, config)
+        logs = config.log_dir or path.parent / "logs"
+        log = _open_log(database, config, logs)
         compressor = Compressor(database, config, prompts, llm, log)
         super().__init__(database, config, log, compressor, rerank)
         self.consolidation = Consolidation(self, prompts, llm)
@@ -50,6 +52,7 @@ class Parts(Tiers):
         self.updates = Updates(self, self.consolidation, self.pressures)
         self.renderer = Renderer(self, self.pressures)
         self.comparison = Comparison(self)
+        self.erasures = Erasures(self, logs)
         self.upkeep = Upkeep(database, self.branches)
         self.transfer = Transfer(database, self.branches)
         self.injections = Injections(database, self.branches)
@@ -57,12 +60,12 @@ class Parts(Tiers):
         self.summaries = Summaries(database, self.branches)
 
 
-def _open_log(database: Database, config: MemoryConfig) -> OperationLog:
+def _open_log(database: Database, config: MemoryConfig, folder: Path) -> OperationLog:
     """Return the logs of a memory; nothing is written, and no folder is made, before a call."""
     most, run = config.memory_log_max_chars, _run_of(database.path)
     if not config.memory_log_enabled:
         return OperationLog(None, None, max_chars=most, run_id=run)
-    files = LogFolder(config.log_dir or database.path.parent / "logs")
+    files = LogFolder(folder)
     return OperationLog(files, RowLog(database, files, run_id=run), max_chars=most, run_id=run)
 
 

@@ -19,7 +19,7 @@ from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.page_repair import fit_length, restore_schema
 from taskweaver.memory.branched.schema_check import foreign_objects
-from taskweaver.memory.branched.transfer import check_values
+from taskweaver.memory.branched.soundness import check_values
 from taskweaver.utils.sqlite_files import READ_ERRORS
 
 Fits = Callable[[str, Row], str]

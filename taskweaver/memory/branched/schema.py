@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from taskweaver.memory.branched import original
-from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew
+from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew, is_of_the_system
 from taskweaver.memory.branched.migration_report import MigrationReport
 
 APPLICATION_ID = 0x5457_4D42  # "TWMB"
@@ -289,7 +289,7 @@ def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> Migrat
         if report is not None:
             original.copy_rows(connection, report, now=now)
     except (ValueError, TypeError, OverflowError, sqlite3.Error) as error:
-        if report is None or not _is_of_contents(error):
+        if report is None or is_of_the_system(error):
             raise
         raise StoreCorrupt(
             f"{path} is in the schema of the original, and a row of it cannot be read: {error}"
@@ -297,19 +297,6 @@ def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> Migrat
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     return report
-
-
-def _is_of_contents(error: Exception) -> bool:
-    """Return whether an error comes of what a file holds, not of the disk or another process."""
-    code = getattr(error, "sqlite_errorcode", None)
-    if not isinstance(error, sqlite3.Error) or code is None:
-        return True
-    return code & 0xFF in {
-        sqlite3.SQLITE_ERROR,
-        sqlite3.SQLITE_CONSTRAINT,
-        sqlite3.SQLITE_MISMATCH,
-        sqlite3.SQLITE_TOOBIG,
-    }
 
 
 def add_search(connection: sqlite3.Connection) -> bool:

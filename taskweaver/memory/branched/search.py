@@ -1,8 +1,7 @@
 """Finds archival records: words weighed by bm25, with a boost for what is recent and important.
 
-A word that stands in very many records tells little; it is not weighed, it only fills up what is
-left, newest first. So no query is slow, whatever its words. Every word is quoted, so none is an
-operator.
+Only rare words are weighed. A word in very many records tells little; it fills up what is left,
+newest first. So no query is slow, whatever its words. Every word is quoted, so none is an operator.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from taskweaver.memory.branched import matches
 from taskweaver.memory.branched.archival import COLUMNS, Archival, record
 from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.database import Database
@@ -30,8 +30,18 @@ _MOST_WORDS = 32
 _COMMON = 400
 """A word in more records than this is not weighed."""
 
-_MOST_STEPS = 1500
-_AT_ONCE = 32
+_MOST_ROWS = 1000
+"""The rarest words are weighed until they stand in this many records together."""
+
+_LONG = 10
+"""Number of words from which on a word counts as common in fewer records."""
+
+_FILLING = 8
+"""Common words that are looked for at once."""
+
+_AT_LEAST, _AT_ONCE = 8, 32
+"""Records that are read in one query."""
+
 _RECENCY = 0.3
 _IMPORTANCE = {"LLM_INSIGHT": 0.1, "ERROR": 0.1, "SUCCESS": 0.1, "IDEA_MD": 0.1}
 _RERANKED = 50
@@ -76,40 +86,75 @@ class Search:
         if k <= 0:
             return []
         words = list(dict.fromkeys(_WORD.findall(query.lower())))[:_MOST_WORDS]
-        newest = self._archival.visible(connection, branch, tags=tags, at=at)
-        if not words:
-            return list(islice(newest, k))
         path = self._branches.path(connection, branch, "archival", at)
-        ask = self._indexed if self._database.has_search else self._scanned
-        found = ask(connection, branch, path, words, max(k, _RERANKED if self._rerank else 0), tags)
-        if not found:
-            return [replace(item, match="recency") for item in islice(newest, k)]
-        return self._reranked(query, found)[:k]
+        if words:
+            most = max(k, _RERANKED if self._rerank else 0)
+            if self._database.has_search:
+                found = self._indexed(connection, path, words, most, tags)
+            else:
+                seen = self._archival.visible(connection, branch, tags=tags, at=at)
+                found = _scanned(path, seen, words, most)
+            if found:
+                return self._reranked(query, found)[:k]
+        newest = self._archival.visible(connection, branch, tags=tags, at=at)
+        if self._database.has_search and matches.has_terms(tags):
+            newest = self._newest_with(connection, path, (), tags, k)
+        chosen = list(islice(newest, k))
+        return [replace(item, match="recency") for item in chosen] if words else chosen
 
     def _indexed(
         self,
         connection: sqlite3.Connection,
-        branch: Branch,
         path: Path,
         words: list[str],
         k: int,
         tags: Sequence[str],
     ) -> list[Record]:
-        rare = [word for word in words if not _is_common(connection, word)]
-        seqs = _ranked(connection, path, rare) if rare else {}
-        best = self._load(connection, path, seqs, tags)
-        ranked = sorted(
-            (replace(item, score=_boosted(seqs[item.seq], item, path)) for item in best),
-            key=lambda item: (-item.score, -item.seq),
-        )
-        if len(ranked) >= k or len(rare) == len(words):
-            return ranked[:k]
+        rare = _rare(connection, words)
+        best = self._best(connection, path, _scored(connection, path, rare, tags), k, tags)
         common = [word for word in words if word not in rare]
-        taken = {item.id for item in ranked}
-        fill = self._newest_with(connection, branch, path, common, tags)
-        return ranked + list(
-            islice((item for item in fill if item.id not in taken), k - len(ranked))
-        )
+        taken = {item.id: item for item in best}
+        for start in range(0, len(common), _FILLING):
+            some = common[start : start + _FILLING]
+            for item in self._newest_with(connection, path, some, tags, k - len(taken)):
+                if len(taken) >= k:
+                    break
+                taken.setdefault(item.id, item)
+        return list(taken.values())
+
+    def _best(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        scored: Mapping[int, tuple[float, int]],
+        k: int,
+        tags: Sequence[str],
+    ) -> list[Record]:
+        """Return the `k` best of scored rows, best first, reading no more of them than needed.
+
+        Args:
+            connection: Open on the file.
+            path: The segments that are seen.
+            scored: The bm25 and the branch of each row.
+            k: Number of records.
+            tags: Tags that a record must have.
+        """
+        distances = {segment.branch: place for place, segment in enumerate(path)}
+        highest = {
+            seq: _boosted(score, distances[number], max(_IMPORTANCE.values()))
+            for seq, (score, number) in scored.items()
+        }
+        order = sorted(highest, key=lambda seq: (highest[seq], seq), reverse=True)
+        best: list[Record] = []
+        size = max(k, _AT_LEAST)
+        for start in range(0, len(order), size):
+            if len(best) >= k and best[k - 1].score > highest[order[start]]:
+                break
+            for item in self._load(connection, path, order[start : start + size], tags):
+                score = _boosted(scored[item.seq][0], distances[item.branch], _importance(item))
+                best.append(replace(item, score=score))
+            best.sort(key=_rank)
+        return best[:k]
 
     def _load(
         self,
@@ -118,66 +163,33 @@ class Search:
         seqs: Iterable[int],
         tags: Sequence[str],
     ) -> list[Record]:
+        """Return those of some rows that are seen, not overlaid, and have all tags."""
+        ends = {segment.branch: segment.up_to for segment in path}
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM archival WHERE seq IN (SELECT value FROM json_each(?))",
             (json.dumps(list(seqs)),),
         )
-        found = [item for item in map(record, rows) if set(tags) <= set(item.tags)]
+        seen = (record(row) for row in rows if row[0] <= ends.get(row[1], -1))
+        found = [item for item in seen if set(tags) <= set(item.tags)]
         return list(self._archival.current(connection, path, found))
 
     def _newest_with(
         self,
         connection: sqlite3.Connection,
-        branch: Branch,
         path: Path,
-        words: list[str],
+        words: Sequence[str],
         tags: Sequence[str],
+        some: int,
     ) -> Iterator[Record]:
-        """Yield records with any of some common words, newest first.
+        """Yield visible records with any of some words and all tags, newest first.
 
-        The index is asked first; when it leads through too much that this branch does not see,
-        the branch's own rows are looked through.
+        They are read `some` at once.
         """
-        ends = {segment.branch: segment.up_to for segment in path}
-        rows = connection.execute(
-            "SELECT f.rowid, a.branch_id FROM archival_fts f JOIN archival a ON a.seq = f.rowid"
-            " WHERE archival_fts MATCH ? ORDER BY f.rowid DESC LIMIT ?",
-            (_any_of(words), _MOST_STEPS),
-        )
-        seen = (seq for seq, number in rows if seq <= ends.get(number, -1))
-        oldest = None
-        while some := list(islice(seen, _AT_ONCE)):
-            oldest = some[-1]
-            part = self._load(connection, path, some, tags)
-            yield from sorted(part, key=lambda item: -item.seq)
-        rest = self._archival.visible(connection, branch, tags=tags)
-        for item in islice(rest, _MOST_STEPS):
-            if (oldest is None or item.seq < oldest) and item.seq <= ends.get(item.branch, -1):
-                said = set(_WORD.findall(f"{item.text} {' '.join(item.tags)}".lower()))
-                if said & set(words):
-                    yield item
-
-    def _scanned(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        path: Path,
-        words: list[str],
-        k: int,
-        tags: Sequence[str],
-    ) -> list[Record]:
-        """Rank without an index: look through all that is in view."""
-        found = []
-        ends = {segment.branch: segment.up_to for segment in path}
-        for item in self._archival.visible(connection, branch, tags=tags):
-            if item.seq > ends.get(item.branch, -1):
-                continue
-            said = _WORD.findall(f"{item.text} {' '.join(item.tags)}".lower())
-            hits = [said.count(word) for word in words if word in said]
-            if hits:
-                score = len(hits) + sum(math.log(hit) for hit in hits) / 10
-                found.append(replace(item, score=_boosted(score, item, path)))
-        return sorted(found, key=lambda item: (-item.score, -item.seq))[:k]
+        rows = matches.newest(connection, path, words, tags)
+        while part := list(islice(rows, some)):
+            found = self._load(connection, path, part, tags)
+            yield from sorted(found, key=lambda item: -item.seq)
+            some = _AT_ONCE
 
     def _reranked(self, query: str, found: list[Record]) -> list[Record]:
         if self._rerank is None:
@@ -191,36 +203,61 @@ class Search:
         return sorted(mixed, key=lambda item: -item.score)
 
 
-def _any_of(words: Iterable[str]) -> str:
-    """Return words as a query: each quoted, any of them."""
-    return " OR ".join(f'"{word}"' for word in words)
+def _scanned(path: Path, seen: Iterable[Record], words: list[str], k: int) -> list[Record]:
+    """Rank without an index: look through all that is in view."""
+    found = []
+    distances = {segment.branch: place for place, segment in enumerate(path)}
+    for item in seen:
+        texts = _WORD.findall(f"{item.text} {' '.join(item.tags)}".lower())
+        hits = [texts.count(word) for word in words if word in texts]
+        if hits:
+            score = len(hits) + sum(math.log(hit) for hit in hits) / 10
+            score = _boosted(score, distances[item.branch], _importance(item))
+            found.append(replace(item, score=score))
+    return sorted(found, key=_rank)[:k]
 
 
-def _is_common(connection: sqlite3.Connection, word: str) -> bool:
-    row = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM archival_fts WHERE archival_fts MATCH ? LIMIT ?)",
-        (_any_of([word]), _COMMON + 1),
-    ).fetchone()
-    return bool(row[0] > _COMMON)
+def _rare(connection: sqlite3.Connection, words: Sequence[str]) -> list[str]:
+    """Return the words that are weighed, the rarest first."""
+    most = min(_COMMON, _COMMON * _LONG // len(words))
+    counts = {word: matches.count(connection, word, most + 1) for word in words}
+    rare: list[str] = []
+    rows = 0
+    for word in sorted(counts, key=lambda word: counts[word]):
+        rows += counts[word]
+        if counts[word] > most or (rare and rows > _MOST_ROWS):
+            break
+        rare.append(word)
+    return rare
 
 
-def _ranked(connection: sqlite3.Connection, path: Path, words: list[str]) -> dict[int, float]:
-    """Return the visible records with any of some rare words, and their bm25 (higher is better)."""
-    ends = {segment.branch: segment.up_to for segment in path}
-    rows = connection.execute(
-        "SELECT f.rowid, a.branch_id, -bm25(archival_fts) FROM archival_fts f"
-        " JOIN archival a ON a.seq = f.rowid WHERE archival_fts MATCH ?",
-        (_any_of(words),),
-    )
-    return {seq: score for seq, number, score in rows if seq <= ends.get(number, -1)}
+def _scored(
+    connection: sqlite3.Connection, path: Path, words: Sequence[str], tags: Sequence[str]
+) -> dict[int, tuple[float, int]]:
+    """Return bm25 and branch of the visible rows with any of some rare words."""
+    tagged = matches.tagged(connection, words, tags) if words and tags else None
+    found: dict[int, tuple[float, int]] = {}
+    for word in words:
+        for seq, number, score in matches.scored(connection, path, word):
+            if tagged is None or seq in tagged:
+                found[seq] = (found[seq][0] + score if seq in found else score, number)
+    return found
 
 
-def _boosted(score: float, item: Record, path: Path) -> float:
+def _boosted(score: float, distance: int, importance: float) -> float:
     """Raise a score by up to a third for a recent record, and for some tags.
 
-    The age is counted in branches, from the record's to the one that asks.
+    Args:
+        score: The score.
+        distance: Age of the record in branches, from its own to the one that asks.
+        importance: Highest weight of its tags.
     """
-    distance = next(place for place, segment in enumerate(path) if segment.branch == item.branch)
-    recency = _RECENCY / (1 + distance)
-    importance = max((_IMPORTANCE.get(tag, 0.0) for tag in item.tags), default=0.0)
-    return max(score, 1e-6) * (1 + recency + importance)
+    return max(score, 1e-6) * (1 + _RECENCY / (1 + distance) + importance)
+
+
+def _importance(item: Record) -> float:
+    return max((_IMPORTANCE.get(tag, 0.0) for tag in item.tags), default=0.0)
+
+
+def _rank(item: Record) -> tuple[float, int]:
+    return -item.score, -item.seq

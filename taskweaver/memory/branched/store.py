@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from taskweaver.memory.branched.compare import Difference
 from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.erasure import Erasure
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.parts import Parts
@@ -173,6 +174,32 @@ class BranchedMemory:
         details = {"item_count": len(items)}
         self._parts.log.add("evaluate_importance_with_llm", details=details)
         return scores
+
+    def erase(
+        self,
+        *,
+        record_id: str | int | None = None,
+        event_id: str | int | None = None,
+        key: str | None = None,
+        text: str | None = None,
+        folders: Sequence[str | Path] = (),
+        dry_run: bool = False,
+    ) -> Erasure:
+        """Erase a record, an event, a core key or a text from all branches and from the logs.
+
+        See `Erasures.erase`; `folders` are those of prompt logs, which the memory does not know.
+        """
+        done = self._parts.erasures.erase(
+            record_id=record_id,
+            event_id=event_id,
+            key=key,
+            text=text,
+            folders=folders,
+            dry_run=dry_run,
+        )
+        details = {"rows": done.rows, "files": len(done.files), "untouched": len(done.untouched)}
+        self._parts.log.add("erase", details={**details, "dry_run": dry_run})
+        return done
 
     def collect_garbage(self, *, dry_run: bool = False) -> Garbage:
         """Remove rows that only pruned branches see; with `dry_run` only count them."""

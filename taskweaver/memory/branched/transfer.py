@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Any, cast
 
@@ -19,8 +19,8 @@ from taskweaver.memory.branched.branches import Branches, check_name
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
 from taskweaver.memory.branched.schema import TIERS, index_records
+from taskweaver.memory.branched.soundness import JSON_COLUMNS, check_values, invariants
 from taskweaver.memory.branched.types import FOREVER, Segment
-from taskweaver.memory.branched.upkeep import invariants
 from taskweaver.memory.branched.values import dump
 from taskweaver.utils.files import create_private
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
@@ -39,13 +39,6 @@ _REFERENCES = {
     "posts": "round_seq",
     "round_ends": "round_seq",
     "summaries": "up_to_seq",
-}
-_JSON: dict[str, dict[str, type]] = {
-    "events": {"tags": list, "data": dict},
-    "archival": {"tags": list, "meta": dict},
-    "posts": {"body": dict},
-    "digests": {"kinds": dict},
-    "injections": {"shown": dict},
 }
 _BRANCH = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
 
@@ -71,6 +64,10 @@ class Transfer:
             UnknownBranch: If there is no such branch.
             StoreUnwritable: If the file cannot be written.
         """
+        with self._database.guarded():
+            return self._write_export(target, branch_id, is_private=is_private)
+
+    def _write_export(self, target: FilePath, branch_id: str | None, *, is_private: bool) -> int:
         partial = target.with_name(target.name + ".partial")
         digest, count = hashlib.sha256(), 0
         try:
@@ -163,7 +160,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
 
 def _masked(item: dict[str, Any]) -> dict[str, Any]:
     """Return a line with its secrets masked, also inside of the columns that hold JSON."""
-    columns = _JSON.get(item.get("table", ""), {})
+    columns = JSON_COLUMNS.get(item.get("table", ""), {})
     if not columns:
         return cast("dict[str, Any]", redact_secrets_in(item))
     row = {
@@ -258,25 +255,6 @@ def _add_row(
         raise InvalidUpdate(table, "a row has other columns than ours")
     names, marks = ", ".join(values), ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
-
-
-def check_values(table: str, row: Mapping[str, Any]) -> None:
-    """Raise unless numbers are in order, and columns of JSON hold the form that is read from them.
-
-    Raises:
-        InvalidUpdate, ValueError, TypeError, RecursionError: If they do not.
-    """
-    if type(row["seq"]) is not int or row["seq"] < 1:
-        raise InvalidUpdate(table, "a row has no number of its own")
-    for name, kind in _JSON.get(table, {}).items():
-        value = json.loads(row[name])
-        is_good = isinstance(value, kind)
-        if isinstance(value, list):
-            is_good = is_good and all(isinstance(item, str) for item in value)
-        if not is_good:
-            raise InvalidUpdate(table, f"{name} of a row is not what it must be")
-    if row.get("is_deleted", 0) not in (0, 1):
-        raise InvalidUpdate(table, "is_deleted of a row is neither 0 nor 1")
 
 
 def _check_whole(connection: sqlite3.Connection, source: FilePath) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.database import Database, Writer
-from taskweaver.memory.branched.errors import translated
-from taskweaver.memory.branched.schema import TIERS, unindex_records
-from taskweaver.memory.branched.schema_check import schema_problems
+from taskweaver.memory.branched.errors import StoreCorrupt, is_of_the_system
+from taskweaver.memory.branched.schema import unindex_records
+from taskweaver.memory.branched.soundness import NUMBERED, problems
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
+from taskweaver.utils.sqlite_files import READ_ERRORS
 
-_TABLES = (*TIERS, "injections")
 _STATE_OPS: dict[BranchState, str] = {"open": "reopen", "sealed": "seal", "pruned": "prune"}
 """What the logs call a change to a state."""
 _COUNTED = {"rounds": "rounds", "core_kv": "core", "events": "events", "archival": "archival"}
@@ -110,7 +110,7 @@ class Upkeep:
         if end < 0:
             garbage.branches.append(branch.id)
         verb = "SELECT 1" if garbage.is_dry else "DELETE"
-        for table in _TABLES:
+        for table in NUMBERED:
             rows = "branch_id = ? AND seq > ?"
             if table == "archival" and not garbage.is_dry:
                 unindex_records(connection, rows, branch.number, end)
@@ -131,21 +131,14 @@ class Upkeep:
         return found
 
     def verify(self) -> Health:
-        """Check the file: SQLite's own checks, the index, and what must hold between rows."""
+        """Check the file: SQLite's own checks, the index, each row, and what holds between rows."""
         with self._database.snapshot() as connection:
-            problems = [
-                *_own_checks(connection),
-                *schema_problems(connection),
-                *invariants(connection),
-            ]
-            rows = {
-                table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                for table in _TABLES
-            }
-            count = connection.execute("SELECT count(*) FROM branches").fetchone()[0]
+            found = problems(connection)
+            rows = {table: _count(connection, table) for table in NUMBERED}
+            count = _count(connection, "branches")
         if self._database.has_search:
-            problems += self._index_problems()
-        return Health(tuple(problems), count, rows)
+            found += self._index_problems()
+        return Health(tuple(found), count, rows)
 
     def _index_problems(self) -> list[str]:
         def act(writer: Writer) -> None:
@@ -154,11 +147,20 @@ class Upkeep:
             )
 
         try:
-            with translated(self._database.path):
-                self._database.write(act)
-        except sqlite3.DatabaseError as error:
+            self._database.write(act)
+        except StoreCorrupt as error:
             return [f"the full-text index does not fit the records: {error}"]
         return []
+
+
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    """Return the number of rows of a table; 0 if it cannot be read."""
+    try:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+    except READ_ERRORS as error:
+        if is_of_the_system(error):
+            raise
+        return 0
 
 
 def _subtree(branches: list[Branch], top: Branch) -> list[Branch]:
@@ -191,45 +193,3 @@ def _needed(branches: list[Branch]) -> list[tuple[Branch, int]]:
     return [
         (branch, ends.get(branch.number, -1)) for branch in branches if branch.state == "pruned"
     ]
-
-
-def _own_checks(connection: sqlite3.Connection) -> list[str]:
-    found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
-    problems = [text for text in found if text != "ok"]
-    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
-        problems.append(f"{table} row {row} refers to a row of {parent} that is not there")
-    return problems
-
-
-_CHECKS = {
-    "a branch was forked from the future": (
-        "SELECT name FROM branches WHERE fork_seq > (SELECT seq FROM clock)"
-    ),
-    "a branch is older than its parent": "SELECT name FROM branches WHERE parent_id >= id",
-    "an event repeats one that is not there": (
-        "SELECT seq FROM events WHERE repeats IS NOT NULL AND repeats NOT IN"
-        " (SELECT seq FROM events)"
-    ),
-    "a digest covers the future": "SELECT seq FROM digests WHERE up_to_seq >= seq",
-    "a summary covers the future": "SELECT seq FROM summaries WHERE up_to_seq >= seq",
-}
-
-
-def invariants(connection: sqlite3.Connection) -> list[str]:
-    """Return what does not hold between rows."""
-    problems = [
-        f"{problem}: {row[0]}"
-        for problem, query in _CHECKS.items()
-        for row in connection.execute(query).fetchmany(5)
-    ]
-    union = " UNION ALL ".join(f"SELECT seq FROM {table}" for table in _TABLES)
-    for (seq,) in connection.execute(
-        f"SELECT seq FROM ({union}) GROUP BY seq HAVING count(*) > 1 LIMIT 5"
-    ):
-        problems.append(f"the sequence number {seq} is used twice")
-    (late,) = connection.execute(
-        f"SELECT count(*) FROM ({union}) WHERE seq > (SELECT seq FROM clock)"
-    ).fetchone()
-    if late:
-        problems.append(f"{late} rows are newer than the clock")
-    return problems

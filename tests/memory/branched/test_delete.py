@@ -29,6 +29,21 @@ def delete(memory: MemoryManager, branch: str, **ids: object) -> dict[str, Any]:
     return memory.apply_llm_memory_updates(branch, block)
 
 
+def test_each_face_deletes(memory: MemoryManager) -> None:
+    ids = [memory.write_archival("a", text) for text in ("one", "two", "three")]
+    events = [memory.write_event("a", "k", text) for text in ("one", "two", "three")]
+    memory.mem_archival_delete(ids[0], branch_id="a")
+    memory.mem_recall_delete(events[0], branch_id="a")
+    handle = memory["a"]
+    handle.forget(ids[1])
+    handle.forget_event(f"#{events[1]}")
+    assert [item.text for item in handle.records()] == ["three"]
+    assert [event.text for event in handle.events()] == ["three"]
+    for call in (handle.forget, handle.forget_event):
+        with pytest.raises(RecordNotVisible):
+            call(999)
+
+
 def test_a_record_is_hidden_from_the_branch_on(memory: MemoryManager) -> None:
     record = memory.write_archival("root", "lives at the harbour")
     memory.fork("root", "c")

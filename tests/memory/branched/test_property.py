@@ -2,87 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from memories import Clock
+from naive_model import Line, Model, Row
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager
 
 KEYS = st.sampled_from(["goal", "lr", "größe"])
 VALUES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 SAID = st.sampled_from(["ran", "failed at step", "naïve ☃", "x'; DROP TABLE events; --"])
+TEXTS = st.sampled_from(["alpha beta", "gamma", "delta epsilon", "gamma two"])
 PICK = st.integers(0, 10_000)
-
-
-@dataclass
-class Row:
-    seq: int
-    branch: str
-    tier: str
-    key: str | int
-    value: str | None
-
-
-@dataclass
-class Line:
-    parent: str | None
-    fork_seq: int
-    live: bool
-
-
-class Model:
-    """The same memory, the slow way: every question looks at every row."""
-
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.lines: dict[str, Line] = {}
-
-    def seen(self, branch: str, tier: str, at: int) -> list[tuple[int, Row]]:
-        """Return the rows a branch sees at a number, with how far away they were written."""
-        found, end, name, distance = [], at, branch, 0
-        while True:
-            line = self.lines[name]
-            is_open = line.live and tier != "hidden"
-            upper = at if is_open and distance else end
-            found += [
-                (distance, row)
-                for row in self.rows
-                if row.branch == name and row.tier == tier and row.seq <= upper
-            ]
-            if line.parent is None:
-                return found
-            end, name, distance = min(end, line.fork_seq), line.parent, distance + 1
-
-    def _nearest(self, branch: str, tier: str, at: int) -> dict[str | int, Row]:
-        best: dict[str | int, tuple[int, int, Row]] = {}
-        for distance, row in self.seen(branch, tier, at):
-            rank = (distance, -row.seq, row)
-            if row.key not in best or rank[:2] < best[row.key][:2]:
-                best[row.key] = rank
-        return {key: row for key, (_, _, row) in best.items()}
-
-    def core(self, branch: str, at: int) -> dict[str, str]:
-        newest = self._nearest(branch, "core", at)
-        return {str(key): row.value for key, row in newest.items() if row.value is not None}
-
-    def archival(self, branch: str, at: int) -> dict[int, str]:
-        newest = self._nearest(branch, "archival", at)
-        return {int(key): row.value for key, row in newest.items() if row.value is not None}
-
-    def events(self, branch: str, at: int) -> dict[str, int]:
-        """Return what is seen, and how often, of events that are not hidden."""
-        hidden: dict[int, int] = {}
-        for _, row in self.seen(branch, "hidden", at):
-            hidden[int(row.key)] = max(row.seq, hidden.get(int(row.key), 0))
-        counts: dict[str, int] = {}
-        for _, row in self.seen(branch, "event", at):
-            if row.seq > hidden.get(int(row.key), 0):
-                counts[str(row.value)] = counts.get(str(row.value), 0) + 1
-        return counts
+MOST_BRANCHES = 8
+EXAMPLES = int(os.environ.get("TREES", "100"))
+"""How many trees are grown; `make long` grows more."""
 
 
 class MemoryMachine(RuleBasedStateMachine):
@@ -96,40 +35,50 @@ class MemoryMachine(RuleBasedStateMachine):
             memory_log_enabled=False,
             synchronous="NORMAL",
         )
-        self.memory = MemoryManager(self.path, self.config)
+        self.clock = Clock()
+        self.memory = MemoryManager(self.path, self.config, clock=self.clock)
         self.model = Model()
         self.memory.create_branch(None, branch_id="b0", live=live)
         self.model.lines["b0"] = Line(None, 0, live)
         self.past: list[tuple[str, int]] = []
-        self.turn = 0
+        self.turn = self.forks = self.travels = 0
 
     def branch(self, pick: int) -> str:
         names = list(self.model.lines)
         return names[pick % len(names)]
 
-    def note(self, branch: str, tier: str, key: str | int, value: str | None) -> None:
-        self.model.rows.append(Row(self.memory.seq, branch, tier, key, value))
+    def note(
+        self, branch: str, tier: str, key: str | int, value: str | None, ttl: float | None = None
+    ) -> None:
+        now = self.clock.now
+        ends = None if ttl is None else now + ttl
+        self.model.rows.append(Row(self.memory.seq, branch, tier, key, value, now, ends))
 
     @rule(pick=PICK, back=st.integers(0, 12), live=st.booleans())
     def fork(self, pick: int, back: int, live: bool) -> None:
-        if len(self.model.lines) >= 8:
+        if len(self.model.lines) >= MOST_BRANCHES:
             return
-        parent, name = self.branch(pick), f"b{len(self.model.lines)}"
+        self.forks += 1
+        parent, name = self.branch(pick), f"b{self.forks}"
         now = self.memory.seq
         at = None if back > 8 else max(0, now - back)
         self.memory.fork(parent, name, at=at, live=live)
         self.model.lines[name] = Line(parent, now if at is None else at, live)
 
-    @rule(pick=PICK, key=KEYS, value=VALUES)
-    def set_key(self, pick: int, key: str, value: str) -> None:
+    @rule(seconds=st.integers(1, 4))
+    def let_time_pass(self, seconds: int) -> None:
+        self.clock.now += seconds
+
+    @rule(pick=PICK, key=KEYS, value=VALUES, ttl=st.sampled_from([None, None, 2, 5]))
+    def set_key(self, pick: int, key: str, value: str, ttl: float | None) -> None:
         branch = self.branch(pick)
-        self.memory.mem_core_set(key, value, branch_id=branch)
-        self.note(branch, "core", key, value)
+        self.memory.mem_core_set(key, value, ttl=ttl, branch_id=branch)
+        self.note(branch, "core", key, value, ttl)
 
     @rule(pick=PICK, key=KEYS)
     def delete_key(self, pick: int, key: str) -> None:
         branch = self.branch(pick)
-        was = key in self.model.core(branch, self.memory.seq)
+        was = key in self.model.core(branch, self.memory.seq, self.clock.now)
         assert self.memory.mem_core_del(key, branch_id=branch) is was
         if was:
             self.note(branch, "core", key, None)
@@ -139,7 +88,8 @@ class MemoryMachine(RuleBasedStateMachine):
         branch = self.branch(pick)
         seq = self.memory.mem_recall_append({"kind": "k", "content": said}, branch_id=branch)
         # How a repetition is told apart is the store's affair; what counts is what is seen.
-        self.model.rows.append(Row(seq, branch, "event", self.origin(seq), said))
+        origin = self.origin(seq)
+        self.model.rows.append(Row(seq, branch, "event", origin, said, self.clock.now))
 
     def origin(self, seq: int) -> int:
         row = self.memory._parts.database.reading.execute(
@@ -155,23 +105,37 @@ class MemoryMachine(RuleBasedStateMachine):
             return
         event = events[which % len(events)]
         origin, before = self.origin(event.seq), self.memory.seq
+        assert len(self.memory[branch].occurrences(event.seq)) == event.count
         result = self.memory.apply_llm_memory_updates(
             branch, {"recall_evict": {"ids": [event.seq]}}
         )
         assert result["recall_evict"]["evicted_count"] == 1
         self.note(branch, "hidden", origin, None)
         record = max(self.memory[branch].records(), key=lambda item: item.seq)
+        assert event.text in record.text
         if record.seq > before:  # the same text is kept once
-            self.model.rows.append(Row(record.seq, branch, "archival", record.id, record.text))
+            row = Row(record.seq, branch, "archival", record.id, record.text, self.clock.now)
+            self.model.rows.append(row)
 
-    @rule(pick=PICK, text=st.sampled_from(["alpha beta", "gamma", "delta epsilon"]))
-    def keep(self, pick: int, text: str) -> None:
+    @rule(pick=PICK, text=TEXTS, is_block=st.booleans())
+    def keep(self, pick: int, text: str, is_block: bool) -> None:
         branch, before = self.branch(pick), self.memory.seq
-        id_ = int(self.memory.mem_archival_write(text, tags=["T"], branch_id=branch))
-        if id_ > before:
-            self.note(branch, "archival", id_, text)
+        if is_block:
+            block = {"archival": [{"text": text, "tags": ["T"]}]}
+            (id_,) = self.memory.apply_llm_memory_updates(branch, block)["archival"]
+        else:
+            id_ = self.memory.mem_archival_write(text, tags=["T"], branch_id=branch)
+        if self.memory.seq > before:
+            assert int(id_) > before
+            self.note(branch, "archival", int(id_), text)
+        self.is_kept(branch, id_, text)
 
-    @rule(pick=PICK, which=PICK, text=st.sampled_from(["beta two", "gamma two"]))
+    def is_kept(self, branch: str, id_: str, text: str) -> None:
+        """A write that was acknowledged is in view, whatever was written before."""
+        assert self.model.archival(branch, self.memory.seq)[int(id_)] == text
+        assert self.memory.mem_archival_get(id_, branch_id=branch)["text"] == text
+
+    @rule(pick=PICK, which=PICK, text=st.sampled_from(["beta two", "gamma two", "gamma"]))
     def overlay(self, pick: int, which: int, text: str) -> None:
         branch = self.branch(pick)
         records = self.memory[branch].records()
@@ -182,6 +146,17 @@ class MemoryMachine(RuleBasedStateMachine):
             assert self.memory.mem_archival_get(record.id, branch_id=branch)["tags"] == list(
                 record.tags
             )
+
+    @rule(pick=PICK, other=PICK, which=PICK)
+    def promote(self, pick: int, other: int, which: int) -> None:
+        branch, target, before = self.branch(pick), self.branch(other), self.memory.seq
+        records = self.memory[branch].records()
+        if records:
+            record = records[which % len(records)]
+            copy = self.memory.promote(record.id, target, branch_id=branch)
+            if self.memory.seq > before:
+                self.note(target, "archival", int(copy), record.text)
+            self.is_kept(target, copy, record.text)
 
     @rule(pick=PICK, which=PICK)
     def delete_record(self, pick: int, which: int) -> None:
@@ -216,45 +191,86 @@ class MemoryMachine(RuleBasedStateMachine):
     def remember_the_moment(self, pick: int) -> None:
         self.past.append((self.branch(pick), self.memory.seq))
 
-    @precondition(lambda self: len(self.model.rows) > 5)
     @rule()
     def reopen(self) -> None:
         self.memory.close()
-        self.memory = MemoryManager(self.path, self.config)
+        self.memory = MemoryManager(self.path, self.config, clock=self.clock)
+
+    @rule(pick=PICK)
+    def collect(self, pick: int) -> None:
+        """Give a branch up with all below it, and remove what nobody sees."""
+        names = list(self.model.lines)[1:]
+        if len(names) < 3:
+            return
+        gone = self.model.below(names[pick % len(names)])
+        assert set(self.memory.prune(names[pick % len(names)])) == gone
+        assert set(self.memory.collect_garbage().branches) == gone
+        self.model.drop(gone)
+        self.past = [(branch, at) for branch, at in self.past if branch not in gone]
+
+    @rule()
+    def travel(self) -> None:
+        """Another file that takes an export in shows the same on every branch."""
+        if len(self.model.rows) < 6 or self.travels > 1:
+            return
+        self.travels += 1
+        file = self.path.with_name(f"{self.travels}.jsonl")
+        self.memory.export(file, is_private=True)
+        path = self.path.with_name(f"{self.travels}.sqlite")
+        now, at = self.clock.now, self.memory.seq
+        with MemoryManager(path, self.config, clock=self.clock) as other:
+            assert set(other.import_(file)) == set(self.model.lines)
+            for branch in self.model.lines:
+                there = other[branch]
+                assert dict(there.core) == self.model.core(branch, at, now)
+                texts = sorted(record.text for record in there.records())
+                assert texts == sorted(self.model.archival(branch, at).values())
+                counts: dict[str, int] = {}
+                for event in there.events():
+                    counts[event.text] = counts.get(event.text, 0) + event.count
+                assert counts == self.model.events(branch, at)
+            assert other.verify().is_sound
 
     @invariant()
     def a_branch_sees_what_the_model_sees(self) -> None:
         if not hasattr(self, "model"):
             return
         self.turn += 1
-        self.compare(self.branch(self.turn), self.memory.seq, None)
+        self.compare(self.branch(self.turn), None)
         if self.past:
-            branch, at = self.past[self.turn % len(self.past)]
-            self.compare(branch, at, at)
+            self.compare(*self.past[self.turn % len(self.past)])
 
-    def compare(self, branch: str, seq: int, at: int | None) -> None:
-        memory, model = self.memory, self.model
-        core = {key: entry.value for key, entry in memory[branch].core.entries(at=at).items()}
-        assert core == model.core(branch, seq)
-        records = {item.id: item.text for item in memory[branch].records(at=at)}
+    def compare(self, branch: str, at: int | None) -> None:
+        memory, model = self.memory[branch], self.model
+        seq = self.memory.seq if at is None else at
+        now = self.clock.now if at is None else model.time_of(at)
+        core = {key: entry.value for key, entry in memory.core.entries(at=at).items()}
+        assert core == model.core(branch, seq, now)
+        records = {item.id: item.text for item in memory.records(at=at)}
         assert records == model.archival(branch, seq)
-        seqs = [event.seq for event in memory[branch].events(at=at)]
+        seqs = [event.seq for event in memory.events(at=at)]
         assert seqs == sorted(seqs, reverse=True)
-        newest = [event.seq for event in memory[branch].events(limit=2, at=at)]
+        newest = [event.seq for event in memory.events(limit=2, at=at)]
         assert newest == seqs[:2]
         counts: dict[str, int] = {}
-        for event in memory[branch].events(at=at):
+        for event in memory.events(at=at):
             counts[event.text] = counts.get(event.text, 0) + event.count
         assert counts == model.events(branch, seq)
 
     def teardown(self) -> None:
         if not hasattr(self, "memory"):
             return
-        health = self.memory.verify()
-        self.memory.close()
-        self.folder.cleanup()
-        assert health.is_sound, health.problems
+        try:
+            for at in range(self.memory.seq + 1):  # every past row, of one branch
+                self.compare(self.branch(self.turn), at)
+            health = self.memory.verify()
+            assert health.is_sound, health.problems
+        finally:
+            self.memory.close()
+            self.folder.cleanup()
 
 
-MemoryMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+MemoryMachine.TestCase.settings = settings(
+    max_examples=EXAMPLES, stateful_step_count=40, deadline=None
+)
 TestMemory = MemoryMachine.TestCase
