@@ -203,7 +203,8 @@ class BranchHandle:
         id_ = self._parts.database.write(
             lambda writer: self._parts.archival.add(writer, self.id, short, tags=tags, meta=meta)
         )
-        details = {"record_id": id_, "tags": list(tags), "text_preview": short}
+        given = [tags] if isinstance(tags, str) else list(tags or ())
+        details = {"record_id": id_, "tags": given, "text_preview": short}
         details["text_chars"] = len(short)
         self._log("mem_archival_write", details)
         return id_
