@@ -20,7 +20,7 @@ from taskweaver.memory.branched.countdown import Countdown
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState, Path, Segment, Tier
-from taskweaver.memory.branched.values import whole
+from taskweaver.memory.branched.values import shown, whole
 
 _COLUMNS = "id, name, node_uid, parent_id, fork_seq, live, state, created_at"
 _KEPT_PATHS = 4096
@@ -130,14 +130,14 @@ class Branches:
             UnknownBranch: If there is none, or the uid is that of several.
         """
         if not isinstance(branch_id, str) or not branch_id.isprintable():
-            raise UnknownBranch(f"{branch_id!r:.80} is no branch here.")
+            raise UnknownBranch(f"{shown(branch_id)} is no branch here.")
         row = connection.execute(
             f"SELECT {_COLUMNS} FROM branches WHERE name = ?", (branch_id,)
         ).fetchone()
         rows = [row] if row else _by_uid(connection, branch_id)
         if len(rows) != 1:
             problem = f"is the node of {len(rows)} branches" if rows else "is no branch here"
-            raise UnknownBranch(f"{branch_id!r} {problem}.")
+            raise UnknownBranch(f"{shown(branch_id)} {problem}.")
         return _branch(rows[0])
 
     def writable(self, writer: Writer, branch_id: str) -> Branch:
@@ -218,8 +218,8 @@ class Branches:
         )
         if at is None:
             return path
-        whole("at", at)
-        return tuple(Segment(number, min(up_to, at)) for number, up_to in path)
+        newest = whole("at", at)
+        return tuple(Segment(number, min(up_to, newest)) for number, up_to in path)
 
     def keeps(self, number: int, tier: Tier, path: Path) -> bool:
         """Return whether this is the very path that is kept: its branch is committed, and there."""
@@ -309,7 +309,9 @@ def check_name(name: object) -> None:
         InvalidUpdate: If it is empty, longer than 200 characters, or not plain text.
     """
     if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
-        raise InvalidUpdate("branch_id", f"must be 1 to 200 printable characters, not {name!r:.60}")
+        raise InvalidUpdate(
+            "branch_id", f"must be 1 to 200 printable characters, not {shown(name)}"
+        )
 
 
 def newest_first(
@@ -334,7 +336,8 @@ def newest_first(
 
     def walk() -> Iterator[tuple[Any, ...]]:
         for segment in rest:
-            yield from fetch(connection, segment)
+            for row in fetch(connection, segment):  # noqa: UP028 - it would close the cursor, late
+                yield row
 
     if not live:
         yield from walk()
