@@ -84,7 +84,7 @@ class Recall:
         refs = rest.get("refs")
         if refs is not None and not isinstance(refs, list | tuple):
             raise InvalidUpdate("recall.refs", "must be a list")
-        references = [f"ref:{ref}" for ref in refs or ()]
+        references = [f"ref:{self._values.text('recall.refs', ref)}" for ref in refs or ()]
         tags = ["RECALL_EVENT", *marks, f"kind:{kind}", *references]
         return self._values.tags("recall.tags", [*tags, *given])
 
