@@ -166,11 +166,7 @@ class BranchHandle:
             return self._parts.recall.visible(connection, branch, most, at=at)
 
     def iterate_events(self, *, at: int | None = None) -> Iterator[Event]:
-        """Iterate over all events in view, newest first, without reading them all at once.
-
-        The view is the one at the first step, and the iteration stays in its thread; see
-        `Recall.iterate`.
-        """
+        """Iterate in one thread over the events in view at the first step; see `Recall.iterate`."""
         with self._view() as (connection, branch):
             found = self._parts.recall.iterate(connection, branch, at=at)
         with translated(self._parts.database.path):
@@ -207,7 +203,8 @@ class BranchHandle:
         id_ = self._parts.database.write(
             lambda writer: self._parts.archival.add(writer, self.id, short, tags=tags, meta=meta)
         )
-        details = {"record_id": id_, "tags": list(tags), "text_preview": short}
+        given = [tags] if isinstance(tags, str) else list(tags or ())
+        details = {"record_id": id_, "tags": given, "text_preview": short}
         details["text_chars"] = len(short)
         self._log("mem_archival_write", details)
         return id_
@@ -247,11 +244,7 @@ class BranchHandle:
         self._log("mem_recall_delete", {"event_id": event_id})
 
     def get(self, record_id: str | int) -> Record:
-        """Return the version of a record in view.
-
-        Raises:
-            RecordNotVisible: If there is none.
-        """
+        """Return the version of a record in view; see `Archival.get`."""
         with self._view() as (connection, branch):
             found = self._parts.archival.get(connection, branch, record_id)
         self._log("mem_archival_get", {"record_id": record_id})

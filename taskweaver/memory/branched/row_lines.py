@@ -143,6 +143,7 @@ def _change(given: Mapping[str, Any]) -> dict[str, Any]:
     change: dict[str, Any] = {name: _plain(given[name]) for name in _SET & given.keys()}
     change["branches"] = [_number(number) for number in given.get("branches", ())]
     change["kept"] = [(_number(number), int(end)) for number, end in given.get("kept", ())]
+    change["rows"] = [_number(seq) for seq in given.get("rows", ())]
     return change
 
 
