@@ -275,7 +275,7 @@ def text_hash(text: str) -> int:
 def record(row: tuple[Any, ...]) -> Record:
     """Return a row of `COLUMNS` as a record."""
     seq, branch, id_, text, tags, meta, created = row
-    return Record(id_, seq, branch, text, tuple(json.loads(tags)), json.loads(meta), created)
+    return Record(id_, seq, branch, text, tuple(json.loads(tags)), dict(json.loads(meta)), created)
 
 
 def _fetch(connection: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
