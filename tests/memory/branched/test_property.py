@@ -177,13 +177,13 @@ class MemoryMachine(RuleBasedStateMachine):
             self.note(branch, "hidden", self.origin(event.seq), None)
 
     @rule(text=st.sampled_from(["alpha beta", "gamma", "failed at step", "naïve ☃"]))
-    def erase(self, text: str) -> None:
+    def erase_text(self, text: str) -> None:
         self.memory.erase(text=text)
         self.model.erase(text)
         assert text.encode() not in self.path.read_bytes()
 
     @rule(pick=PICK, other=PICK)
-    def erase(self, pick: int, other: int) -> None:
+    def erase_record(self, pick: int, other: int) -> None:
         """A record that is erased with its versions and copies leaves every view as it was."""
         branch, target = self.branch(pick), self.branch(other)
         self.secrets += 1
