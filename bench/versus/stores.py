@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from taskweaver.memory.branched import MemoryConfig, MemoryManager
+from taskweaver.memory.branched import BranchedMemory, BranchHandle, MemoryConfig
 
 Durability = Literal["FULL", "NORMAL"]
 KEYS, EVENTS, RECORDS = 5, 7, 5
@@ -58,33 +58,40 @@ class _Ours:
     """The branched memory, its operation logs off: the others keep none."""
 
     def __init__(self, path: Path, durability: Durability) -> None:
-        self.memory = MemoryManager(
-            path, MemoryConfig(memory_log_enabled=False, synchronous=durability)
-        )
+        config = MemoryConfig(memory_log_enabled=False, synchronous=durability)
+        self._memory = BranchedMemory(path, config)
+        self._handles: dict[str, BranchHandle] = {}
 
     def start(self) -> None:
-        self.memory.create_branch(None, branch_id="root")
+        self._memory.create("root")
+
+    def _handle(self, branch: str) -> BranchHandle:
+        if branch not in self._handles:
+            self._handles[branch] = self._memory[branch]
+        return self._handles[branch]
 
     def append(self, branch: str, text: str) -> None:
-        self.memory.write_event(branch, "step", text)
+        self._handle(branch).append({"kind": "step", "content": text})
 
     def fork(self, parent: str, name: str) -> None:
-        self.memory.fork(parent, name)
+        self._handles[name] = self._handle(parent).fork(name)
 
     def node(self, parent: str, name: str) -> None:
         self.fork(parent, name)
+        branch = self._handle(name)
         for n in range(KEYS):
-            self.memory.set_core(name, f"key{n}", f"value {n} of {name}")
+            branch.core[f"key{n}"] = f"value {n} of {name}"
         for n in range(EVENTS):
             self.append(name, f"event {n} of {name}")
         for n in range(RECORDS):
-            self.memory.write_archival(name, f"record {n} of {name}", ["PERFORMANCE"])
+            branch.remember(f"record {n} of {name}", tags=["PERFORMANCE"])
 
     def read(self, branch: str) -> object:
-        return self.memory.mem_node_read(branch)
+        handle = self._memory[branch]
+        return dict(handle.core), handle.events(limit=20), handle.search("", k=10)
 
     def close(self) -> None:
-        self.memory.close()
+        self._memory.close()
 
 
 class _Bare:
@@ -137,7 +144,6 @@ class _LangGraph:
         self.saver = SqliteSaver(self._connection)
         self.saver.setup()
         self._connection.execute(f"PRAGMA synchronous = {durability}")
-        self._connection.execute("PRAGMA wal_autocheckpoint = 2000")
         self._configs: dict[str, Any] = {}
 
     def start(self) -> None:

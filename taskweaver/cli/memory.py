@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
+from taskweaver.cli.erasing import checked_erasure, erasure_options, run_erasure
+
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST_INDENTED = 16
 _PREVIEW_CHARS = 400
@@ -265,14 +267,32 @@ def delete(file: Path, branch: str, number: int) -> None:
     from taskweaver.memory.branched import RecordNotVisible
 
     with _open(file) as opened:
-        for kind, operation in (("record", "archival_delete"), ("event", "recall_delete")):
+        handle = opened[branch]
+        operations = {"record": handle.forget, "event": handle.forget_event}
+        for kind, forget in operations.items():
             try:
-                opened[branch].apply({operation: [number]})
+                forget(number)
             except RecordNotVisible:
                 continue
             click.echo(f"{kind} {number} is hidden from {_safe(branch)} on")
             return
     raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
+
+
+@memory.command()
+@_FILE
+@erasure_options
+@_JSON
+def erase(file: Path, **given: Any) -> None:
+    """Remove a record, an event, a core key or a text for good: from all branches, and from logs.
+
+    Backups, exports and other copies of the file are not reached. The exit status is 1 when a
+    file may still hold the text.
+    """
+    given = checked_erasure(given)
+    with _open(file) as opened:
+        is_complete = run_erasure(opened, **given)
+    sys.exit(0 if is_complete else 1)
 
 
 @memory.command()

@@ -163,3 +163,49 @@ def test_a_check_shows_the_account_of_a_migration(tmp_path: Path) -> None:
     ]
     (data,) = json.loads(run("verify", path, "--json").output)["migrations"]
     assert data["left"] == [{"table": "core_kv", "row": "r/k", "reason": "it has no value"}]
+
+
+def test_an_erasure_asks_first_and_names_the_places(file: Path) -> None:
+    secret = "align the buffer"
+    logs = file.with_name("prompts")
+    logs.mkdir()
+    (logs / "prompt.md").write_text(f"- {secret}")
+    command = ["erase", file, "--text", secret, "--logs", logs]
+    would = run(*command, "--dry-run")
+    assert would.output == (
+        f"1 of archival would be erased\nwould be changed: {logs / 'prompt.md'}\n"
+    )
+    asked = run(*command)
+    assert "Erase it?" in asked.output
+    assert asked.exit_code != 0
+    assert secret.encode() in file.read_bytes()
+    done = run(*command, "--yes", "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.output) == {
+        "rows": {"archival": 1}, "files": [str(logs / "prompt.md")], "untouched": [],
+        "is_dry": False,
+    }  # fmt: skip
+    assert secret.encode() not in file.read_bytes()
+    assert (logs / "prompt.md").read_text() == "- [erased]        "
+
+
+def test_a_text_to_erase_can_come_by_the_standard_input(file: Path) -> None:
+    def piped(*arguments: str) -> Result:
+        command = ["memory", "erase", str(file), "--text", "-", *arguments]
+        return CliRunner().invoke(commands, command, input="align the buffer\n")
+
+    assert piped().exit_code == 2
+    done = piped("--yes")
+    assert (done.exit_code, done.output) == (0, "1 of archival erased\n"), done
+    assert run("erase", file, "--yes").exit_code == 2
+    assert run("erase", file, "--key", "flags", "--yes").output == "1 of core_kv erased\n"
+    assert run("erase", file, "--record", "999", "--yes").output == "no rows erased\n"
+    assert run("verify", file).exit_code == 0
+
+
+def test_a_file_that_keeps_an_erased_text_is_named(file: Path) -> None:
+    copy = file.with_name("m.damaged-1.sqlite")
+    copy.write_bytes(file.read_bytes())
+    done = run("erase", file, "--text", "align the buffer", "--yes")
+    assert done.exit_code == 1
+    assert f"not changed: {copy}: it is a copy of the memory, and holds the text" in done.output

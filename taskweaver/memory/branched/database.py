@@ -15,9 +15,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
-from weakref import ref
 
 from taskweaver.memory.branched.changes import CommitListener
 from taskweaver.memory.branched.connections import connect, finish, transaction
@@ -29,6 +29,7 @@ from taskweaver.memory.branched.errors import (
     translated,
 )
 from taskweaver.memory.branched.preparation import prepare
+from taskweaver.memory.branched.readers import Readers
 from taskweaver.memory.branched.soundness import UNEXPECTED, problems
 from taskweaver.memory.branched.writer import Known, Writer
 from taskweaver.utils.files import create_private
@@ -39,8 +40,6 @@ __all__ = ["Database", "Writer"]
 R = TypeVar("R")
 
 _MOST_AT_ONCE = 256
-_READ_CACHE_KIB = 8000
-"""Most memory for pages of each reading connection; a search reads from all over the file."""
 
 
 class _Command(Generic[R]):
@@ -102,9 +101,7 @@ class Database:
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
-        self._readers_lock = threading.Lock()
-        self._readers: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
-        self._local = threading.local()
+        self._readers = Readers(partial(connect, path), path)
         self._is_closed = False
         with self.guarded():
             try:
@@ -228,12 +225,7 @@ class Database:
         Raises:
             StoreClosed: If the memory was closed.
         """
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._open_reader()
-        if self._is_closed:
-            raise StoreClosed(f"The memory {self.path} was closed.")
-        return connection
+        return self._readers.connection
 
     def connect_reader(self) -> sqlite3.Connection:
         """Open a connection for reading that any thread may use, and that the caller closes.
@@ -241,23 +233,7 @@ class Database:
         Raises:
             sqlite3.Error: If the file cannot be opened.
         """
-        connection = connect(self.path)
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KIB}")
-        return connection
-
-    def _open_reader(self) -> sqlite3.Connection:
-        with self._readers_lock:
-            if self._is_closed:
-                raise StoreClosed(f"The memory {self.path} was closed.")
-            for thread, connection in self._readers:
-                if thread() is None:
-                    connection.close()
-            self._readers = [pair for pair in self._readers if pair[0]() is not None]
-            connection = self.connect_reader()
-            self._readers.append((ref(threading.current_thread()), connection))
-        self._local.connection = connection
-        return connection
+        return self._readers.connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -306,11 +282,9 @@ class Database:
 
     def close(self) -> None:
         """Finish what is being written and close every connection; safe to call again."""
-        with self._lock, self._readers_lock:
+        with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            for _, connection in self._readers:
-                connection.close()
-            self._readers.clear()
+            self._readers.close()
             self._writing.close()

@@ -14,7 +14,7 @@ from taskweaver.memory.branched.compare import Step
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.core_keys import CoreKeys
 from taskweaver.memory.branched.digests import RECALL
-from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.errors import InvalidUpdate, translated
 from taskweaver.memory.branched.injections import Injection
 from taskweaver.memory.branched.operation_lines import (
     event_details,
@@ -176,6 +176,17 @@ class BranchHandle:
             most = None if limit is None else whole("limit", limit)
             return self._parts.recall.visible(connection, branch, most, at=at)
 
+    def iterate_events(self, *, at: int | None = None) -> Iterator[Event]:
+        """Iterate over all events in view, newest first, without reading them all at once.
+
+        The view is the one at the first step, and the iteration stays in its thread; see
+        `Recall.iterate`.
+        """
+        with self._view() as (connection, branch):
+            found = self._parts.recall.iterate(connection, branch, at=at)
+        with translated(self._parts.database.path):
+            yield from found
+
     def occurrences(self, event_id: int | str, *, at: int | None = None) -> list[Event]:
         """Return each time an event in view happened, newest first; see `Recall.occurrences`."""
         with self._view() as (connection, branch):
@@ -263,11 +274,13 @@ class BranchHandle:
         self._log("mem_archival_get", {"record_id": record_id})
         return found
 
-    def search(self, query: str, k: int = 10, *, tags: Sequence[str] = ()) -> list[Record]:
+    def search(
+        self, query: str, k: int = 10, *, tags: Sequence[str] = (), at: int | None = None
+    ) -> list[Record]:
         """Return the `k` best records in view that have all tags; see `Search.find`."""
         most = whole("k", k)
         with self._view() as (connection, branch):
-            found = self._parts.search.find(connection, branch, query, most, tags=tags)
+            found = self._parts.search.find(connection, branch, query, most, tags=tags, at=at)
         details = {"query": query, "k": k, "results": len(found), "tags": list(tag_filter(tags))}
         self._log("mem_archival_search", details)
         return found

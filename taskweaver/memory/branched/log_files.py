@@ -8,7 +8,6 @@ number and the reason.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import stat
 import threading
@@ -22,7 +21,6 @@ _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT
 # Without O_NONBLOCK the opening of a pipe waits for its reader. Not every system has all of these.
 for _name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
     _FLAGS |= getattr(os, _name, 0)
-_logger = logging.getLogger(__name__)
 
 
 class LogFolder:
@@ -72,11 +70,7 @@ class LogFolder:
         self._lost[name] = self._lost.get(name, 0) + count
         if not self._has_warned:
             self._has_warned = True
-            _logger.warning(
-                "The log %s cannot be written: %s. The memory works on without it.",
-                self.folder / name,
-                _reason(error),
-            )
+            _warn(self.folder / name, _reason(error))
 
     def _note(self, name: str) -> list[str]:
         """Return the line that gives the number of lost lines, if there are any."""
@@ -143,6 +137,13 @@ def _ends_a_line(descriptor: int) -> bool:
         return True
     os.lseek(descriptor, -1, os.SEEK_END)
     return os.read(descriptor, 1) == b"\n"
+
+
+def _warn(path: Path, reason: str) -> None:
+    import logging  # rarely needed, and slow to import
+
+    message = "The log %s cannot be written: %s. The memory works on without it."
+    logging.getLogger(__name__).warning(message, path, reason)
 
 
 def _reason(error: Exception) -> str:

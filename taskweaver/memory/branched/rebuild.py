@@ -21,8 +21,6 @@ from taskweaver.memory.branched.row_log import LOGGED, Range
 from taskweaver.memory.branched.salvage import Salvage, salvage
 
 _MOST_NAMED = 5
-_ROOT = "root"
-"""Name of the first branch, if the log has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +159,7 @@ def _write(lines: Lines, target: Path, clock: int) -> Salvage:
     tables = {"branches": _stored(lines.branches)}
     tables["branches"].is_whole = False  # a branch that rows name and the log lacks is made anew
     tables |= {table: _stored(lines.rows[table]) for table in LOGGED}
-    first = min(lines.branches, default=0)
-    root = str(lines.branches[first]["name"]) if first else _ROOT
-    return salvage(tables, clock, target, root=root)
+    return salvage(tables, clock, target, root="")
 
 
 def _stored(rows: Mapping[int, Row]) -> TableRows:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.archival import Archival
-from taskweaver.memory.branched.branches import Branches, newest_first
+from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.database import Writer
 from taskweaver.memory.branched.digests import RECALL, Digests
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
-from taskweaver.memory.branched.types import FOREVER, Branch, Event, Segment
+from taskweaver.memory.branched.event_rows import NUMBERS, EventRows, grouped
+from taskweaver.memory.branched.types import FOREVER, Branch, Event
 from taskweaver.memory.branched.values import Values, dump
 
-_COLUMNS = "seq, branch_id, kind, text, tags, data, repeats, created_at"
 _TEXTS = ("summary", "content", "text")
 _OWN = {"kind", "tags", "branch_id", *_TEXTS}
 _MARKS = ("run_id", "node_id", "phase")
@@ -39,6 +39,7 @@ class Recall:
         checks: Values,
     ) -> None:
         self._branches = branches
+        self._rows = EventRows(branches)
         self._digests = digests
         self._archival = archival
         self._config = config
@@ -62,8 +63,9 @@ class Recall:
         given = [event[name] for name in _TEXTS if event.get(name) is not None]
         text = self._values.text("recall.content", given[0] if given else None)
         rest = {key: value for key, value in event.items() if key not in _OWN}
-        data = dump(self._values.data("recall", rest))
-        tags = dump(self._tags(event, kind))
+        data = dump(self._values.data("recall", rest)) if rest else "{}"
+        marks = self._values.tags("recall.tags", event.get("tags"))
+        tags = dump(self._tags(rest, kind, marks)) if rest or marks else _plain_tags(kind)
         origin = self._same(writer, branch, (kind, text, tags))
         self._branches.countdown.appended(branch, branch_id)
         return writer.insert(
@@ -77,17 +79,14 @@ class Recall:
             created_at=writer.now,
         )
 
-    def _tags(self, event: Mapping[str, Any], kind: str) -> tuple[str, ...]:
-        marks = [f"{name}:{event[name]}" for name in _MARKS if event.get(name)]
-        refs = event.get("refs")
+    def _tags(self, rest: Mapping[str, Any], kind: str, given: tuple[str, ...]) -> tuple[str, ...]:
+        marks = [f"{name}:{rest[name]}" for name in _MARKS if rest.get(name)]
+        refs = rest.get("refs")
         if refs is not None and not isinstance(refs, list | tuple):
             raise InvalidUpdate("recall.refs", "must be a list")
         references = [f"ref:{ref}" for ref in refs or ()]
         tags = ["RECALL_EVENT", *marks, f"kind:{kind}", *references]
-        return self._values.tags("recall.tags", tags + list(self._given_tags(event)))
-
-    def _given_tags(self, event: Mapping[str, Any]) -> tuple[str, ...]:
-        return self._values.tags("recall.tags", event.get("tags"))
+        return self._values.tags("recall.tags", [*tags, *given])
 
     def _same(self, writer: Writer, branch: Branch, said: tuple[str, str, str]) -> int | None:
         """Find a recent event of the branch itself that says the same and is not hidden.
@@ -104,7 +103,7 @@ class Recall:
         recent.append(hash(said))
         rows = _recent(writer.connection, branch) if is_likely else []
         found = next((row[0] for row in rows if row[1:] == said), None)
-        if found is None or found in self._hidden(writer.connection, branch, 0, None):
+        if found is None or found in self._rows.hidden(writer.connection, branch):
             return None
         return int(found)
 
@@ -119,7 +118,8 @@ class Recall:
         """Return the newest events in view that no digest covers, newest first."""
         digest = self._digests.newest(connection, branch, RECALL, at=at)
         since = 0 if digest is None else digest.up_to
-        return self._read(connection, branch, since, limit, at)
+        rows = self._rows.rows(connection, branch, since=since, at=at)
+        return grouped(connection, rows, limit)
 
     def beyond(
         self, connection: sqlite3.Connection, branch: Branch, keep: int, *, inherited_only: bool
@@ -129,11 +129,11 @@ class Recall:
         The events are without their tags and data, which no summary shows.
         """
         digest = self._digests.newest(connection, branch, RECALL)
-        rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, None)
+        rows = self._rows.rows(connection, branch, since=0 if digest is None else digest.up_to)
         if inherited_only:
             rows = (row for row in rows if row[0] <= branch.fork_seq)
-        bare = ((*row[:4], "[]", "{}", *row[6:]) for row in islice(rows, keep, None))
-        return _grouped(connection, bare)
+        bare = ((*row[:5], "[]", "{}", row[7]) for row in islice(rows, keep, None))
+        return grouped(connection, bare)
 
     def visible(
         self,
@@ -144,14 +144,21 @@ class Recall:
         at: int | None = None,
     ) -> list[Event]:
         """Return the newest events in view, newest first, those a digest covers too."""
-        return self._read(connection, branch, 0, limit, at)
+        return grouped(connection, self._rows.rows(connection, branch, at=at), limit)
+
+    def iterate(
+        self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
+    ) -> Iterator[Event]:
+        """Iterate over all events in view, newest first; see `EventRows.iterate`."""
+        return self._rows.iterate(connection, branch, at=at)
 
     def count(
         self, connection: sqlite3.Connection, branch: Branch, *, most: int, at: int | None = None
     ) -> int:
         """Return how many occurrences no digest covers, counting no further than `most`."""
         digest = self._digests.newest(connection, branch, RECALL, at=at)
-        rows = self._rows(connection, branch, 0 if digest is None else digest.up_to, at)
+        since = 0 if digest is None else digest.up_to
+        rows = self._rows.rows(connection, branch, since=since, at=at, columns=NUMBERS)
         return sum(1 for _ in zip(range(most), rows, strict=False))
 
     def occurrences(
@@ -176,11 +183,11 @@ class Recall:
         number = values.whole("event_id", event_id)
         query = "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?"
         origin = connection.execute(query, (min(number, FOREVER),)).fetchone()
-        rows = self._rows(connection, branch, 0, at) if origin else iter(())
-        found = [row for row in rows if (row[6] or row[0]) == origin[0]]
+        rows = self._rows.rows(connection, branch, at=at) if origin else iter(())
+        found = [row for row in rows if (row[1] or row[0]) == origin[0]]
         if not found:
             raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
-        return [_event(connection, origin[0], [row]) for row in found]
+        return [only for row in found for only in grouped(connection, [row])]
 
     def search(
         self,
@@ -199,14 +206,9 @@ class Recall:
         words = re.findall(
             r"\w+", self._values.text("query", query or "", may_be_empty=True).lower()
         )
-        found = []
-        for event in self._read(connection, branch, 0, None, at):
-            said = f"{event.kind} {event.text} {' '.join(event.tags)}".lower()
-            if not words or any(word in said for word in words):
-                found.append(event)
-            if len(found) >= k:
-                break
-        return found[:k]
+        if not words:
+            return self.visible(connection, branch, k, at=at) if k > 0 else []
+        return list(islice(self._rows.iterate(connection, branch, at=at, words=words), max(0, k)))
 
     def evict(
         self,
@@ -271,7 +273,7 @@ class Recall:
             (min(number, FOREVER),),
         ).fetchone()
         is_seen = row is not None and number <= ends.get(row[0], -1)
-        if not is_seen or number <= self._hidden(connection, branch, 0, None).get(row[1], 0):
+        if not is_seen or number <= self._rows.hidden(connection, branch).get(row[1], 0):
             raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
         writer.insert("exclusions", branch_id=branch.number, event_seq=row[1])
         return number
@@ -294,49 +296,11 @@ class Recall:
         ).fetchone()[0]
         writer.insert("exclusions", branch_id=branch.number, event_seq=origin)
 
-    def _read(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        since: int,
-        limit: int | None,
-        at: int | None,
-    ) -> list[Event]:
-        return _grouped(connection, self._rows(connection, branch, since, at), limit)
 
-    def _rows(
-        self, connection: sqlite3.Connection, branch: Branch, since: int, at: int | None
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield the occurrences in view that are newer than `since`, newest first."""
-        hidden = self._hidden(connection, branch, since, at)
-        path = self._branches.path(connection, branch, "events", at)
-        later = tuple(segment for segment in path if segment.up_to > since)
-
-        def fetch(reading: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
-            return reading.execute(
-                f"SELECT {_COLUMNS} FROM events WHERE branch_id = ? AND seq <= ? AND seq > ?"
-                " ORDER BY seq DESC",
-                (*segment, since),
-            )
-
-        for row in newest_first(connection, later, fetch):
-            if row[0] > hidden.get(row[6] or row[0], 0):
-                yield row
-
-    def _hidden(
-        self, connection: sqlite3.Connection, branch: Branch, since: int, at: int | None
-    ) -> dict[int, int]:
-        """Return hidden events; occurrences newer than the number beside one are seen again."""
-        hidden: dict[int, int] = {}
-        for segment in self._branches.path(connection, branch, "exclusions", at):
-            if segment.up_to > since:
-                for event, seq in connection.execute(
-                    "SELECT event_seq, seq FROM exclusions"
-                    " WHERE branch_id = ? AND seq <= ? AND seq > ?",
-                    (*segment, since),
-                ):
-                    hidden[event] = max(seq, hidden.get(event, 0))
-        return hidden
+@lru_cache
+def _plain_tags(kind: str) -> str:
+    """Return the tags of an event that has none of its own, as they are stored."""
+    return dump(("RECALL_EVENT", f"kind:{kind}"))
 
 
 def _recent(connection: sqlite3.Connection, branch: Branch) -> list[tuple[Any, ...]]:
@@ -347,35 +311,3 @@ def _recent(connection: sqlite3.Connection, branch: Branch) -> list[tuple[Any, .
         " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?"
     )
     return connection.execute(query, (branch.number, _LOOK_BACK)).fetchall()
-
-
-def _grouped(
-    connection: sqlite3.Connection, rows: Iterator[tuple[Any, ...]], limit: int | None = None
-) -> list[Event]:
-    """Gather the occurrences of each event, until one more event than `limit` shows up."""
-    found: dict[int, list[tuple[Any, ...]]] = {}
-    for row in rows:
-        origin = row[6] or row[0]
-        if limit is not None and origin not in found and len(found) >= limit:
-            break
-        found.setdefault(origin, []).append(row)
-    return [_event(connection, origin, group) for origin, group in found.items()]
-
-
-def _event(connection: sqlite3.Connection, origin: int, rows: list[tuple[Any, ...]]) -> Event:
-    newest = rows[0]
-    text, tags = newest[3], newest[4]
-    if newest[6] is not None:
-        text, tags = connection.execute(
-            "SELECT text, tags FROM events WHERE seq = ?", (origin,)
-        ).fetchone()
-    return Event(
-        newest[0],
-        newest[1],
-        newest[2],
-        text,
-        tuple(json.loads(tags)),
-        dict(json.loads(newest[5])),
-        len(rows),
-        newest[7],
-    )

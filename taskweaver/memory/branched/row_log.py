@@ -16,12 +16,12 @@ A line has the fields of all logs and one of these:
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
-from uuid import uuid4
 
 from taskweaver.memory.branched.changes import Change
 from taskweaver.memory.branched.database import Database
@@ -71,7 +71,7 @@ class RowLog:
         self._database = database
         self._files = files
         self._run_id = run_id or None
-        self._writer = uuid4().hex[:12]
+        self._writer = os.urandom(6).hex()
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._ranges: list[Range] = []

@@ -135,7 +135,7 @@ def salvage(
         tables: The rows, see `readable_rows`.
         clock: The clock of the damaged file; 0 if it cannot be read.
         target: The new file; it must not exist.
-        root: Name of the first branch, should it be lost.
+        root: Name of the first branch, should it be lost; empty if none is needed.
         fits: Judges each row.
 
     Raises:
@@ -189,7 +189,7 @@ class _Copy:
             row = dict(stored.rows[number])
             name = row["name"]
             if not isinstance(name, str) or not name or not name.isprintable() or name in names:
-                row["name"] = root if number == 1 else f"recovered-{number}"
+                row["name"] = root if root and number == 1 else f"recovered-{number}"
             if row["parent_id"] not in self._branches:
                 row["parent_id"] = None
             if self._insert("branches", row):
@@ -197,10 +197,11 @@ class _Copy:
                 self._branches.add(number)
         lost = set() if stored.is_whole else _named_branches(tables) - self._branches
         for number in sorted(lost, key=_order):
-            name = root if number == 1 and root not in names else f"recovered-{number}"
+            is_root = bool(root) and number == 1 and root not in names
+            name = root if is_root else f"recovered-{number}"
             self._remake_branch(number, name)
             names.add(name)
-        if root not in names:
+        if root and root not in names:
             self._remake_branch(None, root)
 
     def _remake_branch(self, number: object, name: str) -> None:

@@ -56,6 +56,73 @@ def test_each_public_call_is_one_line_in_all_and_in_its_layer(
     assert sorted(map(str, by_layer)) == sorted(map(str, everything))
 
 
+def test_each_part_of_a_write_to_a_node_is_a_line(open_memory: Open, tmp_path: Path) -> None:
+    memory = open_memory(memory_log_enabled=True, log_dir=tmp_path)
+    memory.create_branch(None, branch_id="root")
+    event = {"kind": "run_failed", "content": "out of memory", "phase": "debug", "tags": ["OOM"]}
+    memory.mem_node_write(
+        "root",
+        core_updates={"flags": "-O3", "goal": {"value": "faster", "importance": 5}},
+        recall_event=event,
+        archival_records=[{"text": "use blocks", "tags": ["PERFORMANCE"]}],
+    )
+    memory.close()
+    found = lines(tmp_path / "memory_calls.jsonl")[1:]
+    assert [line["op"] for line in found] == [
+        "mem_node_write", "mem_core_set", "mem_core_set", "mem_archival_write",
+        "mem_recall_append",
+    ]  # fmt: skip
+    marks = {(line["branch_id"], line["node_id"], line["phase"]) for line in found}
+    assert marks == {("root", "root", "Phase 2: Debug")}
+    assert [line["details"] for line in found] == [
+        {"core_updates": ["flags", "goal"], "recall_event": True, "archival_records": 1},
+        {"key": "flags", "value_preview": "-O3", "value_chars": 3},
+        {"key": "goal", "value_preview": "faster", "value_chars": 6, "importance": 5},
+        {"record_id": "3", "tags": ["PERFORMANCE"], "text_preview": "use blocks", "text_chars": 10},
+        {"kind": "run_failed", "summary_preview": "out of memory", "tags": ["OOM"]},
+    ]
+
+
+def test_each_operation_of_a_block_is_a_line(open_memory: Open, tmp_path: Path) -> None:
+    memory = open_memory(memory_log_enabled=True, log_dir=tmp_path)
+    memory.create_branch(None, branch_id="root")
+    block = {
+        "mem_core_set": {"a": "1", "api_key": "hunter2-hunter2"},
+        "archival": [{"text": "one", "tags": ["T"]}, {"text": "two"}],
+        "recall": {"kind": "insight", "content": "said", "cause": "x"},
+        "core_delete": ["a"],
+        "core_get": ["a", "b"],
+        "archival_search": {"query": "one", "k": 3, "tags": ["T"]},
+        "consolidate": True,
+    }
+    memory.apply_llm_memory_updates("root", block, "n1", "draft", attempt=1)
+    memory.apply_llm_memory_updates("root", block, "n1", "draft", attempt=1)
+    memory.close()
+    *found, whole, again = lines(tmp_path / "memory_calls.jsonl")[1:]
+    operations = [line["op"].removeprefix("llm_") for line in found]
+    assert operations == [
+        "core_set", "core_set", "core_delete", "archival_write", "archival_write",
+        "recall_append", "core_get", "core_get", "archival_search", "consolidate",
+    ]  # fmt: skip
+    assert {(line["node_id"], line["phase"]) for line in (*found, whole)} == {
+        ("n1", "Phase 2: Draft Implementation")
+    }
+    details = {line["op"]: line["details"] for line in found}
+    assert details["llm_recall_append"] == {
+        "kind": "insight", "content": "said", "event_id": 6, "cause": "x",
+    }  # fmt: skip
+    assert details["llm_archival_search"] == {
+        "query": "one", "k": 3, "tags_filter": ["T"], "results_count": 1, "record_ids": ["4"],
+    }  # fmt: skip
+    facts = whole["details"]
+    assert facts["core_keys"] == ["a", "api_key"]
+    assert (facts["archival_count"], facts["operations_count"]) == (2, len(operations))
+    assert (facts["has_archival_search"], facts["has_recall_search"]) == (True, False)
+    assert [entry["type"] for entry in facts["operations_log"]] == operations
+    assert (again["op"], again["details"]["already_applied"]) == ("apply_llm_memory_updates", True)
+    assert "hunter2" not in (tmp_path / "memory_calls.jsonl").read_text()
+
+
 @pytest.mark.parametrize(
     ("hint", "shown"),
     [
@@ -90,6 +157,9 @@ def test_what_a_prompt_was_shown_and_did_is_kept(memory: MemoryManager, tmp_path
     (done,) = lines(tmp_path / "prompt" / "memory_operations.jsonl")
     assert done["has_read_results"]
     assert [entry["type"] for entry in done["operations"]] == ["core_set", "core_get"]
+    assert (done["operations_count"], done["counter"], injected["counter"]) == (2, 1, 1)
+    assert all(entry["timestamp"] <= done["timestamp"] for entry in done["operations"])
+    assert done["read_results"] == {"core_get": {"goal": "a faster solver"}}
     assert "abcdefghijkl" not in json.dumps(done)
 
 
