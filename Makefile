@@ -30,10 +30,13 @@ coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=90
 
-long: $(VENV)/.ready-long  ## Run live forks, races of the host's file operations and kills at full size.
+long: $(VENV)/.ready-long  ## Run live forks, races, kills, random trees and damaged blocks at full size.
 	FORKS=20 $(BIN)/python -m pytest tests/ces/forking tests/ces/test_entry.py --timeout=600
 	RACES=10000 $(BIN)/python -m pytest $$(grep -rlE --include=*.py "from races|import races" tests) --timeout=14400
 	KILLS=1000 $(BIN)/python -m pytest tests/app/test_killed_chat.py -s
+	TREES=2000 BLOCKS=4000 $(BIN)/python -m pytest --timeout=3600 \
+	  tests/memory/branched/test_property.py tests/memory/branched/test_mutated_blocks.py
+	$(BIN)/python -m bench.branched_kills 10000
 	MUTATIONS=500 $(BIN)/python -m pytest tests/memory/branched/test_damage.py --timeout=3600
 	ATTACKS=all $(BIN)/python -m pytest tests/attacks tests/ces/bounds --timeout=900
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,10 +11,10 @@ from typing import Any, TypeVar
 import click
 
 from taskweaver.cli.erasing import checked_erasure, erasure_options, run_erasure
+from taskweaver.cli.printing import print_json, print_table, safe
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST_INDENTED = 16
-_PREVIEW_CHARS = 400
 
 _EXAMPLES = """\b
 Examples:
@@ -77,7 +76,7 @@ def tree(file: Path, *, as_json: bool) -> None:
         branches = opened.branches()
         counts = opened.counts()
     if as_json:
-        _print_json([{**asdict(branch), "wrote": counts[branch.id]} for branch in branches])
+        print_json([{**asdict(branch), "wrote": counts[branch.id]} for branch in branches])
         return
     ids = {branch.number: branch.id for branch in branches}
     children: dict[int | None, list[Any]] = {}
@@ -89,8 +88,8 @@ def tree(file: Path, *, as_json: bool) -> None:
         waiting += [(depth + 1, child) for child in reversed(children.get(branch.number, []))]
         marks = [mark for mark in (branch.live and "live", branch.state) if mark and mark != "open"]
         wrote = ", ".join(_rows(count, what) for what, count in counts[branch.id].items() if count)
-        deep = f"({depth} deep, of {_safe(ids[branch.parent])}) " if depth > _MOST_INDENTED else ""
-        line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{_safe(branch.id)}"
+        deep = f"({depth} deep, of {safe(ids[branch.parent])}) " if depth > _MOST_INDENTED else ""
+        line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{safe(branch.id)}"
         click.echo("  ".join(filter(None, [line, " ".join(marks), wrote])))
 
 
@@ -108,7 +107,7 @@ def show(
     with _open(file) as opened:
         shown = _branch(opened, branch)
         if as_prompt:
-            click.echo(_safe(shown.render(at=at).text))
+            click.echo(safe(shown.render(at=at).text))
             return
         names = {item.number: item.id for item in opened.branches()}
         core = list(shown.core.entries(at=at).values())
@@ -120,18 +119,18 @@ def show(
     if as_json:
         found = {"core": core, "events": events, "archival": records}
         data = {name: [asdict(item) for item in items] for name, items in found.items()}
-        _print_json({**data, "digest": digest and asdict(digest)})
+        print_json({**data, "digest": digest and asdict(digest)})
         return
-    _table("core", ("key", "value", "importance", "of"), (
+    print_table("core", ("key", "value", "importance", "of"), (
         (entry.key, entry.value, entry.importance, names[entry.branch]) for entry in core
     ))  # fmt: skip
     if digest is not None:
         click.echo(f"summary of {digest.count} earlier events, by {names[digest.branch]}")
-        click.echo(f"{_safe(digest.text)}\n")
-    _table("events", ("seq", "kind", "text", "times", "of"), (
+        click.echo(f"{safe(digest.text)}\n")
+    print_table("events", ("seq", "kind", "text", "times", "of"), (
         (event.seq, event.kind, event.text, event.count, names[event.branch]) for event in events
     ))  # fmt: skip
-    _table("archival", ("id", "text", "tags", "of"), (
+    print_table("archival", ("id", "text", "tags", "of"), (
         (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in records
     ))  # fmt: skip
 
@@ -158,19 +157,19 @@ def search(
         events = [] if tags else searched.find_events(query, k)
         names = opened.names([item.branch for item in found])
     if as_json:
-        _print_json([plain_record(item, names) for item in found])
+        print_json([plain_record(item, names) for item in found])
         return
-    seen_by = _safe(searched.id)
+    seen_by = safe(searched.id)
     is_newest = bool(found) and found[0].match == "recency"
     if tags and not found:
         click.echo(f"Branch {seen_by} sees no such record.")
     elif not events and (is_newest or not found):
         newest = " These are the newest records." if found else ""
         click.echo(f"Nothing matches in the records and events that {seen_by} sees.{newest}")
-    _table("conversation", ("seq", "text"), ((item.seq, item.text) for item in events))
+    print_table("conversation", ("seq", "text"), ((item.seq, item.text) for item in events))
     if events and is_newest:
         return
-    _table("records", ("id", "text", "tags", "of"), (
+    print_table("records", ("id", "text", "tags", "of"), (
         (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in found
     ))  # fmt: skip
 
@@ -188,19 +187,19 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
             item.id: item.text for branch in (second, first) for item in opened[branch].records()
         }
     if as_json:
-        _print_json(asdict(found))
+        print_json(asdict(found))
         return
-    _table("core", ("key", first, second), (
+    print_table("core", ("key", first, second), (
         (key, *("-" if value is None else value for value in pair))
         for key, pair in found.core.items()
     ))  # fmt: skip
     for name, events, ids in zip((first, second), found.events, found.archival, strict=True):
-        _table(f"only {name}", ("what", "text"), [
+        print_table(f"only {name}", ("what", "text"), [
             *(("event", text) for text in events),
             *((f"record {id_}", texts[id_]) for id_ in ids),
         ])  # fmt: skip
     if not (found.core or any(found.events) or any(found.archival)):
-        click.echo(f"{_safe(first)} and {_safe(second)} see the same.")
+        click.echo(f"{safe(first)} and {safe(second)} see the same.")
 
 
 @memory.command()
@@ -213,9 +212,11 @@ def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> Non
     with _open(file) as opened:
         steps = _branch(opened, branch).history(limit=limit)
     if as_json:
-        _print_json([asdict(step) for step in steps])
+        print_json([asdict(step) for step in steps])
         return
-    _table("history", ("seq", "tier", "text"), ((step.seq, step.tier, step.text) for step in steps))
+    print_table(
+        "history", ("seq", "tier", "text"), ((step.seq, step.tier, step.text) for step in steps)
+    )
 
 
 @memory.command()
@@ -252,7 +253,7 @@ def import_(file: Path, source: Path) -> None:
     """Add the branches of an export to a memory file; it is made when it is not there."""
     with _open_logged(file) as opened:
         names = opened.import_(source)
-    click.echo(f"{_branches(len(names))} added: {_safe(', '.join(names))}")
+    click.echo(f"{_branches(len(names))} added: {safe(', '.join(names))}")
 
 
 @memory.command()
@@ -274,7 +275,7 @@ def delete(file: Path, branch: str, number: int) -> None:
                 forget(number)
             except RecordNotVisible:
                 continue
-            click.echo(f"{kind} {number} is hidden from {_safe(branch)} on")
+            click.echo(f"{kind} {number} is hidden from {safe(branch)} on")
             return
     raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
 
@@ -309,14 +310,14 @@ def verify(file: Path, *, as_json: bool) -> None:
         health = opened.verify()
     reports = migration_reports(file)
     if as_json:
-        _print_json({**asdict(health), "migrations": [asdict(report) for report in reports]})
+        print_json({**asdict(health), "migrations": [asdict(report) for report in reports]})
     else:
         for report in reports:
-            click.echo(f"migrated from the original, which is kept as {_safe(report.original)}:")
+            click.echo(f"migrated from the original, which is kept as {safe(report.original)}:")
             for line in report.lines():
-                click.echo(f"  {_safe(line)}")
+                click.echo(f"  {safe(line)}")
         for problem in health.problems:
-            click.echo(f"problem: {_safe(problem)}")
+            click.echo(f"problem: {safe(problem)}")
         rows = ", ".join(_rows(count, table) for table, count in health.rows.items() if count)
         state = "sound" if health.is_sound else "damaged"
         click.echo(f"{state}: {_branches(health.branches)}, {rows or 'no rows'}")
@@ -332,7 +333,7 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
     with _open_logged(file) as opened:
         garbage = opened.collect_garbage(dry_run=dry_run)
     if as_json:
-        _print_json(asdict(garbage))
+        print_json(asdict(garbage))
         return
     rows = ", ".join(f"{count} of {table}" for table, count in garbage.rows.items())
     verb = "would be removed" if dry_run else "removed"
@@ -352,10 +353,10 @@ def rebuild(logdir: Path, target: Path, *, as_json: bool) -> None:
 
     made = make(logdir, target)
     if as_json:
-        _print_json({**asdict(made), "problems": made.problems})
+        print_json({**asdict(made), "problems": made.problems})
     else:
         for problem in made.problems:
-            click.echo(f"problem: {_safe(problem)}")
+            click.echo(f"problem: {safe(problem)}")
         rows = ", ".join(_rows(count, table) for table, count in made.rows.items() if count)
         state = "complete" if made.is_whole else "incomplete"
         masked = f"; secrets are masked in {_rows(made.masked, 'rows')}" if made.masked else ""
@@ -370,36 +371,3 @@ def _branches(count: int) -> str:
 def _rows(count: int, table: str) -> str:
     """Return a number of rows with the name of their table, which is a plural."""
     return f"{count} {table.removesuffix('s') if count == 1 else table}"
-
-
-def _safe(text: str) -> str:
-    from taskweaver.console.text import safe
-
-    return safe(text)
-
-
-def _print_json(data: object) -> None:
-    from taskweaver.console.text import safe_json
-
-    click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=2)))
-
-
-def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows in columns that fit the terminal; nothing when there are none."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = [[_safe(str(value))[:_PREVIEW_CHARS] for value in row] for row in rows]
-    if not shown:
-        return
-    table = Table(box=None, pad_edge=False, title=_safe(title), title_justify="left")
-    for name in names:
-        table.add_column(
-            _safe(name), overflow="fold", ratio=3 if name in {"text", "value"} else None
-        )
-    for row in shown:
-        table.add_row(*(Text(value) for value in row))
-    console = Console(highlight=False, soft_wrap=False)
-    console.print(table)
-    console.print()

@@ -109,16 +109,6 @@ class BranchHandle:
         self._log("mem_node_fork", details, branch_id=made.id, node_id=made.id, phase=phase)
         return BranchHandle(self._parts, made.id)
 
-    def rename_node(self, node_uid: str) -> None:
-        """Replace the second name of the branch."""
-        branches = self._parts.branches
-        self._parts.database.write(
-            lambda writer: branches.set_node_uid(
-                writer, branches.find(writer.connection, self.id), node_uid
-            )
-        )
-        self._log("update_branch_node_uid", node_id=node_uid)
-
     def history(self, *, limit: int = 100) -> list[Step]:
         """Return the rows of the branch itself, newest first."""
         return self._parts.comparison.history(self.id, limit=limit)

@@ -74,7 +74,7 @@ class MemoryManager(BranchedMemory):
 
     def update_branch_node_uid(self, branch_id: str, node_uid: str) -> None:
         """Replace the second name of a branch."""
-        self[branch_id].rename_node(node_uid)
+        self.rename_node(branch_id, node_uid)
 
     def history(self, branch_id: str | None = None, *, limit: int = 100) -> list[Step]:
         """Return the rows of a branch itself, newest first."""

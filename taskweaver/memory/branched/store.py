@@ -145,6 +145,20 @@ class BranchedMemory:
         with self._parts.database.snapshot() as connection:
             return self._parts.branches.find(connection, branch_id)
 
+    def rename_node(self, branch_id: str, node_uid: str) -> None:
+        """Replace the second name of a branch.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+            InvalidUpdate: If the name is malformed.
+        """
+        branches = self._parts.branches
+        self._parts.database.write(
+            lambda writer: branches.set_node_uid(
+                writer, branches.find(writer.connection, branch_id), node_uid
+            )
+        )
+
     def names(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the ids of branches by number, as `Event.branch` and `Record.branch` give it."""
         with self._parts.database.snapshot() as connection:

@@ -1,0 +1,45 @@
+"""Tables and JSON of the command line, from texts of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+import click
+
+_PREVIEW_CHARS = 400
+
+
+def safe(text: str) -> str:
+    """Return a text of others as a terminal can show it; see `console.text.safe`."""
+    from taskweaver.console import text as texts
+
+    return texts.safe(text)
+
+
+def print_json(data: object) -> None:
+    """Print data as indented JSON."""
+    from taskweaver.console.text import safe_json
+
+    click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=2)))
+
+
+def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows in columns that fit the terminal; nothing when there are none."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = [[safe(str(value))[:_PREVIEW_CHARS] for value in row] for row in rows]
+    if not shown:
+        return
+    table = Table(box=None, pad_edge=False, title=safe(title), title_justify="left")
+    for name in names:
+        table.add_column(
+            safe(name), overflow="fold", ratio=3 if name in {"text", "value"} else None
+        )
+    for row in shown:
+        table.add_row(*(Text(value) for value in row))
+    console = Console(highlight=False, soft_wrap=False)
+    console.print(table)
+    console.print()
