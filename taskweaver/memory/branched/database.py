@@ -208,7 +208,7 @@ class Database:
             StoreUnwritable: If the disk is full or the file may not be written.
             StoreClosed: If the memory was closed.
         """
-        with self._lock, translated(self.path):
+        with self._lock, self.guarded():
             if self._is_closed:
                 raise StoreClosed(f"The memory {self.path} was closed.")
             return action(self._writing)

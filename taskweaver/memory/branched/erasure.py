@@ -19,6 +19,7 @@ from taskweaver.memory.branched.erased_files import ErasedFiles, Untouched
 from taskweaver.memory.branched.erased_rows import Target, erase_rows, needles_of
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate, translated
 from taskweaver.memory.branched.needles import ERASED
+from taskweaver.memory.branched.row_log import LOGGED
 from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import FOREVER
 from taskweaver.memory.branched.values import Values, name, whole
@@ -122,7 +123,11 @@ class Erasures:
 
     def _rows(self, target: Target, *, is_dry: bool) -> dict[str, int]:
         def act(writer: Writer) -> dict[str, int]:
+            before = _numbers(writer.connection)
             rows = dict(erase_rows(writer.connection, self._tiers, target))
+            gone = sorted(before - _numbers(writer.connection))
+            if gone:
+                writer.note("erase", rows=gone)
             writer.known.forget()
             if is_dry:
                 raise _Rehearsal(rows)
@@ -188,3 +193,9 @@ def _number(field: str, value: object) -> int:
     if number >= FOREVER:
         raise InvalidUpdate(field, "is no number of a row")
     return number
+
+
+def _numbers(connection: sqlite3.Connection) -> set[int]:
+    """Return the sequence numbers of the rows that are in the logs."""
+    query = " UNION ALL ".join(f"SELECT seq FROM {table}" for table in LOGGED)
+    return {seq for (seq,) in connection.execute(query)}

@@ -38,6 +38,7 @@ _PHASES = {
     "execution_review": "Phase 4: Execution Review",
     "datasets_successfully_tested": "Phase 4: Datasets Tested",
 }
+_encode = json.JSONEncoder(ensure_ascii=True, default=str).encode
 _VALUES = ("value", "value_preview")
 _SECRET_CHARS = 1 << 16
 """No secret that begins in the part of a text that is shown ends beyond these characters."""
@@ -49,7 +50,7 @@ def encoded(line: Mapping[str, Any]) -> str:
     Raises:
         ValueError, RecursionError: If it is not plain data, or too deep.
     """
-    return json.dumps(line, ensure_ascii=True, default=str)
+    return _encode(line)
 
 
 def layer_of(op: str) -> tuple[Layer, str]:
@@ -79,24 +80,28 @@ def masked_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
     Names of columns are no names of secrets.
     """
-    return {
-        name: redact(value) if isinstance(value, str) else redact_data(value)
-        for name, value in without_secret_value(row).items()
-    }
+    return {name: _masked(value) for name, value in without_secret_value(row).items()}
 
 
 def masked_preview(details: Mapping[str, Any], max_chars: int) -> dict[str, Any]:
-    """Return details without secrets, and with texts that are cut at a length."""
+    """Return details without secrets, and with texts that are cut at a length.
+
+    Their own names are no names of secrets.
+    """
     limit = max_chars + _SECRET_CHARS
-    short = {
-        name: value[:limit] if isinstance(value, str) and len(value) > limit else value
-        for name, value in details.items()
-    }
-    operations = short.get("operations_log")
+    operations = details.get("operations_log")
     if isinstance(operations, list):
-        short["operations_log"] = [without_secret_value(item) for item in operations]
-    shown: dict[str, Any] = _cut(redact_data(without_secret_value(short)), max_chars)
-    return shown
+        details = {**details, "operations_log": [without_secret_value(item) for item in operations]}
+    return {
+        name: _cut(_masked(value[:limit] if isinstance(value, str) else value), max_chars)
+        for name, value in without_secret_value(details).items()
+    }
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    return value if value is None or isinstance(value, int | float) else redact_data(value)
 
 
 def without_secret_value(entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -142,6 +142,10 @@ def _apply(lines: Lines) -> None:
                 branch.update({name: change[name] for name in names})
         for number, end in change["kept"]:
             _collect(lines, seq, number, end)
+        for rows in lines.rows.values():
+            for gone in rows.keys() & set(change["rows"]):
+                del rows[gone]
+        lines.skipped += [(gone, gone) for gone in change["rows"]]
 
 
 def _collect(lines: Lines, seq: int, number: int, end: int) -> None:

@@ -105,7 +105,8 @@ class Renderer:
             view = self._core.view(connection, branch, at=at)
             digest = self._digests.newest(connection, branch, RECALL, at=at)
             most = self._config.consolidation_threshold
-            events = self._recall.window(connection, branch, most, at=at)
+            since = 0 if digest is None else digest.up_to
+            events = self._recall.visible(connection, branch, most, at=at, since=since)
             query = _query(task, view, events)
             told = [event for event in events if event.kind not in leave_out]
             shown = told[: self._config.recall_max_events]

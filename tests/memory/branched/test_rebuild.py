@@ -90,6 +90,14 @@ def update(memory: MemoryManager, branch: str, number: int, said: str) -> None:
         memory[branch].update(records[number % len(records)].id, text=said)
 
 
+def forget(memory: MemoryManager, branch: str, number: int, _said: str) -> None:
+    records, events = memory[branch].records(), memory[branch].events()
+    if records:
+        memory[branch].forget(records[number % len(records)].id)
+    if events:
+        memory[branch].forget_event(events[number % len(events)].seq)
+
+
 def converse(memory: MemoryManager, branch: str, number: int, said: str) -> None:
     turns: Turns = memory.turns
     turns.start_round(branch, f"r{number}", said)
@@ -115,7 +123,7 @@ ACTIONS: dict[str, Action] = {
     "remember": lambda memory, branch, n, said: memory[branch].remember(f"record {n % 4} {said}"),
     "fork": lambda memory, branch, n, _said: memory[branch].fork(f"b{n}", live=n % 4 == 0),
     "fork_past": lambda memory, branch, n, _said: memory[branch].fork(at=n % (memory.seq + 1)),
-    "rename": lambda memory, branch, n, _said: memory[branch].rename_node(f"node-{n}"),
+    "rename": lambda memory, branch, n, _said: memory.rename_node(branch, f"node-{n}"),
     "seal": lambda memory, branch, n, _said: memory[branch].seal() if n % 5 == 0 else None,
     "consolidate": lambda memory, branch, n, _said: memory[branch].consolidate(keep=n % 3),
     "fold": lambda memory, branch, _n, _said: memory[branch].relieve("critical"),
@@ -124,6 +132,7 @@ ACTIONS: dict[str, Action] = {
     ),
     "prune": prune,
     "update": update,
+    "forget": forget,
     "converse": converse,
     "block": apply_block,
 }
@@ -324,6 +333,26 @@ def test_rows_from_before_the_log_are_reported(tmp_path: Path) -> None:
         memory.mem_core_set("c", "3", branch_id="root")
     made = rebuild(tmp_path / "logs", tmp_path / "new.sqlite")
     assert (made.missing, made.missing_branches) == (((1, 2),), ((1, 1),))
+
+
+def test_what_was_erased_is_in_no_rebuilt_memory(tmp_path: Path) -> None:
+    with open_logged(tmp_path / "m.sqlite") as memory:
+        root = memory.create("root")
+        root.core["address"] = "Elm 4"
+        record = root.remember("The user lives in Elm Street 4711, second floor")
+        root.append({"kind": "said", "content": "I live in Elm Street 4711, second floor"})
+        root.core["kept"] = "yes"
+        memory.erase(key="address")
+        memory.erase(record_id=record)
+        memory.erase(text="Elm Street 4711")
+    made = rebuild(tmp_path / "logs", tmp_path / "new.sqlite")
+    assert made.problems == ()
+    assert b"Elm" not in (tmp_path / "new.sqlite").read_bytes()
+    with BranchedMemory(tmp_path / "new.sqlite", QUIET) as new:
+        assert dict(new["root"].core) == {"kept": "yes"}
+        assert new["root"].records() == []
+        (event,) = new["root"].events()
+        assert event.text.startswith("I live in [erased]")
 
 
 def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
