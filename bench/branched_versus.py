@@ -32,6 +32,7 @@ _GOALS = {
     "append_to_langgraph": "< 1",
     "node_ours": "< 5 ms",
     "node_to_langgraph": "< 1",
+    "node_at_once_to_langgraph": "< 1",
     "fork_ours": "<= 0.25 ms",
     "fork_to_langgraph": "< 1",
     "open_ours": "< 1.7 ms",
@@ -127,8 +128,9 @@ def _named(opened: dict[str, Store], method: str) -> dict[str, Callable[[], obje
 def _nodes(place: Path) -> dict[str, float]:
     opened = _opened(place, "node")
     times = _in_turns(_named(opened, "node"), NODES)
+    at_once = _in_turns(_named(opened, "node_at_once"), NODES)
     _close(opened)
-    return _medians("node", times)
+    return {**_medians("node", times), **_medians("node_at_once", at_once)}
 
 
 def _forks(place: Path) -> dict[str, float]:

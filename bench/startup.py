@@ -1,4 +1,4 @@
-"""Start-up: importing the package, ``--help``, and the time until one can type.
+"""Start-up: importing the package and its memory, ``--help``, the time until one can type.
 
 Each is measured beside ``python -c pass`` in the same run, alternating; what counts is the
 difference. Run with ``python -m bench.startup``.
@@ -23,6 +23,8 @@ ROUNDS = sized(7, 1)
 PATIENCE_S = 30.0
 BARE = [sys.executable, "-c", "pass"]
 IMPORT = [sys.executable, "-c", "import taskweaver"]
+MEMORY = [sys.executable, "-c", "import taskweaver.memory.branched"]
+STORE = [sys.executable, "-c", "from taskweaver.memory.branched import BranchedMemory"]
 HELP = [sys.executable, "-m", "taskweaver", "--help"]
 CHAT = [sys.executable, "-m", "taskweaver"]
 PROMPT = b">\x1b"
@@ -30,8 +32,8 @@ ROOT = Path(__file__).parent.parent
 
 
 def run() -> dict[str, float]:
-    """Return medians in seconds: ``bare``, ``import``, ``help``, ``prompt``."""
-    jobs = {"bare": BARE, "import": IMPORT, "help": HELP}
+    """Return medians in seconds: ``bare``, those of the imports, ``help``, ``prompt``."""
+    jobs = {"bare": BARE, "import": IMPORT, "memory": MEMORY, "store": STORE, "help": HELP}
     times: dict[str, list[float]] = {name: [] for name in (*jobs, "prompt")}
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "taskweaver_config.json").write_text('{"llm.api_type": "offline"}')
@@ -100,7 +102,13 @@ def show(figures: dict[str, float]) -> None:
     medians = dict(figures)
     bare = medians.pop("bare")
     print(f"bare interpreter  {bare * 1000:6.0f} ms")
-    goals = {"import": "+150 ms", "help": "+150 ms", "prompt": "500 ms in all"}
+    goals = {
+        "import": "+150 ms",
+        "memory": "+30 ms",
+        "store": "+60 ms",
+        "help": "+150 ms",
+        "prompt": "500 ms in all",
+    }
     for name, seconds in medians.items():
         beyond = (seconds - bare) * 1000
         print(f"{name:16}  {seconds * 1000:6.0f} ms  +{beyond:.0f} ms  (goal {goals[name]})")

@@ -18,7 +18,8 @@ from taskweaver.memory.branched import BranchedMemory, BranchHandle, MemoryConfi
 
 Durability = Literal["FULL", "NORMAL"]
 KEYS, EVENTS, RECORDS = 5, 7, 5
-"""The writes of a node, 17 in all."""
+"""The writes of a node."""
+WRITES = KEYS + EVENTS + RECORDS
 _BUSY_TIMEOUT_S = 30
 _TABLES = """
 CREATE TABLE IF NOT EXISTS branches (
@@ -46,6 +47,9 @@ class Store(Protocol):
 
     def node(self, parent: str, name: str) -> None:
         """Fork a branch, and write to it 17 times."""
+
+    def node_at_once(self, parent: str, name: str) -> None:
+        """Fork a branch, and make 17 writes to it in one transaction."""
 
     def read(self, branch: str) -> object:
         """Read what a prompt would show of a branch."""
@@ -86,6 +90,17 @@ class _Ours:
         for n in range(RECORDS):
             branch.remember(f"record {n} of {name}", tags=["PERFORMANCE"])
 
+    def node_at_once(self, parent: str, name: str) -> None:
+        self.fork(parent, name)
+        self._handle(name).write(
+            core={f"key{n}": f"value {n} of {name}" for n in range(KEYS)},
+            event={"kind": "step", "content": f"the event of {name}"},
+            records=[
+                {"text": f"record {n} of {name}", "tags": ["PERFORMANCE"]}
+                for n in range(WRITES - KEYS - 1)
+            ],
+        )
+
     def read(self, branch: str) -> object:
         handle = self._memory[branch]
         return dict(handle.core), handle.events(limit=20), handle.search("", k=10)
@@ -122,8 +137,18 @@ class _Bare:
 
     def node(self, parent: str, name: str) -> None:
         self.fork(parent, name)
-        for n in range(KEYS + EVENTS + RECORDS):
+        for n in range(WRITES):
             self.append(name, f"event {n} of {name}")
+
+    def node_at_once(self, parent: str, name: str) -> None:
+        self.fork(parent, name)
+        row = (name, "step", f"event of {name}", "[]", "{}", None, time.time())
+        columns = "(branch, kind, text, tags, data, repeats, created_at)"
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.executemany(
+            f"INSERT INTO events {columns} VALUES (?, ?, ?, ?, ?, ?, ?)", [row] * WRITES
+        )
+        self._connection.execute("COMMIT")
 
     def read(self, branch: str) -> object:
         return self._connection.execute(
@@ -188,6 +213,14 @@ class _LangGraph:
         for n in range(RECORDS):
             record = {"text": f"record {n} of {name}", "tags": ["PERFORMANCE"]}
             self._write(name, "archival", record)
+
+    def node_at_once(self, parent: str, name: str) -> None:
+        self.fork(parent, name)
+        records = [
+            ("archival", {"text": f"record {n} of {name}", "tags": ["PERFORMANCE"]})
+            for n in range(WRITES)
+        ]
+        self.saver.put_writes(self._config(name), records, uuid.uuid4().hex)
 
     def read(self, branch: str) -> object:
         return self.saver.get_tuple({"configurable": {"thread_id": branch, "checkpoint_ns": ""}})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from taskweaver.cli.printing import print_json, safe
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,10 +75,8 @@ def run_erasure(opened: Any, *, yes: bool, dry_run: bool, as_json: bool, **targe
 
 
 def _print(done: Any, *, as_json: bool) -> None:
-    from taskweaver.console.text import safe, safe_json
-
     if as_json:
-        click.echo(safe_json(json.dumps(asdict(done), ensure_ascii=False, indent=2)))
+        print_json(asdict(done))
         return
     rows = ", ".join(f"{count} of {table}" for table, count in done.rows.items())
     click.echo(f"{rows or 'no rows'} {'would be erased' if done.is_dry else 'erased'}")

@@ -15,6 +15,7 @@ from taskweaver.treesearch.facts import Budgets, RunFacts, StageFacts, Use
 from taskweaver.treesearch.node import NodeKind
 from taskweaver.treesearch.outputs import write_outputs
 from taskweaver.treesearch.page import write_page
+from taskweaver.treesearch.paper_index import paper_index
 from taskweaver.treesearch.places import LOGS, RunPlaces
 from taskweaver.treesearch.report import write_report
 from taskweaver.treesearch.runlog import read_log
@@ -43,9 +44,10 @@ def write_results(
     if store is not None:
         store.write_page(places.folder / LOGS / "memory_database.html", title=facts.title)
         root = store.root
-        if root is not None and best is not None and best.branch:
-            index = {"best_node": best.id, "report": "report.md", "journal": "journal.json"}
-            generate_final_memory(store, places.folder, root.id, best.branch, artifacts_index=index)
+        if root is not None:
+            branch = best.branch if best else None
+            index = paper_index(journal, facts)
+            generate_final_memory(store, places.folder, root.id, branch, artifacts_index=index)
     return report
 
 

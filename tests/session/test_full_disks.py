@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from full_disks import largest_file
 from stored import make_session
 
 from taskweaver.memory.branched.salvage import readable_rows, salvage
@@ -28,17 +27,6 @@ def damage(session: Path) -> None:
     """Overwrite the header, which a repair restores."""
     with (session / "memory.sqlite").open("r+b") as file:
         file.write(bytes(100))
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """Have the system refuse to write beyond a size, as a full disk does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_session_is_unchecked_where_its_copy_has_no_room(

@@ -15,7 +15,7 @@ from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.schema import index_records
 from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
-from taskweaver.memory.branched.values import Values, dump
+from taskweaver.memory.branched.values import Values, dump, shown
 
 Content = tuple[str, tuple[str, ...]]
 """Text and tags of a record."""
@@ -156,7 +156,9 @@ class Archival:
         seen = [row for row in versions if row[1] in places and row[0] <= places[row[1]][1]]
         *row, is_deleted = min(seen, key=lambda row: places[row[1]][0], default=(True,))
         if is_deleted:
-            raise RecordNotVisible(f"Branch {branch.id!r} sees no archival record {record_id!r}.")
+            raise RecordNotVisible(
+                f"Branch {branch.id!r} sees no archival record {shown(record_id)}."
+            )
         return record(tuple(row))
 
     def visible(
@@ -273,7 +275,7 @@ def text_hash(text: str) -> int:
 def record(row: tuple[Any, ...]) -> Record:
     """Return a row of `COLUMNS` as a record."""
     seq, branch, id_, text, tags, meta, created = row
-    return Record(id_, seq, branch, text, tuple(json.loads(tags)), json.loads(meta), created)
+    return Record(id_, seq, branch, text, tuple(json.loads(tags)), dict(json.loads(meta)), created)
 
 
 def _fetch(connection: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
@@ -285,9 +287,9 @@ def _fetch(connection: sqlite3.Connection, segment: Segment) -> Iterator[tuple[A
 
 def _number(record_id: object) -> int:
     try:
-        number = int(str(record_id).strip())
+        number = int(record_id) if isinstance(record_id, str | int) else -1
     except ValueError:
-        raise RecordNotVisible(f"{record_id!r:.60} is no record id; ids are numbers.") from None
-    if not 0 <= number < FOREVER:
-        raise RecordNotVisible(f"There is no archival record {number:.60g}.")
-    return number
+        number = -1
+    if number < 0:
+        raise RecordNotVisible(f"{shown(record_id)} is no record id; ids are numbers.")
+    return min(number, FOREVER)

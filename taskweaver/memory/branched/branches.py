@@ -20,7 +20,7 @@ from taskweaver.memory.branched.countdown import Countdown
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState, Path, Segment, Tier
-from taskweaver.memory.branched.values import whole
+from taskweaver.memory.branched.values import shown, whole
 
 _COLUMNS = "id, name, node_uid, parent_id, fork_seq, live, state, created_at"
 _KEPT_PATHS = 4096
@@ -33,6 +33,16 @@ WITH RECURSIVE line (id, parent_id, fork_seq, live, depth) AS (
 )
 SELECT id, fork_seq, live FROM line ORDER BY depth
 """
+_NEAR = """
+WITH RECURSIVE line (id, parent_id, fork_seq, depth) AS (
+    SELECT id, parent_id, fork_seq, 0 FROM branches WHERE id = ?
+    UNION ALL
+    SELECT b.id, b.parent_id, b.fork_seq, depth + 1
+    FROM branches b JOIN line ON b.id = line.parent_id LIMIT 17
+)
+SELECT id, fork_seq FROM line ORDER BY depth
+"""
+"""A branch and its nearest ancestors: events are counted in every few branches of a line only."""
 _NEVER_LIVE = ("digests", "exclusions")
 """What a live ancestor concludes for itself is no fact for its descendants."""
 
@@ -120,14 +130,14 @@ class Branches:
             UnknownBranch: If there is none, or the uid is that of several.
         """
         if not isinstance(branch_id, str) or not branch_id.isprintable():
-            raise UnknownBranch(f"{branch_id!r:.80} is no branch here.")
+            raise UnknownBranch(f"{shown(branch_id)} is no branch here.")
         row = connection.execute(
             f"SELECT {_COLUMNS} FROM branches WHERE name = ?", (branch_id,)
         ).fetchone()
         rows = [row] if row else _by_uid(connection, branch_id)
         if len(rows) != 1:
             problem = f"is the node of {len(rows)} branches" if rows else "is no branch here"
-            raise UnknownBranch(f"{branch_id!r} {problem}.")
+            raise UnknownBranch(f"{shown(branch_id)} {problem}.")
         return _branch(rows[0])
 
     def writable(self, writer: Writer, branch_id: str) -> Branch:
@@ -208,8 +218,8 @@ class Branches:
         )
         if at is None:
             return path
-        whole("at", at)
-        return tuple(Segment(number, min(up_to, at)) for number, up_to in path)
+        newest = whole("at", at)
+        return tuple(Segment(number, min(up_to, newest)) for number, up_to in path)
 
     def keeps(self, number: int, tier: Tier, path: Path) -> bool:
         """Return whether this is the very path that is kept: its branch is committed, and there."""
@@ -237,35 +247,43 @@ class Branches:
         key = (branch.number, tier)
         with self._lock:
             kept = self._paths.get(key)
-            above = self._paths.get((branch.parent or 0, tier))
         if kept is not None:
             return kept
         committed = self._database.reading
         query = "SELECT 1 FROM branches WHERE id = ? AND name = ?"
         if committed.execute(query, (branch.number, branch.id)).fetchone() is None:
             # Made in the transaction that is open, and may be undone with it.
-            return self._derived(connection, branch, tier, None)
-        path = self._derived(committed, branch, tier, above)
+            return self._whole(connection, branch, tier)
+        path = self._derived(committed, branch, tier)
         with self._lock:
             self._paths[key] = path
             while len(self._paths) > _KEPT_PATHS:
                 self._paths.popitem(last=False)
         return path
 
-    def _derived(
-        self, connection: sqlite3.Connection, branch: Branch, tier: Tier, above: Path | None
-    ) -> Path:
-        if above is not None and branch.parent is not None:
-            return self._below(connection, branch, tier, above)
+    def _derived(self, connection: sqlite3.Connection, branch: Branch, tier: Tier) -> Path:
+        """Derive a path from that of a near ancestor, if one is kept."""
+        line = connection.execute(_NEAR, (branch.number,)).fetchall()
+        with self._lock:
+            kept = [self._paths.get((number, tier)) for number, _ in line]
+        place = next((place for place, path in enumerate(kept) if path is not None), None)
+        path = None if place is None else kept[place]
+        if path is None:
+            return self._whole(connection, branch, tier)
+        for number, fork in reversed(line[:place]):
+            path = self._below(connection, number, fork, tier, path)
+        return path
+
+    def _whole(self, connection: sqlite3.Connection, branch: Branch, tier: Tier) -> Path:
         rows = connection.execute(_PATH, (branch.number,))
         line = _segments(rows, keep_live=tier not in _NEVER_LIVE)
         return _with_rows(connection, tier, line)
 
     def _below(
-        self, connection: sqlite3.Connection, branch: Branch, tier: Tier, above: Path
+        self, connection: sqlite3.Connection, child: int, fork: int, tier: Tier, above: Path
     ) -> Path:
         """Derive a path from the parent's: its own segment ends at the fork, the rest stays."""
-        fork, (own, *rest) = branch.fork_seq, above
+        own, *rest = above
         if any(fork < segment.up_to < FOREVER for segment in rest):  # forked from the past
             rest = [
                 Segment(number, end if end == FOREVER else min(end, fork)) for number, end in rest
@@ -274,7 +292,7 @@ class Branches:
         parent = Segment(own.branch, FOREVER if is_live else fork)
         if is_live or _has_rows(connection, tier, parent):
             rest.insert(0, parent)
-        return (Segment(branch.number, FOREVER), *rest)
+        return (Segment(child, FOREVER), *rest)
 
     def forget(self) -> None:
         """Forget all that was kept, after rows or branches were removed."""
@@ -291,7 +309,9 @@ def check_name(name: object) -> None:
         InvalidUpdate: If it is empty, longer than 200 characters, or not plain text.
     """
     if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
-        raise InvalidUpdate("branch_id", f"must be 1 to 200 printable characters, not {name!r:.60}")
+        raise InvalidUpdate(
+            "branch_id", f"must be 1 to 200 printable characters, not {shown(name)}"
+        )
 
 
 def newest_first(
@@ -316,7 +336,8 @@ def newest_first(
 
     def walk() -> Iterator[tuple[Any, ...]]:
         for segment in rest:
-            yield from fetch(connection, segment)
+            for row in fetch(connection, segment):  # noqa: UP028 - it would close the cursor, late
+                yield row
 
     if not live:
         yield from walk()

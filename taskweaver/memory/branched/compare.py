@@ -13,6 +13,7 @@ from taskweaver.memory.branched.database import Writer
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, CoreEntry, MergeReport, Record
+from taskweaver.memory.branched.values import name, shown
 from taskweaver.utils.redact import redact_known
 
 Policy = Literal["ours", "theirs", "newest", "importance", "manual"]
@@ -125,9 +126,9 @@ class Comparison:
         if isinstance(record, int):
             found = self._archival.get(connection, source, record)
             return str(self._copy_record(writer, source, found, to))
-        entry = self._core.view(connection, source).get(record)
+        entry = self._core.view(connection, source).get(name("core key", record))
         if entry is None:
-            raise RecordNotVisible(f"Branch {branch_id!r} sees no core key {record!r}.")
+            raise RecordNotVisible(f"Branch {branch_id!r} sees no core key {shown(record)}.")
         self._copy_entry(writer, entry, to)
         return record
 
@@ -146,7 +147,9 @@ class Comparison:
             UnknownBranch, BranchSealed: If the target takes no writes.
         """
         if policy not in POLICIES:
-            raise InvalidUpdate("policy", f"must be one of {', '.join(POLICIES)}, not {policy!r}")
+            raise InvalidUpdate(
+                "policy", f"must be one of {', '.join(POLICIES)}, not {shown(policy)}"
+            )
         connection = writer.connection
         theirs, ours = (self._branches.find(connection, name) for name in (source, target))
         if theirs.number == ours.number:

@@ -101,7 +101,7 @@ class Core:
             rows += _newest(connection, [part for part in path if part.up_to == FOREVER])
         else:
             rows = _newest(connection, path)
-        now = self._database.clock() if at is None else time_of(connection, at)
+        now = self._database.clock() if at is None else time_of(connection, values.whole("at", at))
         found: dict[str, CoreEntry | None] = {}
         for row in _nearest_first(rows, path):
             seq, number, key, value, importance, expires_at, created_at = row

@@ -18,31 +18,27 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from taskweaver.memory.branched import schema
 from taskweaver.memory.branched.changes import CommitListener
+from taskweaver.memory.branched.connections import connect, finish, transaction
 from taskweaver.memory.branched.errors import (
     BranchedMemoryError,
     StoreClosed,
     StoreCorrupt,
     StoreUnwritable,
-    is_of_the_system,
     translated,
 )
-from taskweaver.memory.branched.kept_original import keep_original
+from taskweaver.memory.branched.preparation import prepare
 from taskweaver.memory.branched.readers import Readers
-from taskweaver.memory.branched.schema_check import require_own_schema
 from taskweaver.memory.branched.soundness import UNEXPECTED, problems
-from taskweaver.memory.branched.writer import Known, Writer, begin
+from taskweaver.memory.branched.writer import Known, Writer
 from taskweaver.utils.files import create_private
-from taskweaver.utils.sqlite_files import UnsafeFile, harden, require_plain
+from taskweaver.utils.sqlite_files import UnsafeFile, require_plain
 
 __all__ = ["Database", "Writer"]
 
 R = TypeVar("R")
 
-_BUSY_TIMEOUT_S = 30.0
 _MOST_AT_ONCE = 256
-_PAGES_TO_CHECKPOINT = 2000
 
 
 class _Command(Generic[R]):
@@ -104,7 +100,7 @@ class Database:
         self._lock = threading.Lock()
         self._waiting: deque[_Command[Any]] = deque()
         self._known = Known()
-        self._readers = Readers(self._connect, path)
+        self._readers = Readers(path)
         self._is_closed = False
         with self.guarded():
             try:
@@ -115,80 +111,14 @@ class Database:
                 raise StoreCorrupt(f"{error}: it is not opened.") from error
             except OSError as error:
                 raise StoreUnwritable(f"{path} cannot be made: {error}") from error
-            self._writing = self._connect()
+            self._writing = connect(self.path)
             try:
-                self.has_search = self._prepare(synchronous, use_fts)
-                self._wait_itself()
+                self.has_search = prepare(
+                    self._writing, path, synchronous=synchronous, use_fts=use_fts, now=clock()
+                )
             except BaseException:
                 self._writing.close()
                 raise
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-        )
-        try:
-            harden(connection)
-            connection.execute("PRAGMA foreign_keys = ON")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _prepare(self, synchronous: str, use_fts: str) -> bool:
-        connection = self._writing
-        require_own_schema(connection, self.path)
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
-        is_current = schema.is_current(connection, self.path)
-        _use_log(connection)
-        if not is_current:
-            with self._transaction(connection):
-                self._migrate(connection)
-            require_own_schema(connection, self.path)
-        if schema.has_search(connection):
-            return use_fts != "off"
-        if use_fts == "off":
-            return False
-        with self._transaction(connection):
-            has_search = schema.add_search(connection)
-        if use_fts == "on" and not has_search:
-            raise StoreUnwritable("memory.use_fts is `on`, and this SQLite has no FTS5.")
-        return has_search
-
-    def _migrate(self, connection: sqlite3.Connection) -> None:
-        """Bring the file to today's tables; keep an original, and the account of its rows.
-
-        Both are on disk before the transaction is committed, and no other process writes until
-        then: the copy is the very state that is migrated.
-        """
-        kept = None
-        if not schema.is_current(connection, self.path) and schema.is_original(connection):
-            with closing(self._connect()) as reading:
-                kept = keep_original(reading, self.path)
-        report = schema.migrate(connection, self.path, now=self.clock())
-        if report is not None and kept is not None:
-            report.save(kept)
-
-    def _wait_itself(self) -> None:
-        """Have `begin` wait for other processes, not SQLite.
-
-        Beside a write-ahead log nothing else on the writing connection waits.
-        """
-        (mode,) = self._writing.execute("PRAGMA journal_mode").fetchone()
-        if mode == "wal":
-            self._writing.execute("PRAGMA busy_timeout = 0")
-
-    @contextmanager
-    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        begin(connection, _BUSY_TIMEOUT_S)
-        try:
-            yield
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -213,7 +143,7 @@ class Database:
 
     def _problems(self) -> list[str]:
         """Return what is wrong with the file, by a connection of its own."""
-        with translated(self.path), closing(self._connect()) as connection:
+        with translated(self.path), closing(connect(self.path)) as connection:
             connection.execute("PRAGMA query_only = ON")
             return problems(connection)
 
@@ -245,7 +175,7 @@ class Database:
         try:
             if self._is_closed:
                 raise StoreClosed(f"The memory {self.path} was closed.")
-            with self._transaction(self._writing):
+            with transaction(self._writing):
                 self._known.check(self._writing)
                 writer = Writer(self._writing, self.clock(), self._known)
                 if len(commands) == 1:  # alone, it needs no savepoint: all goes if it fails
@@ -278,7 +208,7 @@ class Database:
             StoreUnwritable: If the disk is full or the file may not be written.
             StoreClosed: If the memory was closed.
         """
-        with self._lock, translated(self.path):
+        with self._lock, self.guarded():
             if self._is_closed:
                 raise StoreClosed(f"The memory {self.path} was closed.")
             return action(self._writing)
@@ -316,7 +246,7 @@ class Database:
             try:
                 yield connection
             finally:
-                _end(connection)
+                finish(connection)
 
     def now_seq(self, connection: sqlite3.Connection) -> int:
         """Return the newest sequence number a connection sees."""
@@ -344,7 +274,7 @@ class Database:
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
         """
-        with self._lock, self.guarded(), closing(self._connect()) as connection:
+        with self._lock, self.guarded(), closing(connect(self.path)) as connection:
             row = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if row[0]:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
@@ -357,22 +287,3 @@ class Database:
             self._is_closed = True
             self._readers.close()
             self._writing.close()
-
-
-def _use_log(connection: sqlite3.Connection) -> None:
-    """Keep a write-ahead log, so that readers and writers do not wait for each other.
-
-    A backup is made without one. Where it cannot be had, because the file is read-only or another
-    process reads it without one, the file is used without one too.
-    """
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.OperationalError as error:
-        if not is_of_the_system(error):
-            raise
-
-
-def _end(connection: sqlite3.Connection) -> None:
-    """End a transaction that only read, unless SQLite itself has ended it after an error."""
-    if connection.in_transaction:
-        connection.execute("COMMIT")

@@ -25,6 +25,8 @@ from taskweaver.utils.sqlite_files import READ_ERRORS, harden
 
 _BESIDE = ("memory_database.html", "memory_*.jsonl")
 _OTHER_COPIES = ("*.partial", "*.damaged*", "*.backup", "*.bak")
+_ORIGINAL = re.compile(r".*\.original(?:-\d+)?")
+_DRAFT = ".erasing"
 _MOST_BYTES = 1 << 30
 _SQLITE = b"SQLite format 3\0"
 _READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -80,6 +82,8 @@ class ErasedFiles:
 
     def erase(self, needles: Needles) -> None:
         """Overwrite the texts in all files; what cannot be changed is noted."""
+        for draft in self._path.parent.glob(f"{glob.escape(self._path.name)}.original*{_DRAFT}"):
+            draft.unlink(missing_ok=True)  # of an erasure that was interrupted
         if not needles:
             return
         forms = needles.forms()
@@ -88,7 +92,7 @@ class ErasedFiles:
         for path in self._copies():
             self._guarded(path, partial(self._look, path, forms))
         for path in sorted(self._path.parent.glob(f"{glob.escape(self._path.name)}.original*")):
-            if path.suffix not in {".json", ".erasing", ".partial"}:
+            if _ORIGINAL.fullmatch(path.name):
                 self._guarded(path, partial(self._original, path, needles))
 
     def _guarded(self, path: Path, act: Callable[[], object]) -> None:
@@ -158,8 +162,7 @@ class ErasedFiles:
 
     def _original(self, path: Path, needles: Needles) -> None:
         """Put a copy without the texts in the place of a file that was migrated."""
-        draft = path.with_name(path.name + ".erasing")
-        draft.unlink(missing_ok=True)
+        draft = path.with_name(path.name + _DRAFT)
         try:
             create_private(draft)
             if not _copied_without(path, draft, needles):
@@ -221,7 +224,9 @@ def _copied_without(path: Path, draft: Path, needles: Needles) -> bool:
 
     Its own triggers and views do not run, and are not copied; neither is its full-text index.
     """
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as source:
+    has_log = path.with_name(path.name + "-wal").exists()
+    address = f"{path.absolute().as_uri()}?{'mode=rw' if has_log else 'immutable=1'}"
+    with closing(sqlite3.connect(address, uri=True)) as source:
         harden(source)
         with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
             source.backup(copy)

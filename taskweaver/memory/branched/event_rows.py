@@ -123,7 +123,7 @@ def grouped(
 def event(row: Row, count: int = 1) -> Event:
     """Return a row of `COLUMNS` as an event that happened a number of times."""
     seq, _, branch, kind, text, tags, data, created = row
-    found = tuple(json.loads(tags)), json.loads(data)
+    found = tuple(json.loads(tags)), dict(json.loads(data))
     return Event(seq, branch, kind, text, *found, count, created)
 
 

@@ -152,9 +152,8 @@ class BranchHandle:
         """
         if not isinstance(event, Mapping):
             raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
-        seq = self._parts.database.write(
-            lambda writer: self._parts.recall.append(writer, self.id, event)
-        )
+        append = self._parts.recall.append
+        seq = self._parts.database.write(lambda writer: append(writer, self.id, event))
         self._parts.consolidation.after_append(self.id)
         marks = {"node_id": event.get("node_id"), "phase": event.get("phase")}
         self._log("mem_recall_append", event_details(event), **marks)
@@ -167,11 +166,7 @@ class BranchHandle:
             return self._parts.recall.visible(connection, branch, most, at=at)
 
     def iterate_events(self, *, at: int | None = None) -> Iterator[Event]:
-        """Iterate over all events in view, newest first, without reading them all at once.
-
-        The view is the one at the first step, and the iteration stays in its thread; see
-        `Recall.iterate`.
-        """
+        """Iterate in one thread over the events in view at the first step; see `Recall.iterate`."""
         with self._view() as (connection, branch):
             found = self._parts.recall.iterate(connection, branch, at=at)
         with translated(self._parts.database.path):
@@ -208,7 +203,8 @@ class BranchHandle:
         id_ = self._parts.database.write(
             lambda writer: self._parts.archival.add(writer, self.id, short, tags=tags, meta=meta)
         )
-        details = {"record_id": id_, "tags": list(tags), "text_preview": short}
+        given = [tags] if isinstance(tags, str) else list(tags or ())
+        details = {"record_id": id_, "tags": given, "text_preview": short}
         details["text_chars"] = len(short)
         self._log("mem_archival_write", details)
         return id_
@@ -236,29 +232,19 @@ class BranchHandle:
         self._log("mem_archival_update", {"record_id": record_id, **given})
 
     def forget(self, record_id: str | int) -> None:
-        """Hide a record from this branch on; ancestors and the past keep it.
-
-        Raises:
-            RecordNotVisible: If the branch sees no such record.
-        """
-        self._parts.database.write(
-            lambda writer: self._parts.archival.delete(writer, self.id, record_id)
-        )
+        """Hide a record from this branch on; see `Archival.delete`."""
+        delete = self._parts.archival.delete
+        self._parts.database.write(lambda writer: delete(writer, self.id, record_id))
         self._log("mem_archival_delete", {"record_id": record_id})
 
     def forget_event(self, event_id: str | int) -> None:
         """Hide an event with its repetitions from this branch on; see `Recall.delete`."""
-        self._parts.database.write(
-            lambda writer: self._parts.recall.delete(writer, self.id, event_id)
-        )
+        delete = self._parts.recall.delete
+        self._parts.database.write(lambda writer: delete(writer, self.id, event_id))
         self._log("mem_recall_delete", {"event_id": event_id})
 
     def get(self, record_id: str | int) -> Record:
-        """Return the version of a record in view.
-
-        Raises:
-            RecordNotVisible: If there is none.
-        """
+        """Return the version of a record in view; see `Archival.get`."""
         with self._view() as (connection, branch):
             found = self._parts.archival.get(connection, branch, record_id)
         self._log("mem_archival_get", {"record_id": record_id})

@@ -213,8 +213,8 @@ class MemoryManager(BranchedMemory):
 
     def mem_node_read(self, node_id: str, scope: Scope = "all") -> dict[str, Any]:
         """Return the view of a node: `core`, the newest `recall` and `archival`, or one of them."""
-        if scope not in {"all", "core", "recall", "archival"}:
-            raise InvalidUpdate("scope", f"must be all, core, recall or archival, not {scope!r}")
+        if scope not in ("all", "core", "recall", "archival"):
+            raise InvalidUpdate("scope", "must be all, core, recall or archival")
         node, config = self[node_id], self.config
         found: dict[str, Any] = {}
         if scope in {"all", "core"}:

@@ -57,7 +57,8 @@ def build_page(database: Database, *, title: str = "Memory") -> str:
             "reserved": RESERVED,
         }
     template = Path(__file__).with_name("page.html").read_text("utf-8")
-    return fill_page(template, title, {**data, **facts})
+    with database.guarded():
+        return fill_page(template, title, {**data, **facts})
 
 
 def _rows(connection: sqlite3.Connection, name: str, query: str) -> list[list[Any]]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.calls import ENTRY_FIELDS, without_call
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.values import fields_of
+from taskweaver.memory.branched.values import Values, fields_of
 
 Step = Literal["write", "read", "maintain"]
 Check = Callable[[str, Any], Any]
@@ -70,12 +70,18 @@ def _entry(path: str, key: object, fields: Mapping[str, Any]) -> dict[str, Any]:
     given = fields.get("importance")
     return {
         "key": values.name(where, key),
-        "value": values.dump(value) if isinstance(value, Mapping | list) else str(value),
+        "value": _value(where, value),
         "importance": values.importance(
             f"{where}.importance", DEFAULT_IMPORTANCE if given is None else given
         ),
         "ttl": values.ttl(f"{where}.ttl", fields.get("ttl")),
     }
+
+
+def _value(path: str, value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        return values.json_text(path, value)
+    return Values().text(path, value, may_be_empty=True)
 
 
 def _names(path: str, value: Any) -> list[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from weakref import ref
 
+from taskweaver.memory.branched.connections import connect
 from taskweaver.memory.branched.errors import StoreClosed
 
 _CACHE_KIB = 8000
@@ -17,9 +17,7 @@ _CACHE_KIB = 8000
 class Readers:
     """The connections for reading of a file. Close it when done."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], path: Path) -> None:
-        """Take a function that opens a connection, and the path of the file for messages."""
-        self._connect = connect
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
         self._open: list[tuple[ref[threading.Thread], sqlite3.Connection]] = []
@@ -46,7 +44,7 @@ class Readers:
         Raises:
             sqlite3.Error: If the file cannot be opened.
         """
-        connection = self._connect()
+        connection = connect(self._path)
         connection.execute("PRAGMA query_only = ON")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         return connection

@@ -84,7 +84,7 @@ class Recall:
         refs = rest.get("refs")
         if refs is not None and not isinstance(refs, list | tuple):
             raise InvalidUpdate("recall.refs", "must be a list")
-        references = [f"ref:{ref}" for ref in refs or ()]
+        references = [f"ref:{self._values.text('recall.refs', ref)}" for ref in refs or ()]
         tags = ["RECALL_EVENT", *marks, f"kind:{kind}", *references]
         return self._values.tags("recall.tags", [*tags, *given])
 
@@ -118,8 +118,7 @@ class Recall:
         """Return the newest events in view that no digest covers, newest first."""
         digest = self._digests.newest(connection, branch, RECALL, at=at)
         since = 0 if digest is None else digest.up_to
-        rows = self._rows.rows(connection, branch, since=since, at=at)
-        return grouped(connection, rows, limit)
+        return self.visible(connection, branch, limit, at=at, since=since)
 
     def beyond(
         self, connection: sqlite3.Connection, branch: Branch, keep: int, *, inherited_only: bool
@@ -142,9 +141,19 @@ class Recall:
         limit: int | None = None,
         *,
         at: int | None = None,
+        since: int = 0,
     ) -> list[Event]:
-        """Return the newest events in view, newest first, those a digest covers too."""
-        return grouped(connection, self._rows.rows(connection, branch, at=at), limit)
+        """Return the newest events in view, newest first, those a digest covers included.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            limit: Number of events; None for all.
+            at: See the state at this sequence number; None for the present.
+            since: Only what happened after this row.
+        """
+        rows = self._rows.rows(connection, branch, since=since, at=at)
+        return grouped(connection, rows, limit)
 
     def iterate(
         self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None

@@ -105,25 +105,27 @@ class Renderer:
             view = self._core.view(connection, branch, at=at)
             digest = self._digests.newest(connection, branch, RECALL, at=at)
             most = self._config.consolidation_threshold
-            events = self._recall.window(connection, branch, most, at=at)
+            since = 0 if digest is None else digest.up_to
+            events = self._recall.visible(connection, branch, most, at=at, since=since)
             query = _query(task, view, events)
             told = [event for event in events if event.kind not in leave_out]
             shown = told[: self._config.recall_max_events]
             records, items = self._records(connection, branch, view, query, at, leave_out)
-        lines = {
-            "Resource Index": _index_lines(view),
-            "Core Memory": _core_lines(view, leave_out),
-            "Recall Memory": _recall_lines(digest, shown),
-            "Archival Memory": self._archival_lines(records),
-            "Resource Memory": self._resource_lines(items),
-        }
-        given = {name: found for name, found in lines.items() if found}
-        sections = (
-            _fit(given, budget) if budget_tokens is None else _fit_tokens(given, budget_tokens)
-        )
-        text = _joined(sections)
-        pressure = self._pressures.of(view, sum(event.count for event in events))
-        return RenderResult(text, seq, query, sections, pressure)
+        with self._database.guarded():
+            lines = {
+                "Resource Index": _index_lines(view),
+                "Core Memory": _core_lines(view, leave_out),
+                "Recall Memory": _recall_lines(digest, shown),
+                "Archival Memory": self._archival_lines(records),
+                "Resource Memory": self._resource_lines(items),
+            }
+            given = {name: found for name, found in lines.items() if found}
+            sections = (
+                _fit(given, budget) if budget_tokens is None else _fit_tokens(given, budget_tokens)
+            )
+            text = _joined(sections)
+            pressure = self._pressures.of(view, sum(event.count for event in events))
+            return RenderResult(text, seq, query, sections, pressure)
 
     def _records(
         self,

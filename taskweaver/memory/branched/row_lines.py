@@ -11,6 +11,7 @@ from typing import Any
 from taskweaver.memory.branched import schema
 from taskweaver.memory.branched.archival import text_hash
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.needles import is_mark
 from taskweaver.memory.branched.row_log import (
     BRANCH_COLUMNS,
     JSON_COLUMNS,
@@ -118,8 +119,15 @@ def _take(lines: Lines, line: dict[str, Any]) -> bool:
 
 
 def _row(table: str, seq: int, given: Mapping[str, Any], columns: Sequence[str]) -> Row:
-    """Return a row with all columns of its table, which refuses values of other types."""
+    """Return a row with all columns of its table, which refuses values of other types.
+
+    A record or a value that was erased is hidden, as it is in the memory.
+    """
     row = {**ADDED_COLUMNS.get(table, {}), **given, "seq": seq}
+    if table == "archival" and is_mark(row["text"]):
+        row |= {"text": "", "tags": [], "meta": {}, "is_deleted": 1}
+    if table == "core_kv" and is_mark(row["value"] or ""):
+        row["value"] = None
     for name, value in row.items():
         row[name] = dump(value) if name in JSON_COLUMNS else _plain(value)
     if table == "archival":

@@ -36,8 +36,8 @@ _MOST_ROWS = 1000
 _LONG = 10
 """Number of words from which on a word counts as common in fewer records."""
 
-_FILLING = 8
-"""Common words that are looked for at once."""
+_FIRST_COMMON, _MORE = 2, 4
+"""Common words that are looked for first, and how many times more if those find too little."""
 
 _AT_LEAST, _AT_ONCE = 8, 32
 """Records that are read in one query."""
@@ -112,14 +112,17 @@ class Search:
     ) -> list[Record]:
         rare = _rare(connection, words)
         best = self._best(connection, path, _scored(connection, path, rare, tags), k, tags)
-        common = [word for word in words if word not in rare]
+        if len(best) >= k:
+            return best
+        common = sorted((word for word in words if word not in rare), key=len, reverse=True)
         taken = {item.id: item for item in best}
-        for start in range(0, len(common), _FILLING):
-            some = common[start : start + _FILLING]
+        start, size = 0, _FIRST_COMMON  # the longest first: short ones say the least
+        while some := common[start : start + size]:
+            start, size = start + size, size * _MORE
             for item in self._newest_with(connection, path, some, tags, k - len(taken)):
-                if len(taken) >= k:
-                    break
                 taken.setdefault(item.id, item)
+                if len(taken) >= k:
+                    return list(taken.values())
         return list(taken.values())
 
     def _best(

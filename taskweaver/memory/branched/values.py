@@ -9,12 +9,15 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.types import FOREVER
 
 MOST_CHARS = 10_000_000
 _TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _DIGITS = re.compile(r"[+-]?\d{1,18}")
 _LONGEST_S = 1e11
+_MOST_DIGITS = 10**1000
+_SHOWN_CHARS = 60
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -44,6 +47,8 @@ class Values:
             InvalidUpdate: If it is no text, empty, longer than `MOST_CHARS`, or has characters
                 that no database keeps (NUL, lone surrogates).
         """
+        if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
+            raise InvalidUpdate(path, f"must be a text, not {shown(value)}")
         if isinstance(value, bool | int | float):
             value = str(value)
         if not isinstance(value, str):
@@ -85,11 +90,7 @@ class Values:
             raise InvalidUpdate(path, f"must be an object, not {_kind(value)}")
         if not value:
             return {}
-        try:
-            text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidUpdate(path, f"must be data that JSON can keep: {error}") from error
-        checked: dict[str, Any] = json.loads(self.text(path, text))
+        checked: dict[str, Any] = json.loads(self.text(path, json_text(path, dict(value))))
         return checked
 
 
@@ -100,7 +101,7 @@ def name(path: str, value: object) -> str:
         InvalidUpdate: If it is not 1 to 200 printable characters.
     """
     if not isinstance(value, str) or not 0 < len(value.strip()) <= 200 or not value.isprintable():
-        raise InvalidUpdate(path, f"must be 1 to 200 printable characters, not {value!r:.60}")
+        raise InvalidUpdate(path, f"must be 1 to 200 printable characters, not {shown(value)}")
     return value.strip()
 
 
@@ -130,6 +131,8 @@ def importance(path: str, value: object) -> int:
 def whole(path: str, value: object, *, least: int | None = 0) -> int:
     """Return a whole number, which may come as a text, or as prompts show ids: ``#7``.
 
+    A number that no row reaches is brought to `FOREVER`, which SQLite can hold.
+
     Raises:
         InvalidUpdate: If it is none, or below `least`.
     """
@@ -138,10 +141,10 @@ def whole(path: str, value: object, *, least: int | None = 0) -> int:
     if isinstance(value, str) and _DIGITS.fullmatch(text := value.strip().removeprefix("#")):
         value = int(text)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidUpdate(path, f"must be a whole number, not {value!r:.60}")
+        raise InvalidUpdate(path, f"must be a whole number, not {shown(value)}")
     if least is not None and value < least:
-        raise InvalidUpdate(path, f"must be at least {least}, not {value}")
-    return value
+        raise InvalidUpdate(path, f"must be at least {least}, not {shown(value)}")
+    return min(value, FOREVER)
 
 
 def ttl(path: str, value: object) -> float | None:
@@ -158,8 +161,17 @@ def ttl(path: str, value: object) -> float | None:
     elif isinstance(value, str) and (match := _TTL.fullmatch(value.strip().lower())):
         seconds = float(match[1]) * _SECONDS[match[2]]
     if not 0 <= seconds < _LONGEST_S:
-        raise InvalidUpdate(path, f"must be seconds, or like 30m, 2h, 7d, not {value!r:.60}")
+        raise InvalidUpdate(path, f"must be seconds, or like 30m, 2h, 7d, not {shown(value)}")
     return seconds
+
+
+def shown(value: object) -> str:
+    """Return a value for a message: its beginning, or its kind where it may be deep or large."""
+    if isinstance(value, str):
+        return repr(value[:_SHOWN_CHARS])
+    if isinstance(value, int) and abs(value) >= FOREVER:
+        return "a number that is too large"
+    return repr(value) if isinstance(value, int | float) else _kind(value)
 
 
 def _kind(value: object) -> str:
@@ -171,6 +183,18 @@ def _kind(value: object) -> str:
         bool: "true or false",
     }
     return kinds.get(type(value), type(value).__name__)
+
+
+def json_text(path: str, value: object) -> str:
+    """Return a value that JSON can keep as compact JSON.
+
+    Raises:
+        InvalidUpdate: If JSON cannot keep it.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidUpdate(path, f"must be data that JSON can keep: {error}") from error
 
 
 def dump(value: object) -> str:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
-import time
 from functools import cache
 from typing import Any
 
 from taskweaver.memory.branched.changes import Change
 
 _MOST_KNOWN = 8192
-_FIRST_PAUSE_S, _SHORTEST_PAUSE_S, _AGED_S = 0.0006, 0.00005, 0.002
-_A_LONG_WRITE_S, _LONGEST_PAUSE_S = 0.25, 0.002
-"""Beyond the first, another process writes something large, and no turn is missed."""
 
 
 class Known:
@@ -93,41 +88,6 @@ class Writer:
         seq = self.tick()
         self.connection.execute(_insertion(table, tuple(values)), (seq, *values.values()))
         return seq
-
-
-def begin(connection: sqlite3.Connection, timeout_s: float) -> None:
-    """Begin to write, after other processes.
-
-    SQLite does not say when a file is free. Its own way of waiting sleeps up to 100 ms at a time,
-    while the others go on; waits that are short, random and shorter with time give each a turn.
-
-    Args:
-        connection: The writing connection.
-        timeout_s: Seconds after which to give up.
-
-    Raises:
-        sqlite3.OperationalError: If another process writes for so long.
-    """
-    since = None
-    while True:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            now = time.monotonic()
-            since = now if since is None else since
-            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-            if not is_busy or now - since >= timeout_s:
-                raise
-            time.sleep(_pause(now - since))  # noqa: TID251 - there is no event to wait on
-        else:
-            return
-
-
-def _pause(waited_s: float) -> float:
-    """Return how long to wait before the next try, in seconds."""
-    if waited_s > _A_LONG_WRITE_S:
-        return _LONGEST_PAUSE_S
-    return random.random() * max(_SHORTEST_PAUSE_S, _FIRST_PAUSE_S / (1 + waited_s / _AGED_S))
 
 
 @cache

@@ -48,6 +48,20 @@ class Model:
             del self.lines[name]
         self.rows = [row for row in self.rows if row.branch not in names]
 
+    def erase(self, text: str) -> None:
+        """Remove a text: from rows that contain it, with rows that are nothing else."""
+        for row in list(self.rows):
+            cleaned = (row.value or "").replace(text, "[erased]")
+            if cleaned == (row.value or ""):
+                continue
+            is_whole = (
+                cleaned.removeprefix("[Evicted Recall Event]").split("\n\n")[-1] == "[erased]"
+            )
+            if is_whole and row.tier == "event":
+                self.rows.remove(row)
+            else:
+                row.value = None if is_whole else cleaned
+
     def time_of(self, at: int) -> float:
         """Return when the newest row up to a number was written; exclusions have no time."""
         dated = [row for row in self.rows if row.tier != "hidden" and row.seq <= at]

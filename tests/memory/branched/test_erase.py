@@ -285,6 +285,20 @@ def test_copies_that_came_by_import_are_gone_too(logged: MemoryManager, open_mem
     assert record
 
 
+@pytest.mark.parametrize("use_fts", ["auto", "off"])
+def test_no_word_of_it_stays_in_the_index(open_memory: Open, use_fts: str) -> None:
+    memory = open_memory(use_fts=use_fts)
+    memory.create_branch(None, branch_id="root")
+    memory.write_archival("root", "the Xylophonist of Quedlinburg")
+    memory.write_archival("root", "another record")
+    memory.erase(text="Xylophonist of Quedlinburg")
+    data = memory.path.read_bytes().lower()
+    assert b"xylophonist" not in data
+    assert b"quedlinburg" not in data
+    assert memory.mem_archival_search("another", branch_id="root")[0]["match"] == "query"
+    assert memory.verify().is_sound
+
+
 def test_a_dry_run_names_the_places_and_changes_nothing(
     logged: MemoryManager, tmp_path: Path
 ) -> None:

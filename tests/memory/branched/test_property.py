@@ -176,6 +176,12 @@ class MemoryMachine(RuleBasedStateMachine):
             self.memory.apply_llm_memory_updates(branch, {"recall_delete": [event.seq]})
             self.note(branch, "hidden", self.origin(event.seq), None)
 
+    @rule(text=st.sampled_from(["alpha beta", "gamma", "failed at step", "naïve ☃"]))
+    def erase(self, text: str) -> None:
+        self.memory.erase(text=text)
+        self.model.erase(text)
+        assert text.encode() not in self.path.read_bytes()
+
     @rule(pick=PICK, key=KEYS)
     def refuse_half_a_block(self, pick: int, key: str) -> None:
         before = self.memory.seq

@@ -123,7 +123,7 @@ ACTIONS: dict[str, Action] = {
     "remember": lambda memory, branch, n, said: memory[branch].remember(f"record {n % 4} {said}"),
     "fork": lambda memory, branch, n, _said: memory[branch].fork(f"b{n}", live=n % 4 == 0),
     "fork_past": lambda memory, branch, n, _said: memory[branch].fork(at=n % (memory.seq + 1)),
-    "rename": lambda memory, branch, n, _said: memory.update_branch_node_uid(branch, f"node-{n}"),
+    "rename": lambda memory, branch, n, _said: memory.rename_node(branch, f"node-{n}"),
     "seal": lambda memory, branch, n, _said: memory[branch].seal() if n % 5 == 0 else None,
     "consolidate": lambda memory, branch, n, _said: memory[branch].consolidate(keep=n % 3),
     "fold": lambda memory, branch, _n, _said: memory[branch].relieve("critical"),

@@ -23,8 +23,8 @@ from taskweaver.memory.branched import (
     StoreCorrupt,
     StoreTooNew,
     StoreUnwritable,
+    connections,
 )
-from taskweaver.memory.branched import database as database_module
 from taskweaver.memory.branched.schema import APPLICATION_ID, VERSION
 
 QUIET = MemoryConfig(memory_log_enabled=False)
@@ -139,7 +139,7 @@ def test_one_failing_command_of_a_group_takes_nothing_of_the_others(memory: Memo
 def test_a_file_held_by_another_process_is_said_to_be_busy(
     memory: MemoryManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_module, "_BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(connections, "_BUSY_TIMEOUT_S", 0.05)
     holder = sqlite3.connect(memory.path, isolation_level=None)
     with MemoryManager(memory.path, QUIET) as second:
         holder.execute("BEGIN IMMEDIATE")

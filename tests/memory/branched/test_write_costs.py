@@ -66,6 +66,28 @@ def test_a_fork_is_one_transaction_of_few_statements_at_any_depth(
     assert kinds == ["BEGIN", "PRAGMA", "SELECT", "INSERT", "COMMIT"]
 
 
+def test_a_level_of_a_long_line_takes_as_many_statements_as_one_of_a_short_line(
+    open_memory: Open,
+) -> None:
+    memory = open_memory()
+    branches = [memory.create("root")]
+
+    def grow() -> None:
+        for _ in range(10):
+            branches.append(branches[-1].fork())
+            for n in range(3):
+                branches[-1].append({"kind": "step", "content": f"event {n}"})
+
+    for _ in range(5):
+        grow()
+    early = _statements(memory, grow)
+    for _ in range(15):
+        grow()
+    late = _statements(memory, grow)
+
+    assert len(late) == len(early)
+
+
 def test_a_core_key_that_is_written_often_is_not_read_again_with_each_value(
     memory: MemoryManager,
 ) -> None:
