@@ -14,7 +14,7 @@ from taskweaver.app.replaying import Replaying
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.common import Manager
-from taskweaver.ces.sandbox import SandboxChoice, is_confined
+from taskweaver.ces.sandbox.sandbox import SandboxChoice, is_confined
 from taskweaver.config.check import check
 from taskweaver.config.plain_folder import prepare_place
 from taskweaver.llm.services import ModelServices

@@ -8,11 +8,11 @@ from pathlib import Path
 from injector import Module, provider, singleton
 
 from taskweaver.ces.common import Client, Manager
-from taskweaver.ces.hosts import AllowedHosts
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.sandbox import SandboxChoice, choose
+from taskweaver.ces.sandbox.hosts import AllowedHosts
+from taskweaver.ces.sandbox.sandbox import SandboxChoice, choose
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.api import LLMApi

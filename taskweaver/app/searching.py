@@ -10,7 +10,7 @@ from typing import Any
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import FoldersConfig
 from taskweaver.ces.common import Manager
-from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.config import MemoryConfig

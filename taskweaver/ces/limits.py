@@ -116,7 +116,7 @@ class KernelLimits:
         return (owner, self.output_limit_bytes, *self.of_process(processes))
 
     def of_process(self, processes: int) -> tuple[int, ...]:
-        """Return the limits that a process sets for itself, see `inkernel.rlimits`.
+        """Return the limits that a process sets for itself, see `inkernel.process.rlimits`.
 
         Args:
             processes: Limit on its user's processes; 0 sets none.

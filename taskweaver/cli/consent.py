@@ -82,7 +82,7 @@ def read_source(project: Path | None, *, is_code_read: bool = False) -> AppConfi
 
 
 def _is_confined(tier: str) -> bool:
-    from taskweaver.ces.sandbox import is_confined
+    from taskweaver.ces.sandbox.sandbox import is_confined
 
     return is_confined(tier)
 

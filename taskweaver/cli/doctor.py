@@ -21,7 +21,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import ExecutionConfig, FoldersConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.cli.consent import stored_consent
 from taskweaver.cli.inventory import (
     Counted,

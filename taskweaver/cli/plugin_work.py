@@ -14,7 +14,7 @@ from taskweaver.app.modules import ExecutionConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.cli.consent import read_source
 from taskweaver.cli.opening import open_app
 from taskweaver.code_interpreter.code_executor import CodeExecutor

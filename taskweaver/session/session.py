@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from taskweaver.ces.bounds.bound import Bound
-from taskweaver.ces.footprint import Footprint
+from taskweaver.ces.process.footprint import Footprint
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger

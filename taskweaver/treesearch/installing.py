@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from taskweaver.ces.command import CommandResult
+from taskweaver.ces.command.command import CommandResult
 from taskweaver.treesearch.installer import BadReply, phase1_iterative_driver
 from taskweaver.treesearch.job import Job, JobResult
 from taskweaver.treesearch.node import Node, NodeError, PhaseOutcome

@@ -21,10 +21,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from taskweaver.ces.cgroup import sweep_groups
+from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.environment import WORKER_MARK
-from taskweaver.ces.homes import sweep_folders
-from taskweaver.ces.process import kill_marked
+from taskweaver.ces.process.homes import sweep_folders
+from taskweaver.ces.process.process import kill_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
 from taskweaver.treesearch.gpus import VARIABLE
 from taskweaver.treesearch.worker import Reply

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces.artifacts import accept, contained
+from taskweaver.ces.kernel.artifacts import accept, contained
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.branched import MemoryConfig, MemoryManager

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from taskweaver.ces.homes import private_folder, remove_folder
+from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ext_role.web_explorer.errors import INSTALL, BrowserError, NoBrowser
 from taskweaver.utils.signals import signal_name
 

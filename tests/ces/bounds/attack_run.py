@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces import cgroup
+from taskweaver.ces.bounds import cgroup
 from taskweaver.ces.bounds.bound import as_rows
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory, default_limits
