@@ -15,7 +15,7 @@ from taskweaver.code_interpreter.interpreter import Interpreter
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
 from taskweaver.code_interpreter.scope import AnyCode, Scope
-from taskweaver.llm.config import embedding_model
+from taskweaver.llm.selection.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers

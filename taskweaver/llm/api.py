@@ -11,8 +11,8 @@ from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import ObservedCall
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.prompts import PromptLog
-from taskweaver.llm.retry import Backoff, StatusListener, stream_with_retries
 from taskweaver.llm.services import Model, ModelServices
+from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_retries
 from taskweaver.llm.types import (
     ChatMessage,
     Chunk,

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from fake_endpoint import DONE, USAGE_EVENT, Call, event, good, serving
 
-from taskweaver.llm.endpoint import Endpoint
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.exchange import Deadlines
-from taskweaver.llm.openai import OpenAIService, Sampling
+from taskweaver.llm.providers.openai import OpenAIService, Sampling
+from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage, format_chat_message
 from taskweaver.utils.cancel import CancelToken
 from taskweaver.utils.redact import MASK

@@ -12,7 +12,7 @@ from taskweaver.analyst.mentions import is_data_file
 from taskweaver.analyst.profile import TableId, TableProfile
 from taskweaver.analyst.profile_report import merged
 from taskweaver.analyst.world import FileInfo, World
-from taskweaver.llm.json_stream import parse_reply
+from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.types import ChatMessage
 from taskweaver.utils.quoting import MARK, quoted_section
 

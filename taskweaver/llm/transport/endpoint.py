@@ -10,8 +10,8 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from taskweaver.llm.azure_ad import TokenProvider
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.transport.azure_ad import TokenProvider
 from taskweaver.utils.redact import register_secret
 
 _NO_KEY = "none"

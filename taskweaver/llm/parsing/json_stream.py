@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.llm.json_text import find_start, read_object, read_partial
+from taskweaver.llm.parsing.json_text import find_start, read_object, read_partial
 from taskweaver.llm.surrogates import SurrogateJoiner, repair
 
 FRAME_S = 1 / 30

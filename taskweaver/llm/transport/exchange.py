@@ -14,9 +14,9 @@ from queue import Empty, Full, Queue
 from time import monotonic
 from typing import Any
 
-from taskweaver.llm.endpoint import Lines
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.failures import exchange_failure, failure
+from taskweaver.llm.transport.endpoint import Lines
+from taskweaver.llm.transport.failures import exchange_failure, failure
 from taskweaver.utils.cancel import CancelToken
 
 _QUEUED_BLOCKS = 64

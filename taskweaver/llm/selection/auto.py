@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from taskweaver.llm.config import LLMServiceConfig
-from taskweaver.llm.endpoint import Endpoint, is_loopback, split_url
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.key_hosts import is_azure, require_own_host
-from taskweaver.llm.presets import LOCAL_PORTS, PRESETS, Preset
+from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset
+from taskweaver.llm.selection.config import LLMServiceConfig
+from taskweaver.llm.selection.key_hosts import is_azure, require_own_host
+from taskweaver.llm.transport.endpoint import Endpoint, is_loopback, split_url
 
 PROBE_S = 0.3
 """Longest time in seconds spent on looking for local servers, all together."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from urllib.parse import urlsplit
 
-from taskweaver.llm.config import LLMServiceConfig
-from taskweaver.llm.endpoint import is_loopback
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.selection.config import LLMServiceConfig
+from taskweaver.llm.transport.endpoint import is_loopback
 from taskweaver.utils.installation import state_folder
 
 _AZURE = tuple(

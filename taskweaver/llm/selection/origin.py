@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from taskweaver.llm.base import CompletionService
-from taskweaver.llm.endpoint import Endpoint
-from taskweaver.llm.function import FunctionService
-from taskweaver.llm.openai import OpenAIService
-from taskweaver.llm.presets import PRESETS
-from taskweaver.llm.recorded import RecordedService
+from taskweaver.llm.providers.function import FunctionService
+from taskweaver.llm.providers.openai import OpenAIService
+from taskweaver.llm.providers.presets import PRESETS
+from taskweaver.llm.providers.recorded import RecordedService
+from taskweaver.llm.transport.endpoint import Endpoint
 
 _CONVENTIONAL = {
     "azure": "azure.ai.openai",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.failures import failure, stream_failure
-from taskweaver.llm.sse import EventReader, NotAnEventStream
+from taskweaver.llm.parsing.sse import EventReader, NotAnEventStream
+from taskweaver.llm.parsing.wire import Event, read_event
 from taskweaver.llm.surrogates import SurrogateJoiner
+from taskweaver.llm.transport.failures import failure, stream_failure
 from taskweaver.llm.types import Chunk, FinishReason, Usage
-from taskweaver.llm.wire import Event, read_event
 
 MAX_TEXT_CHARS = 2 << 20
 """Longest reply that is taken; a model that goes on after that has lost its way."""

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.llm.endpoint import Endpoint, Lines
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.exchange import Deadlines, Exchange
-from taskweaver.llm.failures import error_words, failure
-from taskweaver.llm.parameters import ParameterMemory
-from taskweaver.llm.reply import ReplyReader
-from taskweaver.llm.structured import (
+from taskweaver.llm.parsing.reply import ReplyReader
+from taskweaver.llm.parsing.wire import chat_body, without_secrets
+from taskweaver.llm.providers.parameters import ParameterMemory
+from taskweaver.llm.providers.structured import (
     FormatMemory,
     ResponseFormat,
     format_option,
     is_about_format,
     with_instruction,
 )
+from taskweaver.llm.transport.endpoint import Endpoint, Lines
+from taskweaver.llm.transport.exchange import Deadlines, Exchange
+from taskweaver.llm.transport.failures import error_words, failure
 from taskweaver.llm.types import Chunk, ModelRequest
-from taskweaver.llm.wire import chat_body, without_secrets
 
 _LINGER_S = 2.0
 """How long after the reply its usage may come."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskweaver.llm.endpoint import Endpoint, Lines
-from taskweaver.llm.exchange import Deadlines
-from taskweaver.llm.failures import exchange_failure, failure
+from taskweaver.llm.transport.endpoint import Endpoint, Lines
+from taskweaver.llm.transport.exchange import Deadlines
+from taskweaver.llm.transport.failures import exchange_failure, failure
 from taskweaver.utils.redact import redact_secrets
 
 _BATCH = 256
