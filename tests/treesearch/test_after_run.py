@@ -15,7 +15,7 @@ from search_lab import proposal, remembering, search
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch.search import Search
+from taskweaver.treesearch.engine.search import Search
 
 ONE: dict[str, Any] = {
     "stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 0, "stage3_nodes": 0, "stage4_nodes": 0,

@@ -8,7 +8,7 @@ import pytest
 
 from taskweaver.ces.bwrap import bwrap_command
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.treesearch.gpus import devices_of, gpus
+from taskweaver.treesearch.execution.gpus import devices_of, gpus
 
 NAMES = ("GPU-aa11", "GPU-bb22", "GPU-cc33")
 SHARED = ["nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.treesearch.idea import parse_idea
-from taskweaver.treesearch.metric import Objective
+from taskweaver.treesearch.model.idea import parse_idea
+from taskweaver.treesearch.model.metric import Objective
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,11 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.resource_file import read_resource_file
 from taskweaver.memory.branched.resources import build_resource_snapshot
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.execution import run_job
-from taskweaver.treesearch.job import Job, JobResult, PhaseLimits
-from taskweaver.treesearch.materials import read_materials
-from taskweaver.treesearch.resources import stage_resources
+from taskweaver.treesearch.execution.job import Job, JobResult
+from taskweaver.treesearch.execution.materials import read_materials
+from taskweaver.treesearch.execution.phases import run_job
+from taskweaver.treesearch.execution.resources import stage_resources
+from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.utils.files import write_yaml
 
 GIT = ["git", "-c", "user.name=n", "-c", "user.email=e@x.org"]

@@ -16,7 +16,11 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.resource_file import Item, read_resource_file
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.resources import fetch_commands, stage_resources, with_resources
+from taskweaver.treesearch.execution.resources import (
+    fetch_commands,
+    stage_resources,
+    with_resources,
+)
 from taskweaver.utils.files import write_yaml
 
 Read = Callable[..., list[Item]]

@@ -15,9 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.plan import PlannedFile, WorkspacePlan
-from taskweaver.treesearch.takeover import empty_working, list_files, read_inside, take_over
-from taskweaver.treesearch.workspace import apply_workspace_plan
+from taskweaver.treesearch.execution.takeover import (
+    empty_working,
+    list_files,
+    read_inside,
+    take_over,
+)
+from taskweaver.treesearch.execution.workspace import apply_workspace_plan
+from taskweaver.treesearch.model.plan import PlannedFile, WorkspacePlan
 
 
 def plan(*tree: str, **files: str) -> WorkspacePlan:

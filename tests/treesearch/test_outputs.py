@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
 
-from taskweaver.treesearch.facts import StageFacts
-from taskweaver.treesearch.findings import Spread, missing_modules
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.metric import Objective
-from taskweaver.treesearch.node import NodeError, NodeKind
-from taskweaver.treesearch.outputs import write_best, write_outputs
-from taskweaver.treesearch.report import build_report
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import NodeError, NodeKind
+from taskweaver.treesearch.record.facts import StageFacts
+from taskweaver.treesearch.record.findings import Spread, missing_modules
+from taskweaver.treesearch.reports.outputs import write_best, write_outputs
+from taskweaver.treesearch.reports.report import build_report
 
 
 def read(path: Path) -> Any:

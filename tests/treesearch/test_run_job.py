@@ -18,9 +18,10 @@ from phase_plans import artifacts, in_c, with_code
 from taskweaver.ces import sandbox
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy, Tier
-from taskweaver.treesearch.commands import first_errors
-from taskweaver.treesearch.execution import run_download_command, run_job
-from taskweaver.treesearch.job import Job, JobResult, PhaseLimits
+from taskweaver.treesearch.execution.commands import first_errors
+from taskweaver.treesearch.execution.job import Job, JobResult
+from taskweaver.treesearch.execution.phases import run_download_command, run_job
+from taskweaver.treesearch.model.limits import PhaseLimits
 
 
 def available(tier: Tier) -> bool:

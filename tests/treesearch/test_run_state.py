@@ -9,11 +9,11 @@ from typing import Any
 
 from search_story import node, small_run
 
-from taskweaver.treesearch.findings import overruled
-from taskweaver.treesearch.journal import Journal, Judgement
-from taskweaver.treesearch.metric import Measurement, Objective
-from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.state import RunState, fold
+from taskweaver.treesearch.model.journal import Journal, Judgement
+from taskweaver.treesearch.model.metric import Measurement, Objective
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.record.findings import overruled
+from taskweaver.treesearch.record.state import RunState, fold
 
 
 def begun(made: Node) -> Node:

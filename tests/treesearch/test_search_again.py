@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from search_lab import Climber, lab, proposal, remembering, search
 
-from taskweaver.treesearch.search import Search
+from taskweaver.treesearch.engine.search import Search
 
 ONE = {"stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 0, "stage3_nodes": 0,
        "stage4_nodes": 0, "num_seeds": 0, "seed": 5}  # fmt: skip

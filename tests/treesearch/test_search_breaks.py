@@ -17,8 +17,8 @@ from taskweaver.cli.searching import list_runs
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.node import NodeStatus
-from taskweaver.treesearch.state import RunState
+from taskweaver.treesearch.model.node import NodeStatus
+from taskweaver.treesearch.record.state import RunState
 
 RESULT = """echo '{"metric": 1}' > working/result.json"""
 ATTEMPT = {

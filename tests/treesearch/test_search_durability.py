@@ -19,9 +19,9 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import find_run, report_run, resume_search, start_search
 from taskweaver.config.errors import ConfigError
 from taskweaver.treesearch.errors import RunInUse, SearchError
-from taskweaver.treesearch.node import NodeStatus
-from taskweaver.treesearch.runlog import read_log
-from taskweaver.treesearch.state import RunState, fold
+from taskweaver.treesearch.model.node import NodeStatus
+from taskweaver.treesearch.record.runlog import read_log
+from taskweaver.treesearch.record.state import RunState, fold
 
 DRIVER = Path(__file__).with_name("search_driver.py")
 SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,

@@ -12,8 +12,8 @@ import pytest
 from search_lab import FULL, Climber, is_memory_asked, lab, proposal, remembering, search
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.search import Search
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 
 PLACE = {"x": 0, "y": 0, "z": 0}
 DRAFTS = {"stage1_nodes": 3, "num_drafts": 2, "debug_prob": 1.0, "stage2_nodes": 0,

@@ -15,8 +15,8 @@ from search_lab import Climber, lab, proposal, remembering, search
 from support import has_bwrap
 
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch.node import Node, NodeKind
-from taskweaver.treesearch.search import Search
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.utils.files import write_yaml
 
 SMALL = {

@@ -20,12 +20,12 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import report_run, resume_search, session_on_node, start_search
 from taskweaver.llm.types import ModelRequest
 from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.node import NodeKind
-from taskweaver.treesearch.results import write_results
-from taskweaver.treesearch.runlog import read_log
-from taskweaver.treesearch.search import Search
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import NodeKind
+from taskweaver.treesearch.record.runlog import read_log
+from taskweaver.treesearch.reports.results import write_results
 
 Prompt = Mapping[str, str]
 Answer = Callable[[Prompt], str]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from search_lab import Climber, lab, proposal, search
 
-from taskweaver.treesearch.node import NodeKind
-from taskweaver.treesearch.search import Search
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.node import NodeKind
 
 SMALL = {
     "stage1_nodes": 1,
@@ -107,8 +107,8 @@ def test_words_are_those_of_the_configured_folder(tmp_path: Path) -> None:
 
 def test_the_policy_is_the_configured_one(tmp_path: Path) -> None:
     from taskweaver.config.config_mgt import AppConfigSource
-    from taskweaver.treesearch.config import SearchConfig
-    from taskweaver.treesearch.policy import policy_named
+    from taskweaver.treesearch.model.config import SearchConfig
+    from taskweaver.treesearch.model.policy import policy_named
 
     kinds = set()
     for name in ("best_first", "uct"):

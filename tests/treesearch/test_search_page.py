@@ -10,11 +10,11 @@ import pytest
 from browser import Tab, chromium_tab
 from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
 
-from taskweaver.treesearch.facts import RunFacts
-from taskweaver.treesearch.journal import Journal, Judgement
-from taskweaver.treesearch.metric import Measurement
-from taskweaver.treesearch.node import NodeKind, PhaseOutcome
-from taskweaver.treesearch.page import layout, write_page
+from taskweaver.treesearch.model.journal import Journal, Judgement
+from taskweaver.treesearch.model.metric import Measurement
+from taskweaver.treesearch.model.node import NodeKind, PhaseOutcome
+from taskweaver.treesearch.record.facts import RunFacts
+from taskweaver.treesearch.reports.page import layout, write_page
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.metric import Measurement, Objective
-from taskweaver.treesearch.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.policy import Action, SearchRules, StageView, policy_named
-from taskweaver.treesearch.stages import STAGES, StageState, why_over
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Measurement, Objective
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.policy import Action, SearchRules, StageView, policy_named
+from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 
 POLICIES = ("best_first", "uct")
 DONE = (NodeStatus.OK, NodeStatus.BUGGY, NodeStatus.TIMEOUT, NodeStatus.LOST)

@@ -18,8 +18,8 @@ from taskweaver.app.searching import start_search
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch.node import NodeKind, NodeStatus
-from taskweaver.treesearch.scripts import Program, Script, ScriptRunner
+from taskweaver.treesearch.execution.scripts import Program, Script, ScriptRunner
+from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 
 IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
 SINGLE = {

@@ -12,8 +12,8 @@ from search_lab import FAST, lab
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import start_search
 from taskweaver.treesearch.embedded.choice import model_for
-from taskweaver.treesearch.idea import read_idea
-from taskweaver.treesearch.node import NodeKind
+from taskweaver.treesearch.model.idea import read_idea
+from taskweaver.treesearch.model.node import NodeKind
 
 IDEA = Path(__file__).parents[2] / "project" / "ideas" / "stencil.md"
 SMALL = {

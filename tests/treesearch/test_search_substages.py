@@ -18,7 +18,7 @@ from search_lab import FAST, Climber, search
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import start_search
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch.search import Search
+from taskweaver.treesearch.engine.search import Search
 
 GOALS = {
     "stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 30, "stage3_nodes": 0, "stage4_nodes": 0,

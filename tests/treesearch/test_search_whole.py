@@ -12,9 +12,9 @@ from search_lab import FULL, Climber, hill, lab, proposal, remembering, search, 
 
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.node import NodeKind, NodeStatus
-from taskweaver.treesearch.search import Search
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from phase_plans import with_code
 from support import has_bwrap
 
 from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, WorkerLost
-from taskweaver.treesearch.execution import run_job
-from taskweaver.treesearch.job import Job
-from taskweaver.treesearch.workers import Workers
+from taskweaver.treesearch.execution.job import Job
+from taskweaver.treesearch.execution.phases import run_job
+from taskweaver.treesearch.execution.workers import Workers
 
 pytestmark = pytest.mark.measured
 
@@ -160,7 +160,7 @@ def test_what_runs_in_a_sandbox_ends_too(tmp_path: Path) -> None:
 
 
 def is_worker(process: psutil.Process) -> bool:
-    return any("taskweaver.treesearch.worker" in word for word in process.cmdline())
+    return any("taskweaver.treesearch.execution.worker" in word for word in process.cmdline())
 
 
 def test_shutting_down_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_files_that_are_open_do_not_grow() -> None:
 def test_they_end_with_their_owner(tmp_path: Path) -> None:
     code = (
         "import sys, worker_jobs as jobs\n"
-        "from taskweaver.treesearch.workers import Workers\n"
+        "from taskweaver.treesearch.execution.workers import Workers\n"
         "workers = Workers(1)\n"
         "print(workers.submit(jobs.pid).result(), flush=True)\n"
         "sys.stdin.read()"
