@@ -1,14 +1,16 @@
 """Reads of the branched memory: search along a lineage, rendering, and inherited events.
 
 Baselines of the same run: for search the same words through FTS5 alone over all records, for
-events the bare rows through `sqlite3`. Run with ``python -m bench.memory_reads``.
+events and for opening the bare rows through `sqlite3`. Run with ``python -m bench.memory_reads``.
 """
 
 from __future__ import annotations
 
 import random
+import sqlite3
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,7 @@ def run() -> dict[str, float]:
             **_search(place, "10k", sized(10_000, 60)),
             **_search(place, "100k", sized(100_000, 120)),
             **_events(place),
+            **_opening(place),
         }
 
 
@@ -126,6 +129,31 @@ def _events(place: Path, count: int = sized(1100, 20)) -> dict[str, float]:
             "bare_rows": lambda: plain.execute("SELECT * FROM events ORDER BY seq DESC").fetchall(),
         }
         return {f"events_{count}_{name}": median(read, REPEATS) for name, read in readers.items()}
+
+
+def _opening(place: Path, count: int = sized(500, 5)) -> dict[str, float]:
+    """Return the time to open a file of branches and read one, beside opening it bare."""
+    figures = {}
+    for shape, children in (("flat", count), ("tree", 3)):
+        path = place / f"{shape}.sqlite"
+        with MemoryManager(path, QUIET) as memory:
+            memory.create_branch(None, branch_id="b0")
+            for n in range(1, count):
+                memory.fork(f"b{(n - 1) // children}", f"b{n}")
+                memory.mem_node_write(f"b{n}", recall_event={"kind": "step", "content": f"{n}"})
+        figures[f"open_{count}_{shape}"] = median(partial(_open, path, f"b{count - 1}"), REPEATS)
+        figures[f"bare_open_{shape}"] = median(partial(_open_bare, path), REPEATS)
+    return figures
+
+
+def _open(path: Path, branch: str) -> None:
+    with MemoryManager(path, QUIET) as memory:
+        memory.mem_node_read(branch)
+
+
+def _open_bare(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("SELECT * FROM events WHERE branch_id = 1").fetchall()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from taskweaver.ces.common import Manager
 from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
+from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.session.clone import copy_working_folder
 from taskweaver.session.damage import MEMORY_FILE
@@ -209,7 +210,8 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
     folder.mkdir(mode=0o700, parents=True)
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "branch.jsonl"
-        with BranchedMemory(places.memory) as store:
+        quiet = MemoryConfig(memory_log_enabled=False)
+        with BranchedMemory(places.memory, quiet) as store:
             store.export(file, journal[found].branch, is_private=True)
         with BranchedMemory(folder / MEMORY_FILE) as own:
             own.import_(file)

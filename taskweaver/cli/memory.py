@@ -267,7 +267,7 @@ def delete(file: Path, branch: str, number: int) -> None:
     """
     from taskweaver.memory.branched import RecordNotVisible
 
-    with _open(file) as opened:
+    with _open_logged(file) as opened:
         handle = opened[branch]
         operations = {"record": handle.forget, "event": handle.forget_event}
         for kind, forget in operations.items():
@@ -291,7 +291,7 @@ def erase(file: Path, **given: Any) -> None:
     file may still hold the text.
     """
     given = checked_erasure(given)
-    with _open(file) as opened:
+    with _open_logged(file) as opened:
         is_complete = run_erasure(opened, **given)
     sys.exit(0 if is_complete else 1)
 

@@ -14,7 +14,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from taskweaver.memory.branched.countdown import Countdown
 from taskweaver.memory.branched.database import Database, Writer
@@ -24,15 +24,24 @@ from taskweaver.memory.branched.values import shown, whole
 
 _COLUMNS = "id, name, node_uid, parent_id, fork_seq, live, state, created_at"
 _KEPT_PATHS = 4096
-_PATH = """
-WITH RECURSIVE line (id, parent_id, fork_seq, live, depth) AS (
-    SELECT id, parent_id, fork_seq, live, 0 FROM branches WHERE id = ?
+_TIERS: tuple[Tier, ...] = get_args(Tier)
+_LINE = f"""
+WITH RECURSIVE line (id, parent_id, fork_seq, live, depth, up_to) AS (
+    SELECT id, parent_id, fork_seq, live, 0, {FOREVER} FROM branches WHERE id = ?
     UNION ALL
-    SELECT b.id, b.parent_id, b.fork_seq, b.live, depth + 1
+    SELECT b.id, b.parent_id, b.fork_seq, b.live, depth + 1, min(up_to, line.fork_seq)
     FROM branches b JOIN line ON b.id = line.parent_id
 )
-SELECT id, fork_seq, live FROM line ORDER BY depth
 """
+_PATH = f"{_LINE} SELECT id, up_to, live FROM line ORDER BY depth"
+_PATHS = (
+    f"{_LINE} SELECT id, up_to, live, "
+    + ", ".join(
+        f"EXISTS (SELECT 1 FROM {tier} WHERE branch_id = line.id AND seq <= up_to)"
+        for tier in _TIERS
+    )
+    + " FROM line ORDER BY depth"
+)
 _NEAR = """
 WITH RECURSIVE line (id, parent_id, fork_seq, depth) AS (
     SELECT id, parent_id, fork_seq, 0 FROM branches WHERE id = ?
@@ -253,31 +262,30 @@ class Branches:
         query = "SELECT 1 FROM branches WHERE id = ? AND name = ?"
         if committed.execute(query, (branch.number, branch.id)).fetchone() is None:
             # Made in the transaction that is open, and may be undone with it.
-            return self._whole(connection, branch, tier)
-        path = self._derived(committed, branch, tier)
+            return _paths(connection, branch)[tier]
+        found = self._derived(committed, branch, tier)
         with self._lock:
-            self._paths[key] = path
+            for name, path in found.items():
+                self._paths.setdefault((branch.number, name), path)
+            path = self._paths[key]
             while len(self._paths) > _KEPT_PATHS:
                 self._paths.popitem(last=False)
         return path
 
-    def _derived(self, connection: sqlite3.Connection, branch: Branch, tier: Tier) -> Path:
-        """Derive a path from that of a near ancestor, if one is kept."""
+    def _derived(
+        self, connection: sqlite3.Connection, branch: Branch, tier: Tier
+    ) -> dict[Tier, Path]:
+        """Derive a path from that of a near ancestor; if none is kept, find those of all tiers."""
         line = connection.execute(_NEAR, (branch.number,)).fetchall()
         with self._lock:
             kept = [self._paths.get((number, tier)) for number, _ in line]
         place = next((place for place, path in enumerate(kept) if path is not None), None)
         path = None if place is None else kept[place]
         if path is None:
-            return self._whole(connection, branch, tier)
+            return _paths(connection, branch)
         for number, fork in reversed(line[:place]):
             path = self._below(connection, number, fork, tier, path)
-        return path
-
-    def _whole(self, connection: sqlite3.Connection, branch: Branch, tier: Tier) -> Path:
-        rows = connection.execute(_PATH, (branch.number,))
-        line = _segments(rows, keep_live=tier not in _NEVER_LIVE)
-        return _with_rows(connection, tier, line)
+        return {tier: path}
 
     def _below(
         self, connection: sqlite3.Connection, child: int, fork: int, tier: Tier, above: Path
@@ -346,21 +354,24 @@ def newest_first(
     yield from merge(*streams, key=lambda row: -row[0])
 
 
-def _segments(rows: Iterator[tuple[int, int, int]], *, keep_live: bool) -> Path:
-    segments, end = [], FOREVER
-    for number, fork_seq, live in rows:
-        segments.append(Segment(number, FOREVER if live and keep_live else end))
-        end = min(end, fork_seq)
-    return tuple(segments)
-
-
-def _with_rows(connection: sqlite3.Connection, tier: Tier, line: Path) -> Path:
-    """Leave out ancestors without a row in a tier; none can appear in a stretch of the past."""
+def _segments(rows: Iterable[tuple[int, int, int]], *, keep_live: bool) -> Path:
     return tuple(
-        segment
-        for place, segment in enumerate(line)
-        if place == 0 or segment.up_to == FOREVER or _has_rows(connection, tier, segment)
+        Segment(number, FOREVER if live and keep_live else up_to) for number, up_to, live in rows
     )
+
+
+def _paths(connection: sqlite3.Connection, branch: Branch) -> dict[Tier, Path]:
+    """Return the path of each tier, in one query.
+
+    Ancestors without a row are left out; none can appear in a stretch of the past.
+    """
+    rows = connection.execute(_PATHS, (branch.number,)).fetchall()
+    found: dict[Tier, Path] = {}
+    for column, tier in enumerate(_TIERS, start=3):
+        keep_live = tier not in _NEVER_LIVE
+        above = [row[:3] for row in rows[1:] if row[column] or (row[2] and keep_live)]
+        found[tier] = _segments([*(row[:3] for row in rows[:1]), *above], keep_live=keep_live)
+    return found
 
 
 def _has_rows(connection: sqlite3.Connection, tier: Tier, segment: Segment) -> bool:

@@ -13,19 +13,21 @@ import os
 import re
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from taskweaver.memory.branched.needles import ERASED, Form, Needles, spans
+from taskweaver.memory.branched.finding import FormFinder, Span, joined
+from taskweaver.memory.branched.needles import ERASED, Needles
 from taskweaver.utils.files import create_private
 from taskweaver.utils.sqlite_files import READ_ERRORS, harden
 
 _BESIDE = ("memory_database.html", "memory_*.jsonl")
 _OTHER_COPIES = ("*.partial", "*.damaged*", "*.backup", "*.bak")
 _ORIGINAL = re.compile(r".*\.original(?:-\d+)?")
+_BACKSLASH = ord("\\")
 _DRAFT = ".erasing"
 _MOST_BYTES = 1 << 30
 _SQLITE = b"SQLite format 3\0"
@@ -86,11 +88,11 @@ class ErasedFiles:
             draft.unlink(missing_ok=True)  # of an erasure that was interrupted
         if not needles:
             return
-        forms = needles.forms()
+        finder = FormFinder(needles.forms())
         for path in dict.fromkeys(self._places()):
-            self._guarded(path, partial(self._overwrite, path, forms))
+            self._guarded(path, partial(self._overwrite, path, finder))
         for path in self._copies():
-            self._guarded(path, partial(self._look, path, forms))
+            self._guarded(path, partial(self._look, path, finder))
         for path in sorted(self._path.parent.glob(f"{glob.escape(self._path.name)}.original*")):
             if _ORIGINAL.fullmatch(path.name):
                 self._guarded(path, partial(self._original, path, needles))
@@ -122,12 +124,12 @@ class ErasedFiles:
         for ending in _OTHER_COPIES:
             yield from sorted(self._path.parent.glob(glob.escape(self._path.stem) + ending))
 
-    def _overwrite(self, path: Path, forms: Iterable[Form]) -> None:
+    def _overwrite(self, path: Path, finder: FormFinder) -> None:
         """Overwrite the texts in one file."""
         data = _content(path)
         if data is None:
             return
-        found = _places_in(data, forms, is_markdown=path.suffix == ".md")
+        found = _places_in(data, finder, is_markdown=path.suffix == ".md")
         if not found:
             return
         if data.startswith(_SQLITE):
@@ -150,10 +152,10 @@ class ErasedFiles:
             os.fsync(file.fileno())
         self.untouched.pop(str(path), None)
 
-    def _look(self, path: Path, forms: Iterable[Form]) -> None:
+    def _look(self, path: Path, finder: FormFinder) -> None:
         """Note a copy of the memory that holds a text; copies are not changed."""
         data = _content(path)
-        if data is not None and _places_in(data, forms, is_markdown=False):
+        if data is not None and _places_in(data, finder, is_markdown=False):
             self.untouched[str(path)] = "it is a copy of the memory, and holds the text"
 
     def _own(self) -> set[Path]:
@@ -195,23 +197,15 @@ def _content(path: Path) -> bytes | None:
         return file.read()
 
 
-def _places_in(data: bytes, forms: Iterable[Form], *, is_markdown: bool) -> list[tuple[int, int]]:
+def _places_in(data: bytes, finder: FormFinder, *, is_markdown: bool) -> list[Span]:
     """Return where bytes hold any of some texts, none twice."""
-    found = {place for form in forms for place in spans(data, form)}
-    if is_markdown:
-        # A character that would be markup stands behind a backslash there.
-        backslashes = {match.start() for match in re.finditer(rb"\\", data)}
-        kept = [place for place in range(len(data)) if place not in backslashes]
-        plain = data.replace(b"\\", b"")
-        found |= {
-            (kept[start], kept[end - 1] + 1) for form in forms for start, end in spans(plain, form)
-        }
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(found):
-        if joined and start < joined[-1][1]:
-            start, end = joined[-1][0], max(end, joined.pop()[1])
-        joined.append((start, end))
-    return joined
+    found = finder.spans(data)
+    if not is_markdown or b"\\" not in data:
+        return found
+    # A character that would be markup stands behind a backslash there.
+    kept = [place for place, byte in enumerate(data) if byte != _BACKSLASH]
+    plain = finder.spans(data.replace(b"\\", b""))
+    return joined([*found, *((kept[start], kept[end - 1] + 1) for start, end in plain)])
 
 
 def _mark(length: int) -> bytes:

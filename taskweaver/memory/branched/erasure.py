@@ -133,13 +133,14 @@ class Erasures:
                 raise _Rehearsal(rows)
             return rows
 
-        self._database.alone(lambda connection: connection.execute("PRAGMA secure_delete = ON"))
+        usual = self._database.alone(lambda connection: _overwrite_freed(connection, 1))
         try:
             return self._database.write(act)
         except _Rehearsal as rehearsal:
             return rehearsal.rows
         finally:
             self._tiers.branches.forget()
+            self._database.alone(lambda connection: _overwrite_freed(connection, usual))
 
     def _compact(self) -> str:
         """Remove what free pages and the log still hold; return why it could not be done."""
@@ -164,6 +165,13 @@ class Erasures:
         if is_done:
             return ""
         return "another process reads it, and its pages before the erasure; erase again later"
+
+
+def _overwrite_freed(connection: sqlite3.Connection, mode: int) -> int:
+    """Set whether freed space is overwritten with zeros; return the mode of before."""
+    (usual,) = connection.execute("PRAGMA secure_delete").fetchone()
+    connection.execute(f"PRAGMA secure_delete = {int(mode)}").fetchall()
+    return int(usual)
 
 
 def _target(

@@ -6,7 +6,6 @@ import filecmp
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from secrets import token_hex
 
 from taskweaver.memory.branched.errors import StoreUnwritable
 from taskweaver.utils.files import create_private
@@ -25,8 +24,9 @@ def keep_original(connection: sqlite3.Connection, path: Path) -> Path:
     Raises:
         StoreUnwritable: If the copy cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{token_hex(16)}.partial")
+    partial = path.with_name(f"{path.name}.original.partial")
     try:
+        partial.unlink(missing_ok=True)  # of a process that was killed: no other one copies now
         create_private(partial)
         with closing(sqlite3.connect(partial)) as copy:
             connection.backup(copy)

@@ -17,15 +17,27 @@ from heapq import merge
 from taskweaver.memory.branched.types import Path, Segment
 
 _ASCII_WORD = re.compile(r"[0-9A-Za-z_]")
-_TOGETHER = 8
-"""Ancestors that are named in one query: each makes all rows of it a little slower."""
+_TOGETHER, _MOST_TOGETHER = 8, 256
+"""Ancestors that are named in the first query, and, doubled each time, at most in one.
+
+Each ancestor makes all rows of its query a little slower, and each query starts anew.
+"""
+_MANY = 64
+"""Branches from which on it may be faster to look up the branch of each match."""
+
+_MATCHES_PER_BRANCH = 100
+"""Matches whose branches are looked up in the time that it takes to name one branch."""
 
 
 def count(connection: sqlite3.Connection, word: str, most: int) -> int:
     """Return how many records of all branches have a word, counting no further than `most`."""
+    return _count(connection, _any_of([word]), most)
+
+
+def _count(connection: sqlite3.Connection, expression: str, most: int) -> int:
     row = connection.execute(
         "SELECT count(*) FROM (SELECT 1 FROM archival_fts WHERE archival_fts MATCH ? LIMIT ?)",
-        (_any_of([word]), most),
+        (expression, most),
     ).fetchone()
     return int(row[0])
 
@@ -77,13 +89,16 @@ def newest(
         words: The words; none for any text.
         tags: The tags; those that the index cannot tell are left to the caller.
     """
-    wanted = [*([_any_of(words)] if words else []), *_tag_terms(tags)]
+    wanted = _all_of([*([_any_of(words)] if words else []), *_tag_terms(tags)])
 
     def fetch(segments: Sequence[Segment]) -> Iterator[int]:
+        most = _MATCHES_PER_BRANCH * len(segments)
+        if len(segments) >= _MANY and _count(connection, wanted, most) < most:
+            return _joined(connection, wanted, segments)
         rows = connection.execute(
             "SELECT rowid FROM archival_fts WHERE archival_fts MATCH ? AND rowid <= ?"
             " ORDER BY rowid DESC",
-            (_all_of([*wanted, _places(segments)]), segments[0].up_to),
+            (_all_of([wanted, _places(segments)]), segments[0].up_to),
         )
         return (seq for (seq,) in rows)
 
@@ -93,10 +108,25 @@ def newest(
 
     def walk() -> Iterator[int]:
         yield from fetch(path[:1])
-        for start in range(0, len(closed), _TOGETHER):
-            yield from fetch(closed[start : start + _TOGETHER])
+        start, size = 0, _TOGETHER
+        while group := closed[start : start + size]:
+            yield from fetch(group)
+            start, size = start + size, min(2 * size, _MOST_TOGETHER)
 
     yield from merge(walk(), fetch(live), key=lambda seq: -seq) if live else walk()
+
+
+def _joined(
+    connection: sqlite3.Connection, wanted: str, segments: Sequence[Segment]
+) -> Iterator[int]:
+    """Yield the rows of some branches that match an expression, newest first, by a look at each."""
+    rows = connection.execute(
+        "SELECT f.rowid FROM archival_fts f CROSS JOIN archival a ON a.seq = f.rowid"
+        " WHERE archival_fts MATCH ? AND f.rowid <= ?"
+        " AND a.branch_id IN (SELECT value FROM json_each(?)) ORDER BY f.rowid DESC",
+        (wanted, segments[0].up_to, json.dumps([segment.branch for segment in segments])),
+    )
+    return (seq for (seq,) in rows)
 
 
 def has_terms(tags: Sequence[str]) -> bool:

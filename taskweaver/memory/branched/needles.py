@@ -10,37 +10,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import takewhile
-from typing import Any, AnyStr
+from typing import Any
 
+from taskweaver.memory.branched.finding import Finder, Form
 from taskweaver.utils.redact import MASK, redact
 
 ERASED = "[erased]"
 _LEAST_BYTES = 12
-_HEAD = 24
-"""Fewest characters of a beginning that was cut off."""
 _DOTS = "..."
 _HEADER = re.compile(r"(?:\[Evicted Recall Event\]\nKind: [^\n]*\n\n|Core evicted: [^\n]*\n)")
 _TEXT_FIELDS = frozenset(
     "text summary content value text_preview summary_preview value_preview".split()
 )
 """Fields of logs and results that hold a text of the memory, or a value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A sequence of bytes that a file may hold a text as.
-
-    Attributes:
-        before: Bytes that stand before it, which stay.
-        text: The text.
-        after: Bytes that stand behind it, which stay.
-    """
-
-    before: bytes
-    text: bytes
-    after: bytes
 
 
 class Needles:
@@ -65,19 +47,12 @@ class Needles:
         given |= {value for items in values.values() for value in items if value.strip()}
         found = {form for text in given for form in _spellings(text) if is_exact or _is_long(form)}
         self._within = sorted(found, key=len, reverse=True)
+        self._finder = Finder(self._within, _DOTS)
         beside_keys = {value for items in values.values() for value in items}
         short = {text.strip() for text in given - beside_keys if not _is_long(text)}
         self._short = set() if is_exact else short
         self._keyed = {key: [v for v in items if v.strip()] for key, items in values.items()}
-        self._lines = [
-            re.compile(
-                rf"^((?:- )?{re.escape(key)}: |Core evicted: {re.escape(key)}\n)"
-                rf"{re.escape(value)}$",
-                re.MULTILINE,
-            )
-            for key, items in self._keyed.items()
-            for value in items
-        ]
+        self._lines = [_line_of(key, items) for key, items in self._keyed.items() if items]
 
     def __bool__(self) -> bool:
         """Whether there is a text to look for."""
@@ -95,10 +70,8 @@ class Needles:
             return ERASED
         for line in self._lines:
             text = line.sub(rf"\g<1>{ERASED}", text)
-        for needle in self._within:
-            spans = list(_spans(text, needle, _DOTS))
-            for start, end in reversed(spans):
-                text = text[:start] + ERASED + text[end:]
+        for start, end in reversed(self._finder.spans(text)):
+            text = text[:start] + ERASED + text[end:]
         return text
 
     def clean_data(self, data: Any, kept: frozenset[str] = frozenset(), field: str = "") -> Any:
@@ -153,39 +126,15 @@ class Needles:
         return list(found)
 
 
+def _line_of(key: str, items: Iterable[str]) -> re.Pattern[str]:
+    """Return the pattern of a line with a key and one of its values."""
+    name, values = re.escape(key), "|".join(map(re.escape, items))
+    return re.compile(rf"^((?:- )?{name}: |Core evicted: {name}\n)(?:{values})$", re.MULTILINE)
+
+
 def is_mark(text: str) -> bool:
     """Return whether nothing is left of a text but the mark, and dots where it was cut off."""
     return text.strip().removesuffix(_DOTS) == ERASED
-
-
-def spans(data: bytes, form: Form) -> Iterator[tuple[int, int]]:
-    """Yield where bytes hold a text: begin and end of each place."""
-    if not (form.before or form.after):
-        yield from _spans(data, form.text, _DOTS.encode())
-        return
-    whole = form.before + form.text + form.after
-    place = data.find(whole)
-    while place >= 0:
-        start = place + len(form.before)
-        yield start, start + len(form.text)
-        place = data.find(whole, place + 1)
-
-
-def _spans(hay: AnyStr, needle: AnyStr, dots: AnyStr) -> Iterator[tuple[int, int]]:
-    """Yield where a text stands, whole or cut off with dots."""
-    head = needle[:_HEAD]
-    place = hay.find(head)
-    while place >= 0:
-        end = place + len(needle)
-        if hay[place:end] != needle:
-            pairs = zip(hay[place:end], needle, strict=False)
-            end = place + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-            # A text may have dots of its own where it was cut.
-            ends = (stop for stop in range(end, end - 4, -1) if hay[stop : stop + 3] == dots)
-            end = next(ends, place)
-        if end > place:
-            yield place, end
-        place = hay.find(head, max(end, place + 1))
 
 
 def _spellings(text: str) -> set[str]:

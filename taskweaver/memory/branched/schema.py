@@ -310,8 +310,13 @@ def add_search(connection: sqlite3.Connection) -> bool:
         return False
     for statement in _statements(_SEARCH):
         connection.execute(statement)
-    connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
+    rebuild_search(connection)
     return True
+
+
+def rebuild_search(connection: sqlite3.Connection) -> None:
+    """Fill the full-text index anew from the records."""
+    connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
 
 
 def build(connection: sqlite3.Connection, version: int) -> None:

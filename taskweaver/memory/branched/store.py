@@ -158,6 +158,8 @@ class BranchedMemory:
                 writer, branches.find(writer.connection, branch_id), node_uid
             )
         )
+        self._parts.log.add("update_branch_node_uid", branch_id=branch_id, node_id=node_uid)
+        self._parts.log.add("update_branch_node_uid", branch_id=branch_id, node_id=node_uid)
 
     def names(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the ids of branches by number, as `Event.branch` and `Record.branch` give it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from taskweaver.memory.branched.branches import Branches
 from taskweaver.memory.branched.database import Database, Writer
 from taskweaver.memory.branched.errors import StoreCorrupt, is_of_the_system
-from taskweaver.memory.branched.schema import unindex_records
+from taskweaver.memory.branched.schema import rebuild_search, unindex_records
 from taskweaver.memory.branched.soundness import NUMBERED, problems
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
 from taskweaver.utils.sqlite_files import READ_ERRORS
@@ -81,6 +81,9 @@ class Upkeep:
     def collect(self, *, dry_run: bool = False) -> Garbage:
         """Remove what only pruned branches see. A row a branch in use inherits stays.
 
+        A full-text index that does not fit the records is made anew: a process of an earlier
+        version, which had the file open while it was migrated, fills only a part of its columns.
+
         Args:
             dry_run: Only say what would be removed.
         """
@@ -102,6 +105,8 @@ class Upkeep:
 
         found = self._database.write(act)
         self._branches.forget()
+        if not dry_run and self._database.has_search and self._index_problems():
+            self._database.write(lambda writer: rebuild_search(writer.connection))
         return found
 
     def _remove(

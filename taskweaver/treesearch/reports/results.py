@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.paper import generate_final_memory
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.errors import SearchError
@@ -66,7 +67,8 @@ def results_of(places: RunPlaces, config: SearchConfig) -> Path:
     budget = Budget(*config.allowance, before_s=state.seconds, spent=state.spent, clock=float)
     if not places.memory.exists():
         return write_results(places, state, budget, None)
-    with BranchedMemory(places.memory) as store:
+    # Only read here: its logs are in another folder than the usual one.
+    with BranchedMemory(places.memory, MemoryConfig(memory_log_enabled=False)) as store:
         return write_results(places, state, budget, store)
 
 

@@ -79,6 +79,7 @@ def fill(memory: MemoryManager, text: str, folder: Path) -> dict[str, Any]:
     log.operations({"archival": [{"text": text}]}, results)
     (folder / "prompts" / "prompt.md").write_text(shown.text, "utf-8")
     memory.generate_final_memory_for_paper(folder, "root", "a")
+    memory.write_page(folder / "memory_database.html")
     return {"record_id": record, "event_id": event, "key": "note", "text": text}
 
 

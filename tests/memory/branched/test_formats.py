@@ -119,3 +119,23 @@ def test_a_wrong_mark_of_deletion_is_refused(open_memory: Open, value: object) -
     file = exported(open_memory(), spoil)
     with pytest.raises(InvalidUpdate, match="is_deleted"):
         open_memory("other.sqlite").import_(file)
+
+
+def test_a_deletion_survives_export_backup_and_salvage(open_memory: Open, tmp_path: Path) -> None:
+    memory = open_memory()
+    memory.create_branch(None, branch_id="root")
+    memory["root"].remember("kept")
+    memory["root"].forget(memory["root"].remember("deleted"))
+    memory.backup(tmp_path / "backup.sqlite")
+    memory.export(tmp_path / "all.jsonl")
+    open_memory("imported.sqlite").import_(tmp_path / "all.jsonl")
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes((tmp_path / "backup.sqlite").read_bytes())
+    found = salvage(*readable_rows(copy), tmp_path / "salvaged.sqlite")
+    assert not (found.unfit)
+    assert not (found.lost)
+    assert not (found.damaged)
+    for name in ("backup.sqlite", "imported.sqlite", "salvaged.sqlite"):
+        opened = open_memory(name)
+        assert [record.text for record in opened["root"].records()] == ["kept"]
+        assert opened.verify().is_sound

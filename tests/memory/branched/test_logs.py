@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from memories import Open
 
-from taskweaver.memory.branched import MemoryManager
+from taskweaver.memory.branched import MemoryManager, search
 from taskweaver.memory.branched.injections import PromptLog
 from taskweaver.memory.branched.log_lines import display_phase
 
@@ -163,23 +163,31 @@ def test_what_a_prompt_was_shown_and_did_is_kept(memory: MemoryManager, tmp_path
     assert "abcdefghijkl" not in json.dumps(done)
 
 
-def test_hot_queries_use_their_indexes(memory: MemoryManager) -> None:
+def test_hot_queries_use_their_indexes(
+    memory: MemoryManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No table is looked through whole, and nothing that is visible is sorted."""
     for n in range(50):
         memory.write_event("a", "k", f"event {n}")
         memory.write_archival("a", f"record {n} of threads", ["T"])
         memory.set_core("a", f"k{n}", "v")
+    monkeypatch.setattr(search, "_COMMON", 20)  # `record` and `threads` are common, `7` is rare
+    memory.fork("a", "below")
     connection = memory._parts.database.reading
     seen: list[str] = []
     connection.set_trace_callback(seen.append)
     memory.render_for_prompt("a", "draft", task="threads")
-    memory.mem_archival_search("record threads", branch_id="a")
+    memory.mem_archival_search("record threads 7", tags=["T"], branch_id="below")
+    memory.mem_archival_search("", tags=["T"], branch_id="below")
+    memory.mem_node_read("below")
+    assert len(list(memory["below"].iterate_events())) == 50
     memory.mem_recall_search("event", branch_id="a")
     memory.mem_core_get(["k1"], branch_id="a")
     connection.set_trace_callback(None)
     ours = (query for query in seen if "archival_fts_" not in query)  # not the index's own
     queries = {query for query in ours if query.lstrip().startswith(("SELECT", "WITH"))}
-    assert len(queries) > 5
+    assert len(queries) > 12
+    assert all(any(part in query for query in queries) for part in ("bm25", "place :", "repeats"))
     for query in queries:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
         whole = [

@@ -34,7 +34,10 @@ def use_fts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(search, "_AT_LEAST", 1)
         monkeypatch.setattr(search, "_FIRST_COMMON", 1)
         monkeypatch.setattr(search, "_MORE", 1)
-        monkeypatch.setattr(matches, "_TOGETHER", 2)
+        monkeypatch.setattr(matches, "_TOGETHER", 1)
+        monkeypatch.setattr(matches, "_MOST_TOGETHER", 2)
+        monkeypatch.setattr(matches, "_MANY", 2)
+        monkeypatch.setattr(matches, "_MATCHES_PER_BRANCH", 3)
     return "off" if request.param == "no index" else "on"
 
 
