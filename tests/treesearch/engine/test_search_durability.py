@@ -23,7 +23,7 @@ from taskweaver.treesearch.model.node import NodeStatus
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import RunState, fold
 
-DRIVER = Path(__file__).with_name("search_driver.py")
+DRIVER = Path(__file__).parents[1] / "search_driver.py"
 SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,
          "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
 LESS = {"stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}

@@ -21,7 +21,7 @@ from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.execution.scripts import Program, Script, ScriptRunner
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 
-IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
+IDEA = Path(__file__).parents[3] / "project" / "ideas" / "tabular.md"
 SINGLE = {
     "phase_mode": "single", "stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 1,
     "stage3_nodes": 0, "stage4_nodes": 0, "num_seeds": 1,

@@ -13,7 +13,7 @@ from taskweaver.app.searching import resume_search, start_search
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.needs import Needs, named_packages
 
-IDEAS = Path(__file__).parents[2] / "project" / "ideas"
+IDEAS = Path(__file__).parents[3] / "project" / "ideas"
 ONE = FAST | {"search.stage1_nodes": 1, "search.num_drafts": 1, "search.num_seeds": 0} | {
     f"search.stage{stage}_nodes": 0 for stage in (2, 3, 4)
 }  # fmt: skip

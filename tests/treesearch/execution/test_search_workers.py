@@ -207,7 +207,7 @@ def test_they_end_with_their_owner(tmp_path: Path) -> None:
     for is_killed in (True, False):
         with subprocess.Popen(
             [sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
-            cwd=Path(__file__).parent,
+            cwd=Path(__file__).parents[1],
         ) as owner:  # fmt: skip
             assert owner.stdout
             worker = psutil.Process(int(owner.stdout.readline()))

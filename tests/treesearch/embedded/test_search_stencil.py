@@ -15,7 +15,7 @@ from taskweaver.treesearch.embedded.choice import model_for
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.node import NodeKind
 
-IDEA = Path(__file__).parents[2] / "project" / "ideas" / "stencil.md"
+IDEA = Path(__file__).parents[3] / "project" / "ideas" / "stencil.md"
 SMALL = {
     "search.num_drafts": 2, "search.num_seeds": 0, "search.stage1_nodes": 2,
     "search.stage2_nodes": 1, "search.stage3_nodes": 0, "search.stage4_nodes": 0,
