@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from taskweaver.analyst.language.names import name_words, singular
+from taskweaver.analyst.language.words.names import name_words, singular
 from taskweaver.analyst.reading import Unclear
 
 _PLACES = {

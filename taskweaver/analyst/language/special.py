@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.analyst.language.lexicon import LEXICON
+from taskweaver.analyst.language.words.lexicon import LEXICON
 from taskweaver.analyst.reading import Calculation, Files, Help, Python, Reading, Sql
 
 _CODE = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
