@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from taskweaver.analyst.file_list import ListedFile, TableOverview, file_list
-from taskweaver.analyst.mentions import is_data_file
+from taskweaver.analyst.files.file_list import ListedFile, TableOverview, file_list
+from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.ces.claims import items, text
 from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client

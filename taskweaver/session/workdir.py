@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
-from taskweaver.analyst.mentions import is_data_file
+from taskweaver.analyst.files.mentions import is_data_file
 from taskweaver.memory.request_notes import FILES_ADDED, FILES_CHANGED, FILES_KEPT
 from taskweaver.session.errors import FileNotAdded
 from taskweaver.utils.files import leaves

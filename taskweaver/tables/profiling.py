@@ -16,7 +16,7 @@ _LONGEST_VALUE = 80
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """Facts on a column; see `taskweaver.analyst.profile.ColumnProfile`, which is read from them.
+    """Facts on a column, which `taskweaver.analyst.files.profile.ColumnProfile` is read from.
 
     Attributes:
         name: Its name.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from kernels import run
 
-from taskweaver.analyst.profile_report import read_profiles
+from taskweaver.analyst.files.profile_report import read_profiles
 from taskweaver.ces.common import Client, Manager
 from taskweaver.tables.plan import Tidy, ToTime
 

@@ -13,7 +13,7 @@ from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand, columns_of
 from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Keys, Look, Mark, Noun, Picture
 from taskweaver.analyst.language.words.names import name_words, singular
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     Column,
     Comparison,
     Condition,

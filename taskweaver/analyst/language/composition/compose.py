@@ -35,7 +35,7 @@ from taskweaver.analyst.language.phrases.atoms import (
     Step,
 )
 from taskweaver.analyst.language.words.names import singular
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     Column,
     Condition,
     Inspection,

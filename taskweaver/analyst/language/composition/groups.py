@@ -9,7 +9,7 @@ from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand, columns_of
 from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Pick
 from taskweaver.analyst.language.words.names import is_amount, name_words, singular
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     And,
     Column,
     Comparison,

@@ -9,7 +9,7 @@ from taskweaver.analyst.language.composition.parts import Parts, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import Fn, Keys, Look, Mark, Noun, Picture
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     Chart,
     Column,
     Condition,

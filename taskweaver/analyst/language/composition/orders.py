@@ -7,7 +7,7 @@ from taskweaver.analyst.language.composition.parts import Parts, UnfitError
 from taskweaver.analyst.language.composition.ranks import by_operand, can_group
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import Fn, Mark, Noun, Pick, Step
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     Column,
     Key,
     Measure,

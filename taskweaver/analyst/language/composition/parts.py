@@ -10,7 +10,7 @@ from taskweaver.analyst.language.lookup.measures import Operand, columns_of
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.phrases.atoms import Atom, Content, Keys, Mark, Noun
 from taskweaver.analyst.language.words.names import name_words, singular
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     And,
     Column,
     Comparison,

@@ -18,7 +18,7 @@ from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand, columns_of
 from taskweaver.analyst.language.phrases.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick
 from taskweaver.analyst.language.words.names import name_words, singular
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     Column,
     Condition,
     Expression,

@@ -18,7 +18,7 @@ from taskweaver.analyst.language.phrases.atoms import (
     Pick,
     Step,
 )
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     And,
     Change,
     Column,

@@ -12,7 +12,7 @@ from taskweaver.analyst.language.lookup.scope import Scope
 from taskweaver.analyst.language.lookup.times import Period, Recurring, points, times
 from taskweaver.analyst.language.words.lexicon import MONTHS
 from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.reading import Column, Comparison, Condition, OneOf
+from taskweaver.analyst.readings.reading import Column, Comparison, Condition, OneOf
 
 Found = tuple[int, Cond, float]
 _LAST = {"quarter": 4, "month": 12, "day": 31, "hour": 24}

@@ -10,7 +10,7 @@ from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.scope import ColumnRef
 from taskweaver.analyst.language.words.lexicon import DIMENSION_WORDS, MONTHS
 from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.reading import And, Column, Comparator, Comparison, Condition
+from taskweaver.analyst.readings.reading import And, Column, Comparator, Comparison, Condition
 
 Found = tuple[int, Cond, float]
 _BE = (

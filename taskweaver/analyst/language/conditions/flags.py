@@ -8,7 +8,7 @@ from taskweaver.analyst.language.conditions.options import Cond, Option
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.lexicon import LEXICON
 from taskweaver.analyst.language.words.meanings import means_flag
-from taskweaver.analyst.reading import Column, Comparison, Scalar
+from taskweaver.analyst.readings.reading import Column, Comparison, Scalar
 
 Found = tuple[int, Cond, float]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from taskweaver.analyst.reading import And, Condition
+from taskweaver.analyst.readings.reading import And, Condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from taskweaver.analyst.language.conditions.values import value_conditions
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.lookup.times import Recurring, times
 from taskweaver.analyst.language.words.names import singular
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     And,
     Column,
     Comparison,
@@ -182,7 +182,7 @@ class Conditions:
 
     def _none_of(self, at: int, stop: int) -> Iterator[Found]:
         """Yield ``without any precipitation``: zero in a numeric column, missing in others."""
-        from taskweaver.analyst.reading import Column, Comparison
+        from taskweaver.analyst.readings.reading import Column, Comparison
 
         words = self.words
         if words.lower(at) not in _LACKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskweaver.analyst.language.lookup.times import Bound, Period, Recent, Recurring, When
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     And,
     Column,
     Comparison,

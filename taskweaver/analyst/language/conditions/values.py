@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from taskweaver.analyst.files.profile import ValueMatch
 from taskweaver.analyst.language.conditions.options import Cond, Option
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.meanings import graded
 from taskweaver.analyst.language.words.names import singular
-from taskweaver.analyst.profile import ValueMatch
-from taskweaver.analyst.reading import Column, Comparison, Condition, Contains, OneOf, Scalar
+from taskweaver.analyst.readings.reading import (
+    Column,
+    Comparison,
+    Condition,
+    Contains,
+    OneOf,
+    Scalar,
+)
 
 Found = tuple[int, Cond, float]
 _MOST_GRADES = 4

@@ -9,7 +9,7 @@ from typing import Literal
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.lexicon import DIMENSION_COLUMNS
 from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.reading import Column, Constant, Expression, Operation
+from taskweaver.analyst.readings.reading import Column, Constant, Expression, Operation
 
 
 @dataclass(frozen=True, slots=True)

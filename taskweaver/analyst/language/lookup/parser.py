@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from taskweaver.analyst.files.profile import ColumnProfile, ValueMatch
 from taskweaver.analyst.language.lookup.scope import ColumnRef, Scope, is_function_word
 from taskweaver.analyst.language.words.lexicon import LEXICON, LONGEST, NUMBER_WORDS, Sense
 from taskweaver.analyst.language.words.names import (
@@ -14,7 +15,6 @@ from taskweaver.analyst.language.words.names import (
     singular,
 )
 from taskweaver.analyst.language.words.tokens import Token
-from taskweaver.analyst.profile import ColumnProfile, ValueMatch
 
 WEAK_NOUNS = frozenset("price rate level score index".split())
 """Nouns that add nothing to the name of a measured quantity."""

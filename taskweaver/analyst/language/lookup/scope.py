@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from taskweaver.analyst.files.profile import ColumnProfile, TableProfile, ValueMatch
 from taskweaver.analyst.language.words.lexicon import LEXICON, LEXICON_WORDS
 from taskweaver.analyst.language.words.meanings import equivalents
 from taskweaver.analyst.language.words.names import (
@@ -19,8 +20,7 @@ from taskweaver.analyst.language.words.names import (
     singular,
 )
 from taskweaver.analyst.language.words.tokens import is_unusual
-from taskweaver.analyst.profile import ColumnProfile, TableProfile, ValueMatch
-from taskweaver.analyst.reading import Source
+from taskweaver.analyst.readings.reading import Source
 
 _YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))
 _LABEL_WORDS = ("name", "title", "label", "full", "employee", "model", "product", "id")

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.words.lexicon import MONTHS, SEASONS, WEEKDAYS
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     CalendarPart,
     Unit,
 )

@@ -7,7 +7,7 @@ from typing import Literal
 
 from taskweaver.analyst.language.conditions.options import Cond
 from taskweaver.analyst.language.lookup.measures import Operand
-from taskweaver.analyst.reading import Chart, Function, Key, View
+from taskweaver.analyst.readings.reading import Chart, Function, Key, View
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from taskweaver.analyst.language.lookup.parser import Words
 from taskweaver.analyst.language.phrases.atoms import Keys
-from taskweaver.analyst.reading import Key
+from taskweaver.analyst.readings.reading import Key
 
 Found = tuple[int, Keys, float]
 _ADVERBS = frozenset("yearly annual annually quarterly monthly weekly daily hourly".split())

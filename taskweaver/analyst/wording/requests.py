@@ -6,16 +6,7 @@ picture. Columns stand in back quotes, so that the words are read back as they a
 
 from __future__ import annotations
 
-from taskweaver.analyst.condition_words import condition_words
-from taskweaver.analyst.expression_words import (
-    expression_words,
-    keys_words,
-    measure_words,
-    measures_words,
-    ordinal_words,
-)
-from taskweaver.analyst.inert import column_name, column_names, value_text
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     Calculation,
     Change,
     Column,
@@ -35,6 +26,15 @@ from taskweaver.analyst.reading import (
     Summary,
     View,
 )
+from taskweaver.analyst.wording.conditions import condition_words
+from taskweaver.analyst.wording.expressions import (
+    expression_words,
+    keys_words,
+    measure_words,
+    measures_words,
+    ordinal_words,
+)
+from taskweaver.analyst.wording.inert import column_name, column_names, value_text
 
 _CHARTS = {
     "line": "line chart",

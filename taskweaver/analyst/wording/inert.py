@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from taskweaver.analyst.reading import Scalar
+from taskweaver.analyst.readings.reading import Scalar
 from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import shorten
 

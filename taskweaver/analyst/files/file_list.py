@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
-from taskweaver.analyst.profile import ColumnProfile, Kind, TableId, TableProfile
-from taskweaver.analyst.world import FileInfo, PartInfo
+from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId, TableProfile
+from taskweaver.analyst.files.world import FileInfo, PartInfo
 from taskweaver.utils.characters import escaped_steering
 from taskweaver.utils.text import shorten
 

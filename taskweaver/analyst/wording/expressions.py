@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from taskweaver.analyst.inert import column_name, listed, number_text
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     Column,
     Constant,
     Expression,
@@ -14,6 +13,7 @@ from taskweaver.analyst.reading import (
     Measure,
     Operation,
 )
+from taskweaver.analyst.wording.inert import column_name, listed, number_text
 
 _FUNCTIONS: dict[Function, str] = {
     "count": "number of values of",

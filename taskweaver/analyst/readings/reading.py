@@ -9,26 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from taskweaver.analyst.condition import And as And
-from taskweaver.analyst.condition import CalendarPart as CalendarPart
-from taskweaver.analyst.condition import Column as Column
-from taskweaver.analyst.condition import Comparator as Comparator
-from taskweaver.analyst.condition import Comparison as Comparison
-from taskweaver.analyst.condition import Condition as Condition
-from taskweaver.analyst.condition import Constant as Constant
-from taskweaver.analyst.condition import Contains as Contains
-from taskweaver.analyst.condition import During as During
-from taskweaver.analyst.condition import Expression as Expression
-from taskweaver.analyst.condition import Latest as Latest
-from taskweaver.analyst.condition import Missing as Missing
-from taskweaver.analyst.condition import Not as Not
-from taskweaver.analyst.condition import OnCalendar as OnCalendar
-from taskweaver.analyst.condition import OneOf as OneOf
-from taskweaver.analyst.condition import Operation as Operation
-from taskweaver.analyst.condition import Or as Or
-from taskweaver.analyst.condition import Scalar as Scalar
-from taskweaver.analyst.condition import Unit as Unit
-from taskweaver.analyst.profile import TableId
+from taskweaver.analyst.files.profile import TableId
+from taskweaver.analyst.readings.condition import And as And
+from taskweaver.analyst.readings.condition import CalendarPart as CalendarPart
+from taskweaver.analyst.readings.condition import Column as Column
+from taskweaver.analyst.readings.condition import Comparator as Comparator
+from taskweaver.analyst.readings.condition import Comparison as Comparison
+from taskweaver.analyst.readings.condition import Condition as Condition
+from taskweaver.analyst.readings.condition import Constant as Constant
+from taskweaver.analyst.readings.condition import Contains as Contains
+from taskweaver.analyst.readings.condition import During as During
+from taskweaver.analyst.readings.condition import Expression as Expression
+from taskweaver.analyst.readings.condition import Latest as Latest
+from taskweaver.analyst.readings.condition import Missing as Missing
+from taskweaver.analyst.readings.condition import Not as Not
+from taskweaver.analyst.readings.condition import OnCalendar as OnCalendar
+from taskweaver.analyst.readings.condition import OneOf as OneOf
+from taskweaver.analyst.readings.condition import Operation as Operation
+from taskweaver.analyst.readings.condition import Or as Or
+from taskweaver.analyst.readings.condition import Scalar as Scalar
+from taskweaver.analyst.readings.condition import Unit as Unit
 
 # -- what is computed over ------------------------------------------------------------------------
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from taskweaver.analyst.charts_code import rows_chart
-from taskweaver.analyst.conditions_code import expression_code
-from taskweaver.analyst.expression_words import expression_words
-from taskweaver.analyst.frames import RESULT, Frame
-from taskweaver.analyst.reading import Column, Inspection, Rank, Rows
-from taskweaver.analyst.words import DEFAULT_ROWS
+from taskweaver.analyst.code.charts import rows_chart
+from taskweaver.analyst.code.conditions import expression_code
+from taskweaver.analyst.code.frames import RESULT, Frame
+from taskweaver.analyst.readings.reading import Column, Inspection, Rank, Rows
+from taskweaver.analyst.wording.expressions import expression_words
+from taskweaver.analyst.wording.requests import DEFAULT_ROWS
 
 
 def rows_code(reading: Rows, frame: Frame) -> list[str]:

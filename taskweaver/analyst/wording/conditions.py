@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from taskweaver.analyst.expression_words import expression_words
-from taskweaver.analyst.inert import column_name, listed, value_text
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     And,
     Column,
     Comparator,
@@ -26,6 +24,8 @@ from taskweaver.analyst.reading import (
     Operation,
     Or,
 )
+from taskweaver.analyst.wording.expressions import expression_words
+from taskweaver.analyst.wording.inert import column_name, listed, value_text
 
 MONTHS = (
     "January February March April May June July August September October November December"

@@ -12,12 +12,14 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from taskweaver.analyst.conditions_code import chosen_code, negated_columns
-from taskweaver.analyst.frames import RESULT, Frame, variable_names
-from taskweaver.analyst.layout import laid_out
-from taskweaver.analyst.measures_code import measured_columns
-from taskweaver.analyst.profile import ColumnProfile, TableId, TableProfile
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.code.conditions import chosen_code, negated_columns
+from taskweaver.analyst.code.frames import RESULT, Frame, variable_names
+from taskweaver.analyst.code.layout import laid_out
+from taskweaver.analyst.code.measures import measured_columns
+from taskweaver.analyst.code.rows import inspection_code, rows_code
+from taskweaver.analyst.code.summary import summary_code
+from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfile
+from taskweaver.analyst.readings.reading import (
     Calculation,
     Contrast,
     Files,
@@ -29,8 +31,6 @@ from taskweaver.analyst.reading import (
     Sql,
     Summary,
 )
-from taskweaver.analyst.rows_code import inspection_code, rows_code
-from taskweaver.analyst.summary_code import summary_code
 from taskweaver.utils.parsing import parse_expression
 
 _IMPORTS = {"pd": "import pandas as pd", "plt": "import matplotlib.pyplot as plt"}

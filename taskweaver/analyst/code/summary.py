@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from taskweaver.analyst.charts_code import summary_chart
-from taskweaver.analyst.condition_words import WEEKDAYS, condition_words
-from taskweaver.analyst.conditions_code import condition_code, condition_columns, series_code
-from taskweaver.analyst.frames import RESULT, Frame
-from taskweaver.analyst.measures_code import (
+from taskweaver.analyst.code.charts import summary_chart
+from taskweaver.analyst.code.conditions import condition_code, condition_columns, series_code
+from taskweaver.analyst.code.frames import RESULT, Frame
+from taskweaver.analyst.code.measures import (
     groups_code,
     key_names,
     label_of,
@@ -14,7 +13,7 @@ from taskweaver.analyst.measures_code import (
     order_key,
     value_code,
 )
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     Change,
     Column,
     Condition,
@@ -26,6 +25,7 @@ from taskweaver.analyst.reading import (
     Share,
     Summary,
 )
+from taskweaver.analyst.wording.conditions import WEEKDAYS, condition_words
 
 DIFFERENCE = "difference"
 SHARE = "share in percent"

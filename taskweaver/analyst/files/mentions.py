@@ -16,7 +16,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from taskweaver.analyst.world import FileInfo
+from taskweaver.analyst.files.world import FileInfo
 
 EXTENSIONS = (
     "csv", "tsv", "txt", "jsonl", "ndjson", "json", "parquet", "xlsx", "xlsm", "xls", "sqlite3",

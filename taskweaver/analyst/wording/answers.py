@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.analyst.inert import column_name, listed, shown_text, value_text
-from taskweaver.analyst.printed import Printed, number, read_printed, table_text, unquoted
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     And,
     Contrast,
     Files,
@@ -20,7 +18,9 @@ from taskweaver.analyst.reading import (
     Summary,
     Understood,
 )
-from taskweaver.analyst.words import DEFAULT_ROWS, in_words, where_words
+from taskweaver.analyst.wording.inert import column_name, listed, shown_text, value_text
+from taskweaver.analyst.wording.printed import Printed, number, read_printed, table_text, unquoted
+from taskweaver.analyst.wording.requests import DEFAULT_ROWS, in_words, where_words
 from taskweaver.utils.inert_markdown import inert_markdown
 from taskweaver.utils.parsing import literal_value
 from taskweaver.utils.text import counted, fenced

@@ -11,10 +11,18 @@ import unicodedata
 from datetime import datetime
 from zlib import crc32
 
-from taskweaver.analyst.frames import RESULT, Frame
-from taskweaver.analyst.measures_code import key_names, order_key
-from taskweaver.analyst.reading import CalendarPart, Column, Contrast, Key, Rows, Summary, Unit
-from taskweaver.analyst.words import in_words
+from taskweaver.analyst.code.frames import RESULT, Frame
+from taskweaver.analyst.code.measures import key_names, order_key
+from taskweaver.analyst.readings.reading import (
+    CalendarPart,
+    Column,
+    Contrast,
+    Key,
+    Rows,
+    Summary,
+    Unit,
+)
+from taskweaver.analyst.wording.requests import in_words
 
 MOST_BARS = 30
 _MOST_UPRIGHT, _MOST_UPRIGHT_CHARS = 8, 12

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from taskweaver.analyst.conditions_code import PARTS, columns_of, expression_code, series_code
-from taskweaver.analyst.expression_words import measure_words
-from taskweaver.analyst.frames import Frame
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.code.conditions import PARTS, columns_of, expression_code, series_code
+from taskweaver.analyst.code.frames import Frame
+from taskweaver.analyst.readings.reading import (
     Column,
     Expression,
     Function,
@@ -13,6 +12,7 @@ from taskweaver.analyst.reading import (
     Measure,
     Unit,
 )
+from taskweaver.analyst.wording.expressions import measure_words
 
 PERIODS: dict[Unit, str] = {
     "year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h",

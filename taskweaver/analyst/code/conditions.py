@@ -11,10 +11,8 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 
-from taskweaver.analyst.condition_words import inverted
-from taskweaver.analyst.frames import Frame
-from taskweaver.analyst.inert import number_text
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.code.frames import Frame
+from taskweaver.analyst.readings.reading import (
     And,
     CalendarPart,
     Column,
@@ -34,6 +32,8 @@ from taskweaver.analyst.reading import (
     Scalar,
     Unit,
 )
+from taskweaver.analyst.wording.conditions import inverted
+from taskweaver.analyst.wording.inert import number_text
 
 PARTS: dict[CalendarPart, str] = {
     "quarter": "quarter",
