@@ -28,8 +28,8 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry import RoleRegistry
 from taskweaver.role.workplace import Workplace
+from taskweaver.session.branches.parts import SessionMetadata
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.parts import SessionMetadata
 
 ModelFunction = Callable[[Sequence[ChatMessage]], str | Iterator[str]]
 

@@ -15,10 +15,10 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.session.clone import copy_working_folder
-from taskweaver.session.damage import MEMORY_FILE
-from taskweaver.session.store import WORKING_FOLDER
-from taskweaver.session.stored_sessions import MAIN_BRANCH
+from taskweaver.session.storage.clone import copy_working_folder
+from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.store import WORKING_FOLDER
+from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
 from taskweaver.treesearch.config import SearchConfig
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.idea import read_idea

@@ -27,7 +27,7 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
     if ctx.invoked_subcommand is not None:
         return
     from taskweaver.console.text import safe, safe_json
-    from taskweaver.session.stored_sessions import stored_sessions
+    from taskweaver.session.storage.stored_sessions import stored_sessions
     from taskweaver.utils.redact import redact_known
     from taskweaver.utils.text import counted
 
@@ -53,7 +53,7 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
 @click.pass_obj
 def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
     """Delete sessions with all their files."""
-    from taskweaver.session.stored_sessions import remove_session
+    from taskweaver.session.storage.stored_sessions import remove_session
 
     for session_id in session_ids:
         remove_session(_folder(project), session_id)
@@ -70,7 +70,7 @@ def check(project: Path | None, session_id: str | None, *, as_json: bool) -> Non
     Nothing is changed. A session that is open in another process is not checked.
     """
     from taskweaver.session.health import check_session
-    from taskweaver.session.stored_sessions import require_session, session_folders
+    from taskweaver.session.storage.stored_sessions import require_session, session_folders
 
     root = _folder(project)
     folders = [require_session(root, session_id)] if session_id else session_folders(root)
@@ -109,7 +109,7 @@ def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
     """Save what can be read of a damaged session; the damaged file is kept beside the new one."""
     from taskweaver.console.text import safe
     from taskweaver.session.repair import repair_session
-    from taskweaver.session.stored_sessions import require_session
+    from taskweaver.session.storage.stored_sessions import require_session
 
     done = repair_session(require_session(_folder(project), session_id))
     if as_json:

@@ -7,8 +7,8 @@ import re
 from taskweaver.console.blocks import Broken, Facts, Note
 from taskweaver.console.chat import Chat
 from taskweaver.console.text import head, safe
-from taskweaver.session.compare import Pair
-from taskweaver.session.store import BranchInfo
+from taskweaver.session.storage.compare import Pair
+from taskweaver.session.storage.store import BranchInfo
 from taskweaver.utils.text import counted
 
 _FORK = re.compile(r"(?P<name>(?!at\b)\S+)?\s*(?:at\s+(?:round\s+)?(?P<round>\d+))?\s*")

@@ -17,7 +17,7 @@ from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.errors import FileNotAdded
 from taskweaver.session.session import Session
-from taskweaver.session.workdir import files_in
+from taskweaver.session.storage.workdir import files_in
 from taskweaver.utils.files import leaves
 from taskweaver.utils.text import counted
 

@@ -25,7 +25,7 @@ from taskweaver.console.receipts import export_target, show_receipt
 from taskweaver.console.surface import LiveSurface
 from taskweaver.console.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
-from taskweaver.session.export import export
+from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
 from taskweaver.utils.text import counted
 

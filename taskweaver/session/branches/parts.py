@@ -9,9 +9,9 @@ from pathlib import Path
 from taskweaver.ces.common import Client, Snapshot
 from taskweaver.llm.api import LLMApi
 from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.session.branch import BranchParts
+from taskweaver.session.branches.branch import BranchParts
 from taskweaver.session.limits import LimitsConfig
-from taskweaver.session.store import SessionFiles
+from taskweaver.session.storage.store import SessionFiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck
+from taskweaver.session.branches.file_list import BranchFiles
+from taskweaver.session.branches.turn import USER, Turn
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
-from taskweaver.session.file_list import BranchFiles
-from taskweaver.session.restoring import Restoring
-from taskweaver.session.turn import USER, Turn
-from taskweaver.session.workdir import WorkingFiles
+from taskweaver.session.states.restoring import Restoring
+from taskweaver.session.storage.workdir import WorkingFiles
 
 
 @dataclass(frozen=True, slots=True)

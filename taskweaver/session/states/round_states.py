@@ -18,7 +18,7 @@ from taskweaver.ces.common import Client, Writer
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.session.snapshots import Snapshots
+from taskweaver.session.states.snapshots import Snapshots
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from pathlib import Path
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, UnknownBranch
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.session.damage import DAMAGED_FILES, MEMORY_FILE, readable_rounds
 from taskweaver.session.errors import SessionError
-from taskweaver.session.folder_check import require_plain_folder
-from taskweaver.session.lock import LOCK_FILE, is_locked, locked
+from taskweaver.session.storage.damage import DAMAGED_FILES, MEMORY_FILE, readable_rounds
+from taskweaver.session.storage.folder_check import require_plain_folder
+from taskweaver.session.storage.lock import LOCK_FILE, is_locked, locked
 from taskweaver.utils.safe_fs import Folder
 
 MAIN_BRANCH, CURRENT_FILE = "main", "current_branch"

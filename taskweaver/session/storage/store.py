@@ -11,8 +11,9 @@ from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.memory import Memory
-from taskweaver.session.clone import STAGING_FOLDER, clone_into
-from taskweaver.session.compare import (
+from taskweaver.session.errors import SessionError
+from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
+from taskweaver.session.storage.compare import (
     BranchDifference,
     Pair,
     differing_files,
@@ -20,11 +21,15 @@ from taskweaver.session.compare import (
     rounds_apart,
     variables_of,
 )
-from taskweaver.session.damage import MEMORY_FILE
-from taskweaver.session.errors import SessionError
-from taskweaver.session.folder_check import require_plain_folder
-from taskweaver.session.lock import locked
-from taskweaver.session.stored_sessions import CURRENT_FILE, MAIN_BRANCH, NAME, require_own_memory
+from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.folder_check import require_plain_folder
+from taskweaver.session.storage.lock import locked
+from taskweaver.session.storage.stored_sessions import (
+    CURRENT_FILE,
+    MAIN_BRANCH,
+    NAME,
+    require_own_memory,
+)
 from taskweaver.utils.files import read_text, write_text
 from taskweaver.utils.safe_fs import Folder
 

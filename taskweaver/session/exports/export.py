@@ -16,8 +16,8 @@ from taskweaver.memory.executed import ExecutedCell, executed_cells
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
-from taskweaver.session.export_outputs import NotebookOutputs, printing
-from taskweaver.session.plain_tables import with_plain_tables
+from taskweaver.session.exports.outputs import NotebookOutputs, printing
+from taskweaver.session.exports.plain_tables import with_plain_tables
 from taskweaver.utils.files import write_text
 from taskweaver.utils.inert_markdown import (
     inert_line,

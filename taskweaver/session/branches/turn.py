@@ -13,8 +13,8 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.errors import UnknownRole
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck, unsupported_note
+from taskweaver.session.branches.stuck import farewell, nudge, repetitions
 from taskweaver.session.errors import RoundLimit
-from taskweaver.session.stuck import farewell, nudge, repetitions
 
 USER = "User"
 PLANNER = "Planner"

@@ -14,19 +14,19 @@ from taskweaver.ces.state.restorable import Restorable
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.cells import ran_code
 from taskweaver.memory.round import Round
-from taskweaver.session.branch import SessionBranch
+from taskweaver.session.branches.branch import SessionBranch
+from taskweaver.session.branches.parts import SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
-from taskweaver.session.parts import SessionParts
-from taskweaver.session.restoring import (
+from taskweaver.session.states.restoring import (
     Restoring,
     StoredRound,
     cells_with_variables,
     newest_state,
 )
-from taskweaver.session.snapshots import Snapshots
-from taskweaver.session.states import RoundEnd, RoundStates
-from taskweaver.session.store import SessionFiles
+from taskweaver.session.states.round_states import RoundEnd, RoundStates
+from taskweaver.session.states.snapshots import Snapshots
+from taskweaver.session.storage.store import SessionFiles
 
 STATE_FOLDER = "state"
 

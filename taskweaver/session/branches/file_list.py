@@ -23,7 +23,7 @@ from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.workdir import Stamp, WorkingFiles, stamp_of
+from taskweaver.session.storage.workdir import Stamp, WorkingFiles, stamp_of
 from taskweaver.utils.files import leaves
 from taskweaver.utils.quoting import quoted_section
 from taskweaver.utils.safe_fs import Folder, is_plain_name, open_ordinary
