@@ -9,9 +9,9 @@ import pytest
 from plain import written
 
 from taskweaver.analyst.files.profile_report import merged
-from taskweaver.tables.matching import Finder, Match
 from taskweaver.tables.names import profile_tables, read_table
-from taskweaver.tables.profile_text import MOST_CHARS
+from taskweaver.tables.profiles.matching import Finder, Match
+from taskweaver.tables.profiles.profile_text import MOST_CHARS
 from taskweaver.tables.session import READS
 
 

@@ -10,8 +10,8 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import table_reads
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.tables.code import as_code, modules_of
-from taskweaver.tables.plan import TableRead
+from taskweaver.tables.plans.code import as_code, modules_of
+from taskweaver.tables.plans.plan import TableRead
 from taskweaver.utils.parsing import parse
 
 _READ, _PROFILE = "read_table", "profile_tables"

@@ -19,17 +19,17 @@ from taskweaver.tables.deciding import (
     shared_decimal,
 )
 from taskweaver.tables.errors import TableError
-from taskweaver.tables.numerals import numeral
-from taskweaver.tables.plan import Fill, Option, Plan, Step, Tidy
-from taskweaver.tables.sniffing import (
+from taskweaver.tables.evidence.numerals import numeral
+from taskweaver.tables.evidence.sniffing import (
     SEPARATOR_NAMES,
     TextForm,
     head_of,
     legacy_encoding,
     sniff,
 )
-from taskweaver.tables.steps import Frame, carry_out, read_source
-from taskweaver.tables.zeros import may_hold_names
+from taskweaver.tables.evidence.zeros import may_hold_names
+from taskweaver.tables.plans.plan import Fill, Option, Plan, Step, Tidy
+from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 
 _ENCODING_NAMES = {
     "utf-8": "UTF-8",

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from taskweaver.tables.dates import looks_like_time
 from taskweaver.tables.errors import TableError
-from taskweaver.tables.numerals import numeral
+from taskweaver.tables.evidence.dates import looks_like_time
+from taskweaver.tables.evidence.numerals import numeral
 
 HEAD_BYTES = 1 << 18
 _MOST_ROWS = 300

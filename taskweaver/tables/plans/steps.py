@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.plan import Fill, Plan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.tables.plans.plan import Fill, Plan, Step, Tidy, ToFlag, ToNumber, ToTime
 
 Frame = Any
 """A frame of pandas, which is not imported here."""

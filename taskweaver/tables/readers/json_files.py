@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.csv_files import Raw
 from taskweaver.tables.errors import TableError
-from taskweaver.tables.plan import Option, Plan, Shape, Tidy
-from taskweaver.tables.sniffing import encoding_of
-from taskweaver.tables.steps import carry_out, frame_of, read_source
+from taskweaver.tables.evidence.sniffing import encoding_of
+from taskweaver.tables.plans.plan import Option, Plan, Shape, Tidy
+from taskweaver.tables.plans.steps import carry_out, frame_of, read_source
+from taskweaver.tables.readers.csv_files import Raw
 
 
 def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:

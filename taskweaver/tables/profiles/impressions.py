@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.csv_files import Raw
-from taskweaver.tables.databases import first_rows, table_names
 from taskweaver.tables.deciding import decide
 from taskweaver.tables.errors import TableError
-from taskweaver.tables.profiling import kind_of
+from taskweaver.tables.plans.steps import Frame
+from taskweaver.tables.profiles.profiling import kind_of
+from taskweaver.tables.readers.csv_files import Raw
+from taskweaver.tables.readers.databases import first_rows, table_names
+from taskweaver.tables.readers.workbooks import sheet_names
 from taskweaver.tables.reading import kind_of as kind_of_file
 from taskweaver.tables.reading import undecided
-from taskweaver.tables.steps import Frame
-from taskweaver.tables.workbooks import sheet_names
 
 _SHOWN_ROWS, _HEAD_ROWS, _MOST_PARTS, _MOST_COLUMNS = 3, 200, 20, 200
 _CELL_CHARS = 200

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.csv_files import Raw
 from taskweaver.tables.errors import MissingTableError, TableError
-from taskweaver.tables.plan import Option, Plan, Step, Tidy
-from taskweaver.tables.sniffing import has_header, header_row
-from taskweaver.tables.steps import carry_out
+from taskweaver.tables.evidence.sniffing import has_header, header_row
+from taskweaver.tables.plans.plan import Option, Plan, Step, Tidy
+from taskweaver.tables.plans.steps import carry_out
+from taskweaver.tables.readers.csv_files import Raw
 
 _TOP_ROWS = 60
 

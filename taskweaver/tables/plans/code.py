@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskweaver.tables.plan import Fill, Plan, Step, Tidy, ToFlag, ToNumber, ToTime
-from taskweaver.tables.steps import ACCOUNTING, quoted_name, removal_pattern
+from taskweaver.tables.plans.plan import Fill, Plan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.tables.plans.steps import ACCOUNTING, quoted_name, removal_pattern
 
 MODULES = {"json": "json.loads", "pathlib": "pathlib.Path", "sqlite3": "sqlite3.connect"}
 """Modules beside pandas that code of plans uses, by the name that shows the use."""

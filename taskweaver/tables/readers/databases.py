@@ -6,10 +6,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from taskweaver.tables.csv_files import Raw
 from taskweaver.tables.errors import MissingTableError, TableError
-from taskweaver.tables.plan import Plan
-from taskweaver.tables.steps import Frame, quoted_name, read_source
+from taskweaver.tables.plans.plan import Plan
+from taskweaver.tables.plans.steps import Frame, quoted_name, read_source
+from taskweaver.tables.readers.csv_files import Raw
 
 _TABLES = (
     "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"

@@ -1,7 +1,7 @@
 """Plan of reading a table: a reader of pandas with its options, and steps on its columns.
 
-A plan is plain data. The kernel carries it out (`taskweaver.tables.steps`), reports it with the
-cell, and an export writes it as code (`taskweaver.tables.code`); no code travels.
+A plan is plain data. The kernel carries it out (`taskweaver.tables.plans.steps`), reports it with
+the cell, and an export writes it as code (`taskweaver.tables.plans.code`); no code travels.
 """
 
 from __future__ import annotations

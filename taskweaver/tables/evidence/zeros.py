@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from taskweaver.tables.sniffing import TextForm
+from taskweaver.tables.evidence.sniffing import TextForm
 
 _CHUNK = 1 << 16
 _LONGEST = 20

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.tables.matching import Finder, Match
-from taskweaver.tables.profile_text import profile_text
+from taskweaver.tables.profiles.matching import Finder, Match
+from taskweaver.tables.profiles.profile_text import profile_text
 
 MOST_VALUES = 30
 _LONGEST_VALUE = 80
