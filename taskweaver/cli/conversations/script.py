@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from taskweaver.cli.chat import ending_orderly
-from taskweaver.cli.messages import COMMAND_LINE
-from taskweaver.cli.opening import open_app
+from taskweaver.cli.conversations.chat import ending_orderly
+from taskweaver.cli.conversations.messages import COMMAND_LINE
+from taskweaver.cli.opening.projects import open_app
 from taskweaver.console.blocks import Note
 from taskweaver.console.chat import Chat, is_answered, stop_reason
 from taskweaver.console.commands import CommandLine

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from taskweaver.cli.opening import open_app
+from taskweaver.cli.opening.projects import open_app
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe, safe_json
 from taskweaver.session.replay import Step

@@ -22,8 +22,8 @@ from taskweaver.app.searching import (
     session_on_node,
     start_search,
 )
-from taskweaver.cli.opening import open_app
-from taskweaver.cli.wish import Wish
+from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.search.options import Wish
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe
 from taskweaver.treesearch import findings
@@ -120,7 +120,7 @@ def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[
     It draws a live tree, or prints a line for each node.
     """
     if not plain and not is_plain(sys.stdout) and sys.stdout.isatty():
-        from taskweaver.cli.search_live import live_view
+        from taskweaver.cli.search.live import live_view
 
         with live_view(search) as view:
             yield view.changed, view.say

@@ -15,8 +15,8 @@ from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox import SandboxChoice
-from taskweaver.cli.consent import read_source
-from taskweaver.cli.opening import open_app
+from taskweaver.cli.opening.consent import read_source
+from taskweaver.cli.opening.projects import open_app
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from taskweaver.cli.opening import open_app
+from taskweaver.cli.opening.projects import open_app
 from taskweaver.console.surface import is_plain
 from taskweaver.console.text import safe, safe_json
 from taskweaver.utils.app_utils import discover_app_dir

@@ -16,8 +16,8 @@ def trust(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> N
 
     At a terminal it asks; elsewhere `taskweaver --trust trust FOLDER` is the yes.
     """
-    from taskweaver.cli.consent import consent_to, inspect, show_findings
-    from taskweaver.cli.folder import require_folder
+    from taskweaver.cli.opening.consent import consent_to, inspect, show_findings
+    from taskweaver.cli.opening.folder import require_folder
     from taskweaver.trust.answers import forget
 
     target = folder or project

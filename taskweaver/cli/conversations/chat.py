@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from taskweaver import __version__
-from taskweaver.cli.consent import consent_to
+from taskweaver.cli.opening.consent import consent_to
 from taskweaver.console.blocks import Note
 from taskweaver.console.loop import Listener, Opening, Reader, talk
 from taskweaver.console.surface import Surface, open_surface

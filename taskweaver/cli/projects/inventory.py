@@ -8,7 +8,7 @@ from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import PACKAGE, ROLE_FOLDERS
-from taskweaver.cli.consent import read_source
+from taskweaver.cli.opening.consent import read_source
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.errors import ConversationError

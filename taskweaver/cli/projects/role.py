@@ -22,7 +22,7 @@ def role(project: Path | None) -> None:
 @click.pass_obj
 def list_roles(project: Path | None, *, as_json: bool) -> None:
     """List the roles with alias and place, and what is wrong with broken ones."""
-    from taskweaver.cli.inventory import found_roles
+    from taskweaver.cli.projects.inventory import found_roles
     from taskweaver.console.text import safe, safe_json
 
     found = found_roles(project)
@@ -46,8 +46,8 @@ def new(project: Path | None, name: str) -> None:
     """
     from taskweaver.app.app import TaskWeaverApp
     from taskweaver.app.errors import ProjectError
-    from taskweaver.cli.inventory import found_roles, role_folder
-    from taskweaver.cli.new_role import create_role
+    from taskweaver.cli.projects.inventory import found_roles, role_folder
+    from taskweaver.cli.projects.new_role import create_role
 
     path, is_project, _ = TaskWeaverApp.discover_app_dir(project)
     if not is_project:

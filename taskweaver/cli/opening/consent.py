@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from taskweaver.cli.folder import TRUST_CHOICE
+from taskweaver.cli.opening.folder import TRUST_CHOICE
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.text import safe
 from taskweaver.trust.answers import Answers, answers_for, remember

@@ -22,8 +22,8 @@ from taskweaver.app.modules import ExecutionConfig, FoldersConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox import SandboxChoice
-from taskweaver.cli.consent import stored_consent
-from taskweaver.cli.inventory import (
+from taskweaver.cli.opening.consent import stored_consent
+from taskweaver.cli.projects.inventory import (
     Counted,
     examples_of,
     experiences_of,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from taskweaver.cli.inventory import FoundRole
+from taskweaver.cli.projects.inventory import FoundRole
 from taskweaver.role.errors import RoleError
 from taskweaver.utils.files import write_text
 from taskweaver.utils.text import fill

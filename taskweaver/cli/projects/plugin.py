@@ -24,7 +24,7 @@ def plugin() -> None:
 @click.pass_obj
 def list_(project: Path | None) -> None:
     """List the plugins, and what is wrong with those that cannot be used."""
-    from taskweaver.cli.plugin_work import table
+    from taskweaver.cli.projects.plugin_work import table
 
     for line in table(project):
         click.echo(line)
@@ -35,7 +35,7 @@ def list_(project: Path | None) -> None:
 @click.pass_obj
 def show(project: Path | None, name: str) -> None:
     """Show what the model sees of a plugin."""
-    from taskweaver.cli.plugin_work import stub
+    from taskweaver.cli.projects.plugin_work import stub
 
     click.echo(stub(project, name))
 
@@ -45,7 +45,7 @@ def show(project: Path | None, name: str) -> None:
 @click.pass_obj
 def new(project: Path | None, name: str) -> None:
     """Write a plugin that works, with a test in it, for you to change."""
-    from taskweaver.cli.plugin_work import create
+    from taskweaver.cli.projects.plugin_work import create
 
     for line in create(project, name):
         click.echo(line)
@@ -59,6 +59,6 @@ def test(project: Path | None, name: str | None) -> None:
 
     The exit status is 1 when a plugin does not load or a test fails.
     """
-    from taskweaver.cli.plugin_work import run_tests
+    from taskweaver.cli.projects.plugin_work import run_tests
 
     sys.exit(run_tests(project, name))

@@ -139,7 +139,7 @@ def _folder(project: Path | None) -> Path:
 
     Its secrets are known afterwards.
     """
-    from taskweaver.cli.consent import read_source
+    from taskweaver.cli.opening.consent import read_source
     from taskweaver.config.secrets import register_secrets
 
     src = read_source(project)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from taskweaver.cli.erasing import checked_erasure, erasure_options, run_erasure
+from taskweaver.cli.memory.erasing import checked_erasure, erasure_options, run_erasure
 from taskweaver.cli.printing import print_json, print_table, safe
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,7 +37,7 @@ def memory() -> None:
 
 
 def _open(file: Path) -> Any:
-    from taskweaver.cli.folder import register_secrets_around
+    from taskweaver.cli.opening.folder import register_secrets_around
     from taskweaver.memory.branched import BranchedMemory, MemoryConfig
 
     register_secrets_around(file.resolve().parent, Path.cwd())
@@ -46,7 +46,7 @@ def _open(file: Path) -> Any:
 
 def _open_logged(file: Path) -> Any:
     """Open a file to change it; its log of rows goes on, if there is one."""
-    from taskweaver.cli.folder import register_secrets_around
+    from taskweaver.cli.opening.folder import register_secrets_around
     from taskweaver.memory.branched import BranchedMemory, MemoryConfig
     from taskweaver.memory.branched.row_log import ROWS_FILE
 
