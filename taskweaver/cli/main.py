@@ -63,8 +63,8 @@ class Commands(click.Group):
 
 def _end(ctx: click.Context, reason: str, status: int) -> NoReturn:
     """Say why, in one line; called while the error is being handled."""
-    from taskweaver.console.surface import is_plain
-    from taskweaver.console.text import safe
+    from taskweaver.console.terminal.surface import is_plain
+    from taskweaver.console.terminal.text import safe
     from taskweaver.utils.redact import redact
 
     if ctx.params.get("debug"):

@@ -12,9 +12,9 @@ from typing import Any
 
 from taskweaver import __version__
 from taskweaver.cli.opening.consent import consent_to
-from taskweaver.console.blocks import Note
 from taskweaver.console.loop import Listener, Opening, Reader, talk
-from taskweaver.console.surface import Surface, open_surface
+from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.surface import Surface, open_surface
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -42,7 +42,7 @@ def converse(project: Path | None, files: Sequence[Path] = (), resume: str | Non
 
 
 def _reader(opening: Opening) -> Reader:
-    from taskweaver.console.prompt import PlainReader, PromptReader, can_prompt
+    from taskweaver.console.terminal.prompt import PlainReader, PromptReader, can_prompt
 
     if not can_prompt():
         opening.start()
@@ -68,7 +68,7 @@ def _open(
 ) -> Listener:
     from taskweaver.app.app import TaskWeaverApp
     from taskweaver.console.chat import Chat
-    from taskweaver.console.commands import CommandLine
+    from taskweaver.console.commands.table import CommandLine
 
     app = TaskWeaverApp(project, trust=granted)
     try:

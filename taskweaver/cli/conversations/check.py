@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import click
 
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.console.surface import is_plain
-from taskweaver.console.text import safe, safe_json
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe, safe_json
 from taskweaver.utils.app_utils import discover_app_dir
 from taskweaver.utils.text import counted
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.console.surface import is_plain
-from taskweaver.console.text import safe, safe_json
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe, safe_json
 from taskweaver.session.replay import Step
 from taskweaver.utils.text import counted
 

@@ -14,11 +14,11 @@ import click
 from taskweaver.cli.conversations.chat import ending_orderly
 from taskweaver.cli.conversations.messages import COMMAND_LINE
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.console.blocks import Note
 from taskweaver.console.chat import Chat, is_answered, stop_reason
-from taskweaver.console.commands import CommandLine
-from taskweaver.console.surface import PlainSurface, open_surface
-from taskweaver.console.text import safe, safe_json
+from taskweaver.console.commands.table import CommandLine
+from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.surface import PlainSurface, open_surface
+from taskweaver.console.terminal.text import safe, safe_json
 from taskweaver.memory.round import Round
 
 

@@ -26,7 +26,7 @@ def sessions(ctx: click.Context, *, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from taskweaver.console.text import safe, safe_json
+    from taskweaver.console.terminal.text import safe, safe_json
     from taskweaver.session.storage.stored_sessions import stored_sessions
     from taskweaver.utils.redact import redact_known
     from taskweaver.utils.text import counted
@@ -86,7 +86,7 @@ def check(project: Path | None, session_id: str | None, *, as_json: bool) -> Non
 
 
 def _show_health(health: Mapping[str, Any]) -> None:
-    from taskweaver.console.text import safe
+    from taskweaver.console.terminal.text import safe
     from taskweaver.utils.redact import redact_known
     from taskweaver.utils.text import counted
 
@@ -107,7 +107,7 @@ def _show_health(health: Mapping[str, Any]) -> None:
 @click.pass_obj
 def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
     """Save what can be read of a damaged session; the damaged file is kept beside the new one."""
-    from taskweaver.console.text import safe
+    from taskweaver.console.terminal.text import safe
     from taskweaver.session.repair import repair_session
     from taskweaver.session.storage.stored_sessions import require_session
 

@@ -11,7 +11,7 @@ import click
 
 from taskweaver.cli.opening.folder import TRUST_CHOICE
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.console.text import safe
+from taskweaver.console.terminal.text import safe
 from taskweaver.trust.answers import Answers, answers_for, remember
 from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.finding import Finding
@@ -135,7 +135,7 @@ def _line(sentence: str) -> str:
 
 def _ask(folder: Path, findings: Sequence[Finding], *, is_first: bool) -> bool | None:
     """Show the effects and return whether the user allows them; None at the end of input."""
-    from taskweaver.console.keyboard import discard_typed
+    from taskweaver.console.terminal.keyboard import discard_typed
 
     new = "" if is_first else " something new"
     click.echo(f"Opening {_line(str(folder))} would do{new or ' the following'}:", err=True)

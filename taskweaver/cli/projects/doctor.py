@@ -32,9 +32,9 @@ from taskweaver.cli.projects.inventory import (
     unread_files,
 )
 from taskweaver.code_interpreter.code_executor import CodeExecutor
-from taskweaver.console.blocks import format_seconds
-from taskweaver.console.surface import is_plain
-from taskweaver.console.text import safe, safe_json
+from taskweaver.console.terminal.blocks import format_seconds
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe, safe_json
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices

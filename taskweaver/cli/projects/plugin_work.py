@@ -18,8 +18,8 @@ from taskweaver.ces.sandbox import SandboxChoice
 from taskweaver.cli.opening.consent import read_source
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.code_interpreter.code_executor import CodeExecutor
-from taskweaver.console.surface import is_plain
-from taskweaver.console.text import safe
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.names import problem_of_name

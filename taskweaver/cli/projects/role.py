@@ -23,7 +23,7 @@ def role(project: Path | None) -> None:
 def list_roles(project: Path | None, *, as_json: bool) -> None:
     """List the roles with alias and place, and what is wrong with broken ones."""
     from taskweaver.cli.projects.inventory import found_roles
-    from taskweaver.console.text import safe, safe_json
+    from taskweaver.console.terminal.text import safe, safe_json
 
     found = found_roles(project)
     if as_json:

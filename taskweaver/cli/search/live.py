@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from rich.live import Live
 from rich.text import Text
 
-from taskweaver.console.search_view import search_view
-from taskweaver.console.text import safe
+from taskweaver.console.terminal.search_view import search_view
+from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.facts import RunningPhase, SearchSnapshot
 from taskweaver.treesearch.results import run_facts
 from taskweaver.treesearch.search import Search

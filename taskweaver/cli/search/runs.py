@@ -24,8 +24,8 @@ from taskweaver.app.searching import (
 )
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.search.options import Wish
-from taskweaver.console.surface import is_plain
-from taskweaver.console.text import safe
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch import findings
 from taskweaver.treesearch.engine import Changed
 from taskweaver.treesearch.errors import SearchError

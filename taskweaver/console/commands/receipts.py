@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from taskweaver.console.blocks import Note
 from taskweaver.console.chat import Chat
-from taskweaver.console.text import display_path, safe
+from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.session.errors import SessionError
 from taskweaver.session.receipts.build import Origin, build_receipt
 from taskweaver.session.receipts.receipt import write_receipt

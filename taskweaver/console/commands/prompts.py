@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from taskweaver.console.blocks import Broken, Facts, Note, Printed, format_seconds
 from taskweaver.console.chat import Chat
-from taskweaver.console.text import safe
+from taskweaver.console.terminal.blocks import Broken, Facts, Note, Printed, format_seconds
+from taskweaver.console.terminal.text import safe
 from taskweaver.llm.prompts import PromptRecord
 from taskweaver.llm.types import ChatMessage
 from taskweaver.utils.text import counted

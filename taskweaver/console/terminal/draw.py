@@ -13,7 +13,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from taskweaver.console.blocks import (
+from taskweaver.console.terminal.blocks import (
     Answer,
     Block,
     Broken,
@@ -33,8 +33,8 @@ from taskweaver.console.blocks import (
     describe_effort,
     format_seconds,
 )
-from taskweaver.console.plain import ORDER_CHARS, ORDER_LINES, VALUE_CHARS, VALUE_LINES
-from taskweaver.console.text import as_rows, head, safe_markdown
+from taskweaver.console.terminal.plain import ORDER_CHARS, ORDER_LINES, VALUE_CHARS, VALUE_LINES
+from taskweaver.console.terminal.text import as_rows, head, safe_markdown
 
 THEME = "ansi_dark"
 MOST_ROWS = 30

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from taskweaver.console.asking import read_line
-from taskweaver.console.blocks import Facts, Note
 from taskweaver.console.chat import Chat
-from taskweaver.console.text import head, safe
+from taskweaver.console.terminal.asking import read_line
+from taskweaver.console.terminal.blocks import Facts, Note
+from taskweaver.console.terminal.text import head, safe
 from taskweaver.session.rebuild import Rebuilt
 from taskweaver.utils.text import counted
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from taskweaver.console.text import safe
+from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.facts import NodeFacts, SearchSnapshot
 from taskweaver.treesearch.node import NodeKind, NodeStatus
 

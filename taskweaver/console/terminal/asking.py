@@ -5,10 +5,10 @@ from __future__ import annotations
 import select
 import sys
 
-from taskweaver.console.blocks import Code, Note
-from taskweaver.console.keyboard import discard_typed, is_keyboard
-from taskweaver.console.surface import Surface
-from taskweaver.console.text import safe
+from taskweaver.console.terminal.blocks import Code, Note
+from taskweaver.console.terminal.keyboard import discard_typed, is_keyboard
+from taskweaver.console.terminal.surface import Surface
+from taskweaver.console.terminal.text import safe
 from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 
 _ANSWERS = {

@@ -21,10 +21,10 @@ from rich.segment import Segment
 from rich.spinner import Spinner
 from rich.text import Text
 
-from taskweaver.console.blocks import Block, format_seconds, steady
-from taskweaver.console.draw import Glyphs, draw, glyphs_for
-from taskweaver.console.keyboard import silent_keyboard
-from taskweaver.console.plain import spell
+from taskweaver.console.terminal.blocks import Block, format_seconds, steady
+from taskweaver.console.terminal.draw import Glyphs, draw, glyphs_for
+from taskweaver.console.terminal.keyboard import silent_keyboard
+from taskweaver.console.terminal.plain import spell
 from taskweaver.utils.characters import without_steering
 
 FRAMES_PER_SECOND = 12

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from textwrap import indent
 
-from taskweaver.console.blocks import (
+from taskweaver.console.terminal.blocks import (
     Answer,
     Block,
     Broken,
@@ -27,7 +27,7 @@ from taskweaver.console.blocks import (
     describe_effort,
     format_seconds,
 )
-from taskweaver.console.text import head, without_marks
+from taskweaver.console.terminal.text import head, without_marks
 
 ORDER_LINES, ORDER_CHARS = 6, 600
 VALUE_LINES, VALUE_CHARS = 40, 8_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from taskweaver.console.blocks import Broken, Facts, Note
 from taskweaver.console.chat import Chat
-from taskweaver.console.text import head, safe
+from taskweaver.console.terminal.blocks import Broken, Facts, Note
+from taskweaver.console.terminal.text import head, safe
 from taskweaver.session.storage.compare import Pair
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.utils.text import counted

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from taskweaver.console.blocks import Broken, Facts, Note
-from taskweaver.console.branching import (
+from taskweaver.console.chat import Chat
+from taskweaver.console.commands.branching import (
     show_branches,
     show_checkout,
     show_diff,
@@ -18,12 +18,12 @@ from taskweaver.console.branching import (
     show_merge,
     show_undo,
 )
-from taskweaver.console.chat import Chat
-from taskweaver.console.prompts import show_prompts
-from taskweaver.console.rebuilding import show_rebuild, show_trust
-from taskweaver.console.receipts import export_target, show_receipt
-from taskweaver.console.surface import LiveSurface
-from taskweaver.console.text import display_path, head, mebibytes, safe
+from taskweaver.console.commands.prompts import show_prompts
+from taskweaver.console.commands.rebuilding import show_rebuild, show_trust
+from taskweaver.console.commands.receipts import export_target, show_receipt
+from taskweaver.console.terminal.blocks import Broken, Facts, Note
+from taskweaver.console.terminal.surface import LiveSurface
+from taskweaver.console.terminal.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session

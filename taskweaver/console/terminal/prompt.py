@@ -16,7 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from taskweaver.console.surface import is_plain, is_terminal
+from taskweaver.console.terminal.surface import is_plain, is_terminal
 
 PROMPT = "> "
 HISTORY_FILE = ".taskweaver-history"
