@@ -13,7 +13,7 @@ from taskweaver.code_interpreter.code_verification import (
     policy_text,
     verify,
 )
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 
 DEFAULT = Policy(
     blocked_modules=BY_NAME["code_interpreter.blocked_modules"].default,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskweaver.code_interpreter.code_verification import Policy, verify
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 
 DEFAULT = Policy(
     blocked_modules=BY_NAME["code_interpreter.blocked_modules"].default,

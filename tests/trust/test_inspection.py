@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.trust.answers import Answers, answers_for, forget, remember
 from taskweaver.trust.errors import ForeignProject, ProjectNotTrusted
 from taskweaver.trust.inspection import Inspection

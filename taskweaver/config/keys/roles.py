@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.config.key import Key, enum
+from taskweaver.config.keys.key import Key, enum
 
 INTERPRETERS = ("code_interpreter_plugin_only", "code_interpreter_cli_only")
 EXT_ROLES = ("echo", "recepta", "document_retriever", "web_search", "image_reader")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.config.key import Key, enum
+from taskweaver.config.keys.key import Key, enum
 
 EXECUTION_KEYS: tuple[Key, ...] = (
     Key(

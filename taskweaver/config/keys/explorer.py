@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.config.key import Key
+from taskweaver.config.keys.key import Key
 
 EXPLORER_KEYS: tuple[Key, ...] = (
     Key(

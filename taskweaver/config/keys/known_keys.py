@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taskweaver.config.execution_keys import EXECUTION_KEYS
-from taskweaver.config.explorer_keys import EXPLORER_KEYS
-from taskweaver.config.key import Key, KeyType, enum
-from taskweaver.config.memory_keys import MEMORY_KEYS
-from taskweaver.config.model_keys import AZURE_AD_KEYS, MOCK_KEYS
-from taskweaver.config.role_keys import MCP_KEYS, ROLE_KEYS
-from taskweaver.config.search_keys import SEARCH_KEYS
-from taskweaver.config.session_keys import SESSION_KEYS
-from taskweaver.config.tracing_keys import TRACING_KEYS
+from taskweaver.config.keys.execution import EXECUTION_KEYS
+from taskweaver.config.keys.explorer import EXPLORER_KEYS
+from taskweaver.config.keys.key import Key, KeyType, enum
+from taskweaver.config.keys.memory import MEMORY_KEYS
+from taskweaver.config.keys.models import AZURE_AD_KEYS, MOCK_KEYS
+from taskweaver.config.keys.roles import MCP_KEYS, ROLE_KEYS
+from taskweaver.config.keys.search import SEARCH_KEYS
+from taskweaver.config.keys.session import SESSION_KEYS
+from taskweaver.config.keys.tracing import TRACING_KEYS
 
 __all__ = ["BY_NAME", "KEYS", "Key", "KeyType", "expand", "find"]
 

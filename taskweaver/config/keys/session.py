@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskweaver.config.key import Key
+from taskweaver.config.keys.key import Key
 
 SESSION_KEYS = (
     Key("session.roles", "list", ["planner", "code_interpreter"], "Roles of a session, by name."),
