@@ -22,7 +22,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.plugin.registry import PluginRegistry
-from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.session.replay import Step
 from taskweaver.session.session import Session
 from taskweaver.trust.opening import Trust, read_project

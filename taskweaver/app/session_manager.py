@@ -21,7 +21,7 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
-from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
 from taskweaver.session.branches.branch import BranchParts
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts

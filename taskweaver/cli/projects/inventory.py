@@ -15,9 +15,9 @@ from taskweaver.memory.errors import ConversationError
 from taskweaver.memory.experience import Experience
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.entry import RoleEntry
 from taskweaver.role.errors import RoleError, UnknownRole
-from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.registry.entry import RoleEntry
+from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.utils.files import read_yaml
 
 _EXAMPLES = ("planner", "code_generator")

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from taskweaver.role.entry import RoleEntry
 from taskweaver.role.errors import RoleError, UnknownRole
-from taskweaver.role.importing import import_role
+from taskweaver.role.registry.entry import RoleEntry
+from taskweaver.role.registry.importing import import_role
 
 
 class RoleRegistry:

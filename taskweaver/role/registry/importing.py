@@ -19,10 +19,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from taskweaver.role.entry import RoleEntry
+from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.utils.installation import state_folder
 
-PACKAGE = Path(__file__).parent.parent
+PACKAGE = Path(__file__).parents[2]
 PACKAGED_ROLES = "taskweaver.ext_role"
 _importing = threading.RLock()
 """Held while the import system is set up for a project: sessions may open in several threads."""
