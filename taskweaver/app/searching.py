@@ -37,8 +37,8 @@ from taskweaver.treesearch.search import (
 )
 from taskweaver.treesearch.state import fold
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.platform import require_linux
 from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.system.platform import require_linux
 
 _MOST_COPIED = 4 << 30
 

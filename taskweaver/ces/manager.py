@@ -29,8 +29,8 @@ from taskweaver.ces.process import KernelProcess, start_kernel, sweep_marked
 from taskweaver.ces.sandbox_warmth import sandbox_template
 from taskweaver.ces.snapshot import KernelSnapshot
 from taskweaver.ces.zygote import Zygote, plain_template, start_warm
-from taskweaver.utils.platform import HAS_LIVE_FORKS
 from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
 

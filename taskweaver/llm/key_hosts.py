@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from taskweaver.llm.config import LLMServiceConfig
 from taskweaver.llm.endpoint import is_loopback
 from taskweaver.llm.errors import ModelError
-from taskweaver.utils.installation import state_folder
+from taskweaver.utils.system.installation import state_folder
 
 _AZURE = tuple(
     f".{service}.{cloud}"

@@ -1,6 +1,6 @@
 """A conversation with its roles, kernel and working directory."""
 
-from taskweaver.utils.platform import require_supported
+from taskweaver.utils.system.platform import require_supported
 
 require_supported()
 

@@ -15,7 +15,7 @@ from taskweaver.treesearch.budget import Budget
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.node import Cost
 from taskweaver.treesearch.runlog import RunLog
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 _SURE_S = 0.01  # a clock that is asked a moment too early would not call it late
 

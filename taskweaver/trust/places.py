@@ -16,7 +16,7 @@ from taskweaver.trust.content import is_inside, links_out
 from taskweaver.trust.finding import Finding, Kind, finding
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.app_utils import CONFIG_FILE
-from taskweaver.utils.installation import state_folder
+from taskweaver.utils.system.installation import state_folder
 
 PACKAGE = Path(__file__).parent.parent
 _SHIPPED_PLUGINS = PACKAGE.parent / "plugins"

@@ -21,7 +21,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 from taskweaver.module.events import PostEventType, RoundEventType
-from taskweaver.utils.requirements import install_command
+from taskweaver.utils.system.requirements import install_command
 
 pytest.importorskip("mcp")
 SERVERS = Path(__file__).parents[1] / "mcp_"

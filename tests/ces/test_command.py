@@ -19,7 +19,7 @@ from taskweaver.ces import sandbox
 from taskweaver.ces.command import Command, CommandLimits, CommandResult, run_command
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy, Tier
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 
 def available(tier: Tier) -> bool:

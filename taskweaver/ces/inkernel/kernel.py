@@ -60,7 +60,7 @@ from taskweaver.ces.inkernel.process_base import BASE
 from taskweaver.ces.inkernel.report import make_report, to_json
 from taskweaver.ces.inkernel.safety import ForkSafety
 from taskweaver.ces.inkernel.scripts import add_script_magics
-from taskweaver.utils.platform import HAS_LIVE_FORKS
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 
 class CellShell(ZMQInteractiveShell):

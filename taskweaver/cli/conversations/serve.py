@@ -10,7 +10,7 @@ from taskweaver.app.serving import Serving
 from taskweaver.cli.conversations.chat import ending_orderly
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.mcp.errors import ServerFailed
-from taskweaver.utils.requirements import install_command
+from taskweaver.utils.system.requirements import install_command
 
 
 def serve(project: Path | None) -> None:

@@ -17,8 +17,8 @@ from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.finding import Finding
 from taskweaver.trust.inspection import Inspection
 from taskweaver.trust.opening import inspect_folder, read_project
-from taskweaver.utils.platform import require_supported
 from taskweaver.utils.redact import redact
+from taskweaver.utils.system.platform import require_supported
 
 _AGREED = "taskweaver.trust.agreed"
 _MOST_LINKS, _MOST_CHARS = 20, 1000

@@ -41,8 +41,8 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.trust.inspection import Inspection
-from taskweaver.utils.platform import restrictions, system_name
-from taskweaver.utils.requirements import command, missing
+from taskweaver.utils.system.platform import restrictions, system_name
+from taskweaver.utils.system.requirements import command, missing
 from taskweaver.utils.text import counted
 
 Status = Literal["ok", "warn", "fail"]

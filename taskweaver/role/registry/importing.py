@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from taskweaver.role.registry.entry import RoleEntry
-from taskweaver.utils.installation import state_folder
+from taskweaver.utils.system.installation import state_folder
 
 PACKAGE = Path(__file__).parents[2]
 PACKAGED_ROLES = "taskweaver.ext_role"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from taskweaver.utils.platform import SYSTEM
+from taskweaver.utils.system.platform import SYSTEM
 
 _KEY_BYTES = 32
 
