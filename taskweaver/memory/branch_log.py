@@ -9,9 +9,9 @@ import json
 from typing import cast
 
 from taskweaver.memory.branch_summaries import BranchSummaries
+from taskweaver.memory.branched.conversation.turns import StoredRound
 from taskweaver.memory.branched.errors import StoreCorrupt
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.memory.branched.turns import StoredRound
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round, RoundDict

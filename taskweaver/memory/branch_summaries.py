@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 
+from taskweaver.memory.branched.conversation.summaries import Extent
+from taskweaver.memory.branched.conversation.turns import StoredRound
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.memory.branched.summaries import Extent
-from taskweaver.memory.branched.turns import StoredRound
 from taskweaver.memory.compacted import CompactedMessage
 from taskweaver.memory.schedule import SUMMARY_CHARS
 from taskweaver.memory.utils import encodable

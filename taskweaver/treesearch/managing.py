@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import PromptLog
 from taskweaver.treesearch.events import said_elsewhere
 from taskweaver.treesearch.prompting import KEEPING
 from taskweaver.treesearch.thinking import MemorySeat, Thinker, as_unusable

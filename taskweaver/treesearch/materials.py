@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.resource_file import Item, read_resource_file
-from taskweaver.memory.branched.resources import update_resource_snapshot_if_changed
+from taskweaver.memory.branched.run.resource_file import Item, read_resource_file
+from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution import prepare_workspace

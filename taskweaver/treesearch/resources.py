@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.memory.branched.resource_file import CLASSES, WORKSPACE, Item, Source
+from taskweaver.memory.branched.run.resource_file import CLASSES, WORKSPACE, Item, Source
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.takeover import WORKING, remove
 from taskweaver.treesearch.workspace import link_inside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.paper import generate_final_memory
+from taskweaver.memory.branched.run.paper import generate_final_memory
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch import findings
 from taskweaver.treesearch.budget import Budget

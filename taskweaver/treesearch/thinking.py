@@ -15,11 +15,11 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.json_text import read_object
 from taskweaver.llm.types import ChatMessage, format_chat_message
-from taskweaver.memory.branched.blocks import Reply, read_reply
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
-from taskweaver.memory.branched.injections import PromptLog
-from taskweaver.memory.branched.protocol import check_updates, has_reads, instructions
+from taskweaver.memory.branched.protocol.blocks import Reply, read_reply
+from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads, instructions
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.prompting import save_prompt, to_markdown
 from taskweaver.utils.files import write_text

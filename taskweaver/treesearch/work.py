@@ -16,8 +16,8 @@ from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.memory.branched.ingest import ingest_phase0_internal_info
-from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
 from taskweaver.treesearch.budget import BudgetSpent
 from taskweaver.treesearch.carrying import Carrier, WorkCancelled
 from taskweaver.treesearch.events import NodeEvents, said_elsewhere, storable

@@ -15,7 +15,7 @@ import pytest
 from taskweaver.memory import CompactedMessage, CompactorConfig, ContextCompactor, Memory, Post
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager
-from taskweaver.memory.branched.schema import VERSION
+from taskweaver.memory.branched.storage.schema import VERSION
 
 PATIENCE_S = 20.0
 QUIET = MemoryConfig(memory_log_enabled=False)

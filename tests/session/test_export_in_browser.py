@@ -19,7 +19,7 @@ from search_story import node, small_run
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-from taskweaver.memory.branched.paper import generate_final_memory
+from taskweaver.memory.branched.run.paper import generate_final_memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.session.exports.export import export

@@ -17,8 +17,8 @@ from phase_plans import artifacts
 from support import has_bwrap
 
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.memory.branched.resource_file import read_resource_file
-from taskweaver.memory.branched.resources import build_resource_snapshot
+from taskweaver.memory.branched.run.resource_file import read_resource_file
+from taskweaver.memory.branched.run.resources import build_resource_snapshot
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution import run_job
 from taskweaver.treesearch.job import Job, JobResult, PhaseLimits

@@ -14,7 +14,7 @@ from support import has_bwrap
 from taskweaver.ces.command import Command, run_command
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.resource_file import Item, read_resource_file
+from taskweaver.memory.branched.run.resource_file import Item, read_resource_file
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.resources import fetch_commands, stage_resources, with_resources
 from taskweaver.utils.files import write_yaml

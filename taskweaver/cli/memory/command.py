@@ -48,7 +48,7 @@ def _open_logged(file: Path) -> Any:
     """Open a file to change it; its log of rows goes on, if there is one."""
     from taskweaver.cli.opening.folder import register_secrets_around
     from taskweaver.memory.branched import BranchedMemory, MemoryConfig
-    from taskweaver.memory.branched.row_log import ROWS_FILE
+    from taskweaver.memory.branched.logs.row_log import ROWS_FILE
 
     register_secrets_around(file.resolve().parent, Path.cwd())
     places = (file.parent / "logs", file.parent)
@@ -304,7 +304,7 @@ def verify(file: Path, *, as_json: bool) -> None:
 
     For a file that was migrated from the original, the account of its rows is shown too.
     """
-    from taskweaver.memory.branched.migration_report import migration_reports
+    from taskweaver.memory.branched.migration.migration_report import migration_reports
 
     with _open(file) as opened:
         health = opened.verify()
@@ -349,7 +349,7 @@ def rebuild(logdir: Path, target: Path, *, as_json: bool) -> None:
 
     Secrets are masked in logs, and so in the new file. Conversations are not in the logs.
     """
-    from taskweaver.memory.branched.rebuild import rebuild as make
+    from taskweaver.memory.branched.repair.rebuild import rebuild as make
 
     made = make(logdir, target)
     if as_json:

@@ -23,7 +23,7 @@ _PLACES = {
     "BranchSealed": "errors",
     "BranchedMemory": "store",
     "BranchedMemoryError": "errors",
-    "Erasure": "erasure",
+    "Erasure": "erasure.erasure",
     "ForbiddenMemoryUpdateError": "errors",
     "InvalidUpdate": "errors",
     "MalformedMemoryUpdateError": "errors",
@@ -32,15 +32,15 @@ _PLACES = {
     "MemoryUpdateError": "errors",
     "MissingMemoryUpdateError": "errors",
     "RecordNotVisible": "errors",
-    "Reply": "blocks",
+    "Reply": "protocol.blocks",
     "StoreBusy": "errors",
     "StoreClosed": "errors",
     "StoreCorrupt": "errors",
     "StoreTooNew": "errors",
     "StoreUnwritable": "errors",
     "UnknownBranch": "errors",
-    "instructions": "protocol",
-    "read_reply": "blocks",
+    "instructions": "protocol.protocol",
+    "read_reply": "protocol.blocks",
 }
 __all__ = list(_PLACES)
 __getattr__ = on_demand(__name__, _PLACES)

@@ -1,6 +1,5 @@
-from taskweaver.memory.branched.blocks import Reply, read_reply
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.erasure import Erasure
+from taskweaver.memory.branched.erasure.erasure import Erasure
 from taskweaver.memory.branched.errors import (
     BranchedMemoryError,
     BranchSealed,
@@ -19,7 +18,8 @@ from taskweaver.memory.branched.errors import (
 )
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.memory.branched.protocol import instructions
+from taskweaver.memory.branched.protocol.blocks import Reply, read_reply
+from taskweaver.memory.branched.protocol.protocol import instructions
 from taskweaver.memory.branched.store import BranchedMemory
 
 __all__ = [

@@ -10,19 +10,17 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Self
 
-from taskweaver.memory.branched.compare import Step
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.core_keys import CoreKeys
-from taskweaver.memory.branched.digests import RECALL
 from taskweaver.memory.branched.errors import InvalidUpdate, translated
-from taskweaver.memory.branched.injections import Injection
-from taskweaver.memory.branched.operation_lines import (
+from taskweaver.memory.branched.parts import Parts
+from taskweaver.memory.branched.protocol.injections import Injection
+from taskweaver.memory.branched.protocol.operation_lines import (
     event_details,
     log_block,
     log_node_write,
 )
-from taskweaver.memory.branched.parts import Parts
-from taskweaver.memory.branched.pressure import Relief
+from taskweaver.memory.branched.tiers.digests import RECALL
 from taskweaver.memory.branched.types import (
     Branch,
     Digest,
@@ -32,6 +30,8 @@ from taskweaver.memory.branched.types import (
     Record,
     RenderResult,
 )
+from taskweaver.memory.branched.upkeep.compare import Step
+from taskweaver.memory.branched.upkeep.pressure import Relief
 from taskweaver.memory.branched.values import tag_filter, whole
 
 

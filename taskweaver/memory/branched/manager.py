@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from taskweaver.memory.branched.compare import Step
 from taskweaver.memory.branched.errors import InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.plain import plain_event, plain_record
-from taskweaver.memory.branched.pressure import Relief, Score
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.types import (
     Pressure,
@@ -23,6 +21,8 @@ from taskweaver.memory.branched.types import (
     Record,
     RenderResult,
 )
+from taskweaver.memory.branched.upkeep.compare import Step
+from taskweaver.memory.branched.upkeep.pressure import Relief, Score
 
 Scope = Literal["all", "core", "recall", "archival"]
 
@@ -297,7 +297,7 @@ class MemoryManager(BranchedMemory):
         self, idea_path: str | Path, *, branch_id: str | None = None, node_uid: str | None = None
     ) -> bool:
         """Keep an idea; return whether it was new."""
-        from taskweaver.memory.branched.ingest import ingest_idea_md
+        from taskweaver.memory.branched.run.ingest import ingest_idea_md
 
         return ingest_idea_md(self._of_run(branch_id), idea_path, node_uid=node_uid)
 
@@ -305,7 +305,7 @@ class MemoryManager(BranchedMemory):
         self, payload: Mapping[str, Any], *, branch_id: str | None = None, **options: Any
     ) -> bool:
         """Keep the findings of Phase 0; return whether they were new."""
-        from taskweaver.memory.branched.ingest import ingest_phase0_internal_info
+        from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
 
         return ingest_phase0_internal_info(self._of_run(branch_id), payload, **options)
 
@@ -313,7 +313,7 @@ class MemoryManager(BranchedMemory):
         self, facts: Mapping[str, Any] | None = None, *, branch_id: str | None = None
     ) -> bool:
         """Keep facts about the machine (None: this one); return whether they were new."""
-        from taskweaver.memory.branched.environment import ingest_environment
+        from taskweaver.memory.branched.run.environment import ingest_environment
 
         return ingest_environment(self._of_run(branch_id), facts)
 
@@ -321,7 +321,7 @@ class MemoryManager(BranchedMemory):
         self, resource_file: str | Path, workspace_root: str | Path, *, branch_id: str | None = None
     ) -> bool:
         """Keep the present state of the resources; return whether anything changed."""
-        from taskweaver.memory.branched.resources import update_resource_snapshot_if_changed
+        from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 
         return update_resource_snapshot_if_changed(
             self._of_run(branch_id), resource_file, workspace_root, folder=self.path.parent
@@ -331,7 +331,7 @@ class MemoryManager(BranchedMemory):
         self, item_id: str, *, note: str = "", branch_id: str | None = None
     ) -> bool:
         """Note the use of a resource; return whether it was new."""
-        from taskweaver.memory.branched.resources import track_resource_usage
+        from taskweaver.memory.branched.run.resources import track_resource_usage
 
         return track_resource_usage(self._of_run(branch_id), item_id, note=note)
 
@@ -348,7 +348,7 @@ class MemoryManager(BranchedMemory):
 
         Writes nothing and returns an empty dictionary when `memory.final_memory_enabled` is off.
         """
-        from taskweaver.memory.branched.paper import generate_final_memory
+        from taskweaver.memory.branched.run.paper import generate_final_memory
 
         found = generate_final_memory(
             self,

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from taskweaver.memory.branched.compare import Comparison
-from taskweaver.memory.branched.compression import Compressor, Prompts
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.consolidation import Consolidation
-from taskweaver.memory.branched.database import Database
-from taskweaver.memory.branched.erasure import Erasures
-from taskweaver.memory.branched.injections import Injections
-from taskweaver.memory.branched.log_files import LogFolder
-from taskweaver.memory.branched.oplog import OperationLog
-from taskweaver.memory.branched.pressure import Pressures
-from taskweaver.memory.branched.render import Renderer
-from taskweaver.memory.branched.row_log import RowLog
-from taskweaver.memory.branched.search import Reranker
-from taskweaver.memory.branched.summaries import Summaries
-from taskweaver.memory.branched.tiers import Tiers
-from taskweaver.memory.branched.transfer import Transfer
-from taskweaver.memory.branched.turns import Turns
+from taskweaver.memory.branched.conversation.summaries import Summaries
+from taskweaver.memory.branched.conversation.turns import Turns
+from taskweaver.memory.branched.erasure.erasure import Erasures
+from taskweaver.memory.branched.logs.log_files import LogFolder
+from taskweaver.memory.branched.logs.oplog import OperationLog
+from taskweaver.memory.branched.logs.row_log import RowLog
+from taskweaver.memory.branched.protocol.injections import Injections
+from taskweaver.memory.branched.protocol.render import Renderer
+from taskweaver.memory.branched.protocol.updates import Updates
+from taskweaver.memory.branched.storage.database import Database
+from taskweaver.memory.branched.tiers.compression import Compressor, Prompts
+from taskweaver.memory.branched.tiers.search import Reranker
+from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import TextModel
-from taskweaver.memory.branched.updates import Updates
-from taskweaver.memory.branched.upkeep import Upkeep
+from taskweaver.memory.branched.upkeep.compare import Comparison
+from taskweaver.memory.branched.upkeep.consolidation import Consolidation
+from taskweaver.memory.branched.upkeep.pressure import Pressures
+from taskweaver.memory.branched.upkeep.transfer import Transfer
+from taskweaver.memory.branched.upkeep.upkeep import Upkeep
 
 
 class Parts(Tiers):

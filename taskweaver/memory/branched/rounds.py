@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.memory.branched.blocks import Presence, read_reply
 from taskweaver.memory.branched.errors import (
     InvalidUpdate,
     MemoryUpdateError,
     RecordNotVisible,
 )
-from taskweaver.memory.branched.injections import PromptLog
-from taskweaver.memory.branched.protocol import check_updates, has_reads, instructions
+from taskweaver.memory.branched.protocol.blocks import Presence, read_reply
+from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads, instructions
+from taskweaver.memory.branched.protocol.updates import format_results
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.types import RenderResult
-from taskweaver.memory.branched.updates import format_results
 
 _ATTEMPTS = 3
 _ECHO_CHARS = 2000

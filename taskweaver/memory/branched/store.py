@@ -9,16 +9,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from taskweaver.memory.branched.compare import Difference
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.erasure import Erasure
+from taskweaver.memory.branched.erasure.erasure import Erasure
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.parts import Parts
-from taskweaver.memory.branched.pressure import Score
-from taskweaver.memory.branched.search import Reranker
+from taskweaver.memory.branched.tiers.search import Reranker
 from taskweaver.memory.branched.types import Branch, MergeReport, TextModel
-from taskweaver.memory.branched.upkeep import Garbage, Health
+from taskweaver.memory.branched.upkeep.compare import Difference
+from taskweaver.memory.branched.upkeep.pressure import Score
+from taskweaver.memory.branched.upkeep.upkeep import Garbage, Health
 
 
 class BranchedMemory:
@@ -248,6 +248,6 @@ class BranchedMemory:
 
     def write_page(self, target: str | Path, *, title: str = "Memory") -> None:
         """Write the whole memory as one HTML page; see `page`."""
-        from taskweaver.memory.branched.page import write_page
+        from taskweaver.memory.branched.upkeep.page import write_page
 
         write_page(self._parts.database, Path(target), title=title)

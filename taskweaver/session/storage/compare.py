@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.branched.compare import Difference
+from taskweaver.memory.branched.upkeep.compare import Difference
 from taskweaver.memory.round import Round
 from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.text import without_addresses

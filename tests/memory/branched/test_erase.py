@@ -10,7 +10,7 @@ import pytest
 from memories import Open
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
-from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import PromptLog
 
 SECRETS = {
     "plain": "Alice lives at 12 Elm Street, floor 3",

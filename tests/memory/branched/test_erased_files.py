@@ -15,7 +15,7 @@ import pytest
 from memories import Open
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-from taskweaver.memory.branched.rebuild import rebuild
+from taskweaver.memory.branched.repair.rebuild import rebuild
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 SECRET = "Alice lives at 12 Elm Street, Zürich"
@@ -197,7 +197,9 @@ def test_a_reader_keeps_its_state_and_is_named_until_it_ends(
 
 KILLED = """
 import os, signal, sys
-from taskweaver.memory.branched import MemoryConfig, MemoryManager, erased_files, erasure
+from taskweaver.memory.branched.erasure import erased_files
+from taskweaver.memory.branched.erasure import erasure
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -14,8 +14,13 @@ import pytest
 from memories import Open
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
-from taskweaver.memory.branched.salvage import readable_rows, salvage
-from taskweaver.memory.branched.schema import APPLICATION_ID, VERSION, build, former_triggers
+from taskweaver.memory.branched.repair.salvage import readable_rows, salvage
+from taskweaver.memory.branched.storage.schema import (
+    APPLICATION_ID,
+    VERSION,
+    build,
+    former_triggers,
+)
 
 FORMER_INDEX = (
     "CREATE VIRTUAL TABLE archival_fts USING fts5 (\n"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from memories import Open
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
-from taskweaver.memory.branched.environment import collect_environment, ingest_environment
-from taskweaver.memory.branched.ingest import (
+from taskweaver.memory.branched.run.environment import collect_environment, ingest_environment
+from taskweaver.memory.branched.run.ingest import (
     NOT_PROVIDED,
     ingest_idea_md,
     ingest_phase0_internal_info,

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-from taskweaver.memory.branched.injections import PromptLog
-from taskweaver.memory.branched.log_files import LogFolder
-from taskweaver.memory.branched.rebuild import rebuild
+from taskweaver.memory.branched.logs.log_files import LogFolder
+from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.repair.rebuild import rebuild
 
 _LIMIT = 64 << 20
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from memories import Open
 
-from taskweaver.memory.branched import MemoryManager, search
-from taskweaver.memory.branched.injections import PromptLog
-from taskweaver.memory.branched.log_lines import display_phase
+from taskweaver.memory.branched import MemoryManager
+from taskweaver.memory.branched.logs.log_lines import display_phase
+from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.tiers import search
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 from original_files import WINDOW, OriginalTree, make_file
 
 from taskweaver.memory.branched import BranchSealed, MemoryConfig, MemoryManager
-from taskweaver.memory.branched.migration_report import MigrationReport, migration_reports
+from taskweaver.memory.branched.migration.migration_report import MigrationReport, migration_reports
 
 QUIET = MemoryConfig(memory_log_enabled=False, recall_max_events=WINDOW)
 

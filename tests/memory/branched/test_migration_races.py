@@ -15,7 +15,7 @@ from original_files import OriginalTree, make_file
 from test_formats import file_of
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-from taskweaver.memory.branched.migration_report import migration_reports
+from taskweaver.memory.branched.migration.migration_report import migration_reports
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 OPEN = """
@@ -28,8 +28,10 @@ with MemoryManager(sys.argv[1], MemoryConfig(memory_log_enabled=False)) as memor
 KILLED = """
 import os, signal, sys
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-from taskweaver.memory.branched import kept_original, original, preparation
-from taskweaver.memory.branched.migration_report import MigrationReport
+from taskweaver.memory.branched.migration import kept_original
+from taskweaver.memory.branched.migration import original
+from taskweaver.memory.branched.storage import preparation
+from taskweaver.memory.branched.migration.migration_report import MigrationReport
 
 calls = 0
 

@@ -17,7 +17,7 @@ from taskweaver.memory.branched import (
     RecordNotVisible,
     read_reply,
 )
-from taskweaver.memory.branched.protocol import check_updates
+from taskweaver.memory.branched.protocol.protocol import check_updates
 
 BLOCKS = int(os.environ.get("BLOCKS", "300"))
 """How many blocks are tried; `make long` tries 4,000."""

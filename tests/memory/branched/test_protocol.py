@@ -22,8 +22,8 @@ from taskweaver.memory.branched import (
     instructions,
     read_reply,
 )
-from taskweaver.memory.branched.protocol import OPERATIONS, check_updates, has_reads
-from taskweaver.memory.branched.updates import format_results
+from taskweaver.memory.branched.protocol.protocol import OPERATIONS, check_updates, has_reads
+from taskweaver.memory.branched.protocol.updates import format_results
 
 BLOCK = '<memory_update>\n{"core": {"a": "1"}}\n</memory_update>'
 

@@ -25,8 +25,8 @@ from taskweaver.memory.branched import (
     RecordNotVisible,
     StoreUnwritable,
 )
-from taskweaver.memory.branched.rebuild import Rebuilt, rebuild
-from taskweaver.memory.branched.turns import Turns
+from taskweaver.memory.branched.conversation.turns import Turns
+from taskweaver.memory.branched.repair.rebuild import Rebuilt, rebuild
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 SAID = st.sampled_from(["ran", "failed at step 3", "naïve ☃", "x'; DROP TABLE events; --", "a\nb"])

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
-from taskweaver.memory.branched.resources import (
+from taskweaver.memory.branched.run.resources import (
     build_resource_snapshot,
     track_resource_usage,
     update_resource_snapshot_if_changed,

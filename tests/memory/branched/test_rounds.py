@@ -14,7 +14,7 @@ from taskweaver.memory.branched import (
     MemoryManager,
     MissingMemoryUpdateError,
 )
-from taskweaver.memory.branched.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import PromptLog
 from taskweaver.memory.branched.rounds import Question, ask_with_memory
 
 

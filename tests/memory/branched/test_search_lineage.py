@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from memories import Open
 from naive_model import Line, Model, Row
 
-from taskweaver.memory.branched import MemoryConfig, MemoryManager, matches, search
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+from taskweaver.memory.branched.tiers import matches, search
 
 WORDS = ("alpha", "beta", "b1", "größe", "straight_up", "tagged")
 PICK = st.integers(0, 1000)

@@ -23,9 +23,9 @@ from taskweaver.memory.branched import (
     StoreCorrupt,
     StoreTooNew,
     StoreUnwritable,
-    connections,
 )
-from taskweaver.memory.branched.schema import APPLICATION_ID, VERSION
+from taskweaver.memory.branched.storage import connections
+from taskweaver.memory.branched.storage.schema import APPLICATION_ID, VERSION
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 

@@ -1,0 +1,1 @@
+"""Conversations on branches: rounds, posts and their summaries."""

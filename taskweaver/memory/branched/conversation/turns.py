@@ -1,0 +1,134 @@
+"""What was said on a branch: rounds, posts and round ends. Never evicted, never summed up here.
+
+Bodies are text of the caller's; nothing here looks into them. The state of a round is a row of
+its own, so a round without one was torn: its process ended while it was answered.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.tiers.branches import Branches, newest_first
+from taskweaver.memory.branched.types import Segment
+
+
+@dataclass(slots=True)
+class StoredRound:
+    """A round as it is stored.
+
+    Attributes:
+        seq: Its number.
+        id: Its id.
+        user_query: What was asked.
+        posts: Bodies of its posts, in order.
+        state: How it ended; empty while it is open, or when it was torn.
+        end_seq: Number of the row that ended it; a fork there sees it whole. 0 for none.
+    """
+
+    seq: int
+    id: str
+    user_query: str
+    posts: list[str] = field(default_factory=list)
+    state: str = ""
+    end_seq: int = 0
+
+
+class Turns:
+    """The conversations of all branches."""
+
+    def __init__(self, database: Database, branches: Branches) -> None:
+        self._database = database
+        self._branches = branches
+
+    def start_round(self, branch_id: str, round_id: str, user_query: str) -> int:
+        """Begin a round, and return its number once it is on disk.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+        """
+        return self._add(branch_id, "rounds", id=round_id, user_query=user_query)
+
+    def add_post(self, branch_id: str, round_seq: int, body: str) -> int:
+        """Add a post to a round, and return its number once it is on disk.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+        """
+        return self._add(branch_id, "posts", round_seq=round_seq, body=body)
+
+    def end_round(self, branch_id: str, round_seq: int, state: str) -> int:
+        """End a round, and return the row's number once it is on disk.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+        """
+        return self._add(branch_id, "round_ends", round_seq=round_seq, state=state)
+
+    def _add(self, branch_id: str, table: str, **values: object) -> int:
+        def act(writer: Writer) -> int:
+            branch = self._branches.writable(writer, branch_id)
+            return writer.insert(table, branch_id=branch.number, **values, created_at=writer.now)
+
+        return self._database.write(act)
+
+    def load(
+        self, branch_id: str, *, at: int | None = None, with_posts: bool = True
+    ) -> list[StoredRound]:
+        """Return the rounds a branch sees, oldest first, those of its ancestors too.
+
+        Args:
+            branch_id: The branch.
+            at: See the state at this number; None for the present.
+            with_posts: Whether to read what was said in them.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+        """
+        with self._database.snapshot() as connection:
+            rounds = {
+                seq: StoredRound(seq, id_, query)
+                for seq, id_, query in reversed(
+                    list(self._rows(connection, branch_id, "rounds", "id, user_query", at))
+                )
+            }
+            bodies = self._rows(connection, branch_id, "posts", "round_seq, body", at)
+            posts = list(bodies) if with_posts else []
+            ends = list(self._rows(connection, branch_id, "round_ends", "round_seq, state", at))
+        for _, round_seq, body in reversed(posts):
+            if round_seq in rounds:
+                rounds[round_seq].posts.append(body)
+        for seq, round_seq, state in reversed(ends):
+            if round_seq in rounds:
+                rounds[round_seq].state, rounds[round_seq].end_seq = state, seq
+        return list(rounds.values())
+
+    def last_at(self) -> float:
+        """Return when something was last stored of any branch, as a time stamp; 0 for never."""
+        newest = "SELECT created_at FROM (SELECT created_at FROM {} ORDER BY seq DESC LIMIT 1)"
+        query = " UNION ALL ".join(map(newest.format, ("rounds", "posts", "round_ends")))
+        with self._database.snapshot() as connection:
+            return max((float(row[0]) for row in connection.execute(query)), default=0.0)
+
+    def _rows(
+        self,
+        connection: sqlite3.Connection,
+        branch_id: str,
+        table: str,
+        columns: str,
+        at: int | None,
+    ) -> Iterator[tuple[Any, ...]]:
+        branch = self._branches.find(connection, branch_id)
+        path = self._branches.path(connection, branch, None, at)
+
+        def fetch(reading: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
+            return reading.execute(
+                f"SELECT seq, {columns} FROM {table} WHERE branch_id = ? AND seq <= ?"
+                " ORDER BY seq DESC",
+                segment,
+            )
+
+        return newest_first(connection, path, fetch)

@@ -1,0 +1,1 @@
+"""Physical removal of texts from the file and the files beside it."""

@@ -1,0 +1,351 @@
+"""Removes texts from the rows of a file, and makes anew what was made from them.
+
+Everything happens in the one transaction that is given. A row that is nothing but an erased text
+goes; of a row that holds it the rest stays, with a mark in its place. Digests that cover an erased
+event, summaries that cover a changed round and texts that a model shortened may state the same in
+other words: a digest is made again of the events that are left, without a model; summaries are
+removed, so that their role makes others; and the cache of shortened texts is emptied.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.memory.branched.erasure.needles import Needles, is_mark
+from taskweaver.memory.branched.storage.schema import has_search
+from taskweaver.memory.branched.tiers.archival import text_hash
+from taskweaver.memory.branched.tiers.compression import Compressor
+from taskweaver.memory.branched.tiers.core import DIGEST_KEY, RESERVED
+from taskweaver.memory.branched.tiers.tiers import Tiers
+from taskweaver.memory.branched.types import Branch
+from taskweaver.memory.branched.upkeep.consolidation import extract
+from taskweaver.memory.branched.values import dump
+
+_TEXTS = {
+    "events": ("text",),
+    "archival": ("text",),
+    "digests": ("text",),
+    "rounds": ("user_query",),
+    "injections": ("task_hint",),
+    "compressions": ("text",),
+    "summaries": ("text",),
+}
+_NAMES = {"branches": ("name", "node_uid"), "events": ("kind",)}
+_JSON = {
+    "events": ("tags", "data"),
+    "archival": ("tags", "meta"),
+    "digests": ("kinds",),
+    "posts": ("body",),
+    "injections": ("shown",),
+    "applied_blocks": ("results",),
+}
+_KEPT = {"posts": frozenset({"id", "type", "send_from", "send_to"})}
+"""Fields of JSON that no text of a person stands in, by table."""
+_KEYS = {"branches": "id", "applied_blocks": "id", "compressions": "id"}
+_SNAPSHOT = "Core memory snapshot\n"
+_EVICTED_CORE = "Core evicted: "
+_EVICTED_EVENT = "[Evicted Recall Event]\nKind: "
+_QUOTED_EVENTS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One of a record, an event, a core key and a text.
+
+    Attributes:
+        record: Id of a record.
+        event: Number of an event, or of one of its repetitions.
+        key: A core key.
+        text: A text.
+    """
+
+    record: int | None = None
+    event: int | None = None
+    key: str | None = None
+    text: str | None = None
+
+
+def needles_of(connection: sqlite3.Connection, target: Target) -> Needles:
+    """Return the texts that a target stands for, as the file has them now."""
+    if target.text is not None:
+        return Needles([target.text], is_exact=True)
+    if target.key is not None:
+        rows = connection.execute("SELECT value FROM core_kv WHERE key = ?", (target.key,))
+        return Needles([], keyed={target.key: {value for (value,) in rows if value}})
+    if target.record is not None:
+        query, number = "SELECT text, meta FROM archival WHERE record = :n", target.record
+    else:
+        query = f"SELECT text, data FROM events WHERE {_OCCURRENCES}"
+        number = target.event or 0
+    texts: set[str] = set()
+    keyed: dict[str, set[str]] = {}
+    for text, extra in connection.execute(query, {"n": number}):
+        texts |= {text, *_prose(json.loads(extra))}
+        header, _, body = text.partition("\n")
+        if header.startswith(_EVICTED_CORE) and body:
+            keyed.setdefault(header.removeprefix(_EVICTED_CORE), set()).add(body)
+        elif text.startswith(_EVICTED_EVENT):
+            texts.add(body.partition("\n\n")[2])
+    return Needles(texts, keyed=keyed)
+
+
+_OCCURRENCES = """coalesce(repeats, seq) = (
+    SELECT coalesce(repeats, seq) FROM events WHERE seq = :n
+)"""
+
+
+def _prose(data: Any) -> Iterator[str]:
+    """Yield the texts of several words in plain data."""
+    if isinstance(data, str):
+        if " " in data.strip():
+            yield data
+    elif isinstance(data, dict):
+        for item in data.values():
+            yield from _prose(item)
+    elif isinstance(data, list):
+        for item in data:
+            yield from _prose(item)
+
+
+def erase_rows(connection: sqlite3.Connection, tiers: Tiers, target: Target) -> Counter[str]:
+    """Remove a target from all rows; return how many rows changed, by table."""
+    eraser = _Eraser(connection, tiers, needles_of(connection, target))
+    eraser.remove(target)
+    eraser.clean()
+    eraser.remake()
+    if eraser.counts:
+        _rebuild_search(connection)
+        # Every process that has the file open sees by the schema's number that it read old rows.
+        connection.execute("CREATE TABLE erased (one INTEGER)")
+        connection.execute("DROP TABLE erased")
+    return eraser.counts
+
+
+def _rebuild_search(connection: sqlite3.Connection) -> None:
+    """Make the full-text index anew, so that no word of a former row is in it.
+
+    The option `secure-delete` of FTS5 is not used: older versions of SQLite cannot open a file
+    that has it.
+    """
+    if has_search(connection):
+        connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
+
+
+class _Eraser:
+    """One erasure in an open transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, tiers: Tiers, needles: Needles) -> None:
+        self._connection = connection
+        self._tiers = tiers
+        self._needles = needles
+        self._events: dict[int, int] = {}
+        self._gone: list[tuple[int, int, str]] = []
+        self._rounds: dict[int, int] = {}
+        self._digests: set[int] = set()
+        self._snapshots: set[int] = set()
+        self.counts: Counter[str] = Counter()
+
+    def remove(self, target: Target) -> None:
+        """Remove the rows of the target itself."""
+        if target.record is not None:
+            self._delete("archival", "record = ?", target.record)
+        elif target.event is not None:
+            self._delete_event(target.event)
+        elif target.key is not None:
+            self._delete("core_kv", "key = ?", target.key)
+
+    def _delete(self, table: str, where: str, *values: object) -> None:
+        cursor = self._connection.execute(f"DELETE FROM {table} WHERE {where}", values)
+        if cursor.rowcount:
+            self.counts[table] += cursor.rowcount
+
+    def _delete_event(self, number: int) -> None:
+        """Remove an event with its repetitions, and what hides it."""
+        rows = self._connection.execute(
+            "SELECT e.seq, e.branch_id, o.kind, o.seq FROM events e"
+            " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
+            f" WHERE {_OCCURRENCES.replace('(repeats, seq)', '(e.repeats, e.seq)', 1)}",
+            {"n": number},
+        ).fetchall()
+        for seq, branch, kind, origin in reversed(rows):
+            self._events[seq] = branch
+            self._gone.append((branch, seq, kind))
+            self._delete("exclusions", "event_seq = ?", origin)
+            self._delete("events", "seq = ?", seq)
+
+    def clean(self) -> None:
+        """Remove the texts from every row that holds them."""
+        if not self._needles:
+            return
+        self._clean_core()
+        for table in dict.fromkeys((*_TEXTS, *_NAMES, *_JSON)):
+            columns = [*_TEXTS.get(table, ()), *_NAMES.get(table, ()), *_JSON.get(table, ())]
+            for key, old, new in self._changes(table, columns):
+                self._replace(table, key, dict(zip(columns, old, strict=True)), new)
+
+    def _changes(
+        self, table: str, columns: list[str]
+    ) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
+        """Return the rows that hold a text: key, values, and the new values of columns."""
+        found = []
+        key = _KEYS.get(table, "seq")
+        query = f"SELECT {key}, {', '.join(columns)} FROM {table}"
+        for number, *values in self._connection.execute(query):
+            pairs = zip(columns, values, strict=True)
+            cleaned = {name: self._cleaned(table, name, value) for name, value in pairs}
+            new = {
+                name: cleaned[name]
+                for name, value in zip(columns, values, strict=True)
+                if cleaned[name] != value
+            }
+            if new:
+                found.append((number, tuple(values), new))
+        return found
+
+    def _cleaned(self, table: str, name: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if name in _NAMES.get(table, ()):
+            return self._needles.clean_name(value)
+        if name not in _JSON.get(table, ()):
+            return self._needles.clean(value)
+        try:
+            data = json.loads(value)
+        except ValueError:
+            return self._needles.clean(value)
+        cleaned = self._needles.clean_data(data, _KEPT.get(table, frozenset()))
+        return value if cleaned == data else dump(cleaned)
+
+    def _replace(self, table: str, key: Any, old: dict[str, Any], new: dict[str, Any]) -> None:
+        """Write the new values of a row, or remove it."""
+        if table in {"compressions", "summaries"}:
+            self._delete(table, f"{_KEYS.get(table, 'seq')} = ?", key)
+            return
+        if table == "events":
+            if key in self._events:  # gone with the event that it repeats
+                return
+            self._events[key] = self._branch_of(table, key)
+            if self._needles.is_whole(old["text"]):
+                self._delete_event(key)
+                return
+        elif table == "archival":
+            new = self._record(key, old, new)
+        elif table == "digests":
+            self._digests.add(key)
+        elif table == "rounds":
+            self._rounds[key] = self._branch_of(table, key)
+        elif table == "posts":
+            row = self._connection.execute(
+                "SELECT round_seq, branch_id FROM posts WHERE seq = ?", (key,)
+            ).fetchone()
+            self._rounds[row[0]] = row[1]
+        elif table == "branches":
+            new = {name: self._unique(str(value), key) for name, value in new.items()}
+        self._update(table, key, new)
+
+    def _record(self, seq: int, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+        """Return the new values of a record; one that is nothing but the text is deleted."""
+        if old["text"].startswith(_SNAPSHOT):
+            row = self._connection.execute("SELECT record FROM archival WHERE seq = ?", (seq,))
+            self._snapshots.add(row.fetchone()[0])
+        if "text" in new and self._needles.is_whole(old["text"]):
+            new = {"text": "", "tags": "[]", "meta": "{}", "is_deleted": 1}
+        return {**new, "text_hash": text_hash(new.get("text", old["text"]))}
+
+    def _update(self, table: str, key: Any, new: dict[str, Any]) -> None:
+        marks = ", ".join(f"{name} = ?" for name in new)
+        self._connection.execute(
+            f"UPDATE {table} SET {marks} WHERE {_KEYS.get(table, 'seq')} = ?", (*new.values(), key)
+        )
+        self.counts[table] += 1
+
+    def _branch_of(self, table: str, seq: int) -> int:
+        query = f"SELECT branch_id FROM {table} WHERE seq = ?"
+        return int(self._connection.execute(query, (seq,)).fetchone()[0])
+
+    def _unique(self, name: str, number: int) -> str:
+        """Return a name of a branch that no other has."""
+        query = "SELECT 1 FROM branches WHERE name = ? AND id != ?"
+        is_taken = self._connection.execute(query, (name, number)).fetchone() is not None
+        return f"{name[:180]}-{number}" if is_taken else name
+
+    def _clean_core(self) -> None:
+        """Remove the texts from core rows; a value that is nothing else becomes a deletion."""
+        changed = []
+        for seq, key, value in self._connection.execute("SELECT seq, key, value FROM core_kv"):
+            name = key if key in RESERVED else self._needles.clean_name(key)
+            new = None if value is None else self._needles.clean_data(value, field=key)
+            if new is not None and new != value and is_mark(new):
+                new = None
+            if (name, new) != (key, value):
+                changed.append((seq, {"key": name, "value": new}))
+        for seq, values in changed:
+            self._update("core_kv", seq, values)
+
+    def remake(self) -> None:
+        """Make anew, or remove, what was made from what is erased."""
+        branches = {branch.number: branch for branch in self._tiers.branches.all(self._connection)}
+        if self._events or self._digests:
+            self._remake_digests(branches)
+        for record in self._snapshots:
+            self._remake_core_digest(record)
+        if self._rounds:
+            self._remove_summaries(branches)
+        if self.counts:
+            self._delete("compressions", "TRUE")
+
+    def _remake_digests(self, branches: dict[int, Branch]) -> None:
+        rows = self._connection.execute(
+            "SELECT seq, branch_id, up_to_seq, kinds, text FROM digests"
+        ).fetchall()
+        for seq, number, up_to, kinds, text in rows:
+            branch = branches[number]
+            ends = self._ends(branch, up_to)
+            if seq not in self._digests and not _covers(ends, self._events.items()):
+                continue
+            left = Counter(json.loads(kinds))
+            left.subtract(kind for home, event, kind in self._gone if event <= ends.get(home, -1))
+            left = +left
+            events = self._tiers.recall.visible(self._connection, branch, _QUOTED_EVENTS, at=up_to)
+            if not left:
+                self._delete("digests", "seq = ?", seq)
+                continue
+            new = extract(None, events, left)
+            if (new, dict(left)) != (text, json.loads(kinds)):
+                values = {"text": new, "kinds": dump(dict(left)), "count": sum(left.values())}
+                self._update("digests", seq, values)
+
+    def _ends(self, branch: Branch, at: int | None = None) -> dict[int, int]:
+        return dict(self._tiers.branches.path(self._connection, branch, None, at))
+
+    def _remake_core_digest(self, record: int) -> None:
+        """Make the key that stands for a snapshot of core memory of what is left of that."""
+        reference = f"\n(ref: {record})"
+        row = self._connection.execute(
+            "SELECT text FROM archival WHERE record = ? ORDER BY seq DESC LIMIT 1", (record,)
+        ).fetchone()
+        rows = self._connection.execute(
+            "SELECT seq, value FROM core_kv WHERE key = ? AND value LIKE ?",
+            (DIGEST_KEY, f"%{reference}"),
+        ).fetchall()
+        for seq, value in rows:
+            room = max(0, len(value) - len(reference))
+            summary = Compressor.cut(row[0].removeprefix(_SNAPSHOT), room)
+            self._update("core_kv", seq, {"value": summary + reference})
+
+    def _remove_summaries(self, branches: dict[int, Branch]) -> None:
+        """Remove summaries that cover a changed round; their roles make others of the rounds."""
+        rows = self._connection.execute("SELECT seq, branch_id, up_to_seq FROM summaries")
+        for seq, number, up_to in rows.fetchall():
+            if _covers(self._ends(branches[number], up_to), self._rounds.items()):
+                self._delete("summaries", "seq = ?", seq)
+
+
+def _covers(ends: dict[int, int], rows: Iterable[tuple[int, int]]) -> bool:
+    """Return whether a view that ends there sees any of some rows."""
+    return any(seq <= ends.get(branch, -1) for seq, branch in rows)

@@ -1,0 +1,1 @@
+"""Operation logs: lines of public calls, and one line per row."""

@@ -1,0 +1,1 @@
+"""Takeover of databases of the original system."""

@@ -1,0 +1,1 @@
+"""Exchange with a model: rendering, blocks, updates, and their audit trail."""

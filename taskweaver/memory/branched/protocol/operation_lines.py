@@ -1,0 +1,156 @@
+"""What the logs say of blocks and of writes that do several things: each operation by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.logs.oplog import OperationLog
+from taskweaver.memory.branched.protocol.protocol import check_updates
+
+_TEXTS = ("summary", "content", "text")
+_EVENT_FIELDS = {"kind", "tags", "refs", *_TEXTS}
+
+
+def said_in(event: Mapping[str, Any]) -> Any:
+    """Return the text of an event, whichever of its names it has."""
+    return next((event[name] for name in _TEXTS if event.get(name) is not None), None)
+
+
+def event_details(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a line about an event says: its kind, its text and its tags."""
+    details = {"kind": event.get("kind") or "event", "summary_preview": said_in(event)}
+    return {**details, **({"tags": event["tags"]} if event.get("tags") else {})}
+
+
+def log_node_write(
+    log: OperationLog, node_id: str, parts: Mapping[str, Any], results: Mapping[str, Any]
+) -> None:
+    """Log what was written to a node together: a line for the call, and one for each part.
+
+    Args:
+        log: The logs.
+        node_id: The node.
+        parts: What was given: ``core``, ``recall`` and ``archival``.
+        results: The ids that were given to it.
+    """
+    event = parts.get("recall") or {}
+    marks = {
+        "branch_id": node_id,
+        "node_id": _text(event.get("node_id")) or node_id,
+        "phase": _text(event.get("phase")),
+    }
+    records: Sequence[Mapping[str, Any]] = parts.get("archival") or ()
+    keys: Mapping[str, Any] = parts.get("core") or {}
+    counts = {
+        "core_updates": list(keys),
+        "recall_event": bool(event),
+        "archival_records": len(records),
+    }
+    log.add("mem_node_write", details=counts, **marks)
+    for key, given in keys.items():
+        is_full = isinstance(given, Mapping) and "value" in given
+        entry = dict(given) if is_full else {"value": given}
+        value = str(entry.pop("value"))
+        details = {"key": key, "value_preview": value, "value_chars": len(value), **entry}
+        log.add("mem_core_set", details=details, **marks)
+    for record, id_ in zip(records, _ids(results, "archival", len(records)), strict=True):
+        text = str(record.get("text", ""))
+        details = {"record_id": id_, "tags": record.get("tags") or [], "text_preview": text}
+        log.add("mem_archival_write", details={**details, "text_chars": len(text)}, **marks)
+    if event:
+        log.add("mem_recall_append", details=event_details(event), **marks)
+
+
+def log_block(
+    log: OperationLog,
+    updates: Mapping[str, Any],
+    results: Mapping[str, Any],
+    **marks: str | None,
+) -> None:
+    """Log a block that was applied: a line for each operation, and one for the whole.
+
+    Args:
+        log: The logs.
+        updates: The block.
+        results: What came of it.
+        marks: Branch, node and phase.
+    """
+    is_new = not results.get("already_applied")
+    operations = operations_of(updates, results) if is_new else []
+    for operation in operations:
+        details = {name: value for name, value in operation.items() if name != "type"}
+        found = details.pop("results", None)
+        if found is not None:
+            details["record_ids"] = [item.get("id") for item in found]
+        log.add(f"llm_{operation['type']}", details=details, **marks)
+    names = [operation["type"] for operation in operations]
+    details = {
+        "core_keys": [item["key"] for item in operations if item["type"] == "core_set"],
+        "archival_count": names.count("archival_write"),
+        "has_core_get": "core_get" in names,
+        "has_archival_search": "archival_search" in names,
+        "has_recall_search": "recall_search" in names,
+        "operations_count": len(operations),
+        "operations_log": operations,
+        "already_applied": not is_new,
+    }
+    log.add("apply_llm_memory_updates", details=details, **marks)
+
+
+def operations_of(updates: Mapping[str, Any], results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the operations of a block, each with its ``type``, in the order they are done.
+
+    Args:
+        updates: The block, also with the ``mem_`` names.
+        results: What came of it.
+    """
+    try:
+        checked = check_updates(updates)
+    except InvalidUpdate:
+        return [{"type": str(name), "value": value} for name, value in updates.items()]
+    return [
+        operation for name, value in checked.items() for operation in _entries(name, value, results)
+    ]
+
+
+def _entries(name: str, value: Any, results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the operations of one entry of a checked block."""
+    result = results.get(name)
+    if name == "core":
+        yield from ({"type": "core_set", **entry} for entry in value)
+    elif name == "core_delete":
+        was = result or {}
+        yield from ({"type": "core_delete", "key": key, "found": was.get(key)} for key in value)
+    elif name == "core_get":
+        view = result or {}
+        yield from ({"type": "core_get", "key": key, "value": view.get(key)} for key in value)
+    elif name in {"archival", "archival_update"}:
+        type_ = "archival_write" if name == "archival" else name
+        for item, id_ in zip(value, _ids(results, name, len(value)), strict=True):
+            yield {"type": type_, "record_id": id_, **item}
+    elif name == "recall":
+        for event, id_ in zip(value, _ids(results, name, len(value)), strict=True):
+            rest = {key: item for key, item in event.items() if key not in _EVENT_FIELDS}
+            kind = event.get("kind")
+            yield {"type": "recall_append", "kind": kind, "content": said_in(event),
+                   "event_id": id_, **rest}  # fmt: skip
+    elif name in {"archival_search", "recall_search"}:
+        found = result or []
+        asked = {"tags_filter" if key == "tags" else key: item for key, item in value.items()}
+        yield {"type": name, **asked, "results_count": len(found), "results": found}
+    elif isinstance(result, Mapping):
+        yield {"type": name, **result}
+    else:
+        yield {"type": name, "value": value}
+
+
+def _ids(results: Mapping[str, Any], name: str, count: int) -> list[Any]:
+    """Return the ids of entries, or as many empty places."""
+    found = results.get(name)
+    return list(found) if isinstance(found, list) and len(found) == count else [None] * count
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,367 @@
+"""What a model may do to its memory: one table of operations.
+
+From the table come the checks, the order of execution, the instructions for prompts and the
+documentation, so that none of them can drift from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from taskweaver.memory.branched import values
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.protocol.calls import ENTRY_FIELDS, without_call
+from taskweaver.memory.branched.values import Values, fields_of
+
+Step = Literal["write", "read", "maintain"]
+Check = Callable[[str, Any], Any]
+DEFAULT_IMPORTANCE = 4
+"""Of a key a model writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of a block.
+
+    Attributes:
+        name: Its name; ``mem_`` names of the seeds are accepted too, see `aliases`.
+        aliases: Other names.
+        step: Writes are done first, then reads, then maintenance.
+        check: Brings what a model wrote to one form, or raises `InvalidUpdate`.
+        example: How to write it, as JSON.
+        doc: What it does.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    step: Step
+    check: Check
+    example: str
+    doc: str
+
+
+def _core(path: str, value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, Mapping):
+        given = [
+            (key, dict(item) if isinstance(item, Mapping) and "value" in item else {"value": item})
+            for key, item in value.items()
+        ]
+    elif isinstance(value, list) and value:
+        parts = [fields_of(f"{path}[{n}]", item, ENTRY_FIELDS) for n, item in enumerate(value)]
+        given = [(part.pop("key", None), part) for part in parts]
+    else:
+        raise InvalidUpdate(path, 'must be an object of keys and values like {"threads": "8"}')
+    entries: dict[str, dict[str, Any]] = {}
+    for key, item in given:
+        entry = _entry(path, key, item)
+        if entry["key"] in entries:
+            raise InvalidUpdate(f"{path}.{key}", "is set twice; write each key once")
+        entries[entry["key"]] = entry
+    return list(entries.values())
+
+
+def _entry(path: str, key: object, fields: Mapping[str, Any]) -> dict[str, Any]:
+    where = f"{path}.{key}"
+    value = fields.get("value")
+    if value is None:
+        raise InvalidUpdate(where, "must not be null; use core_delete to remove a key")
+    given = fields.get("importance")
+    return {
+        "key": values.name(where, key),
+        "value": _value(where, value),
+        "importance": values.importance(
+            f"{where}.importance", DEFAULT_IMPORTANCE if given is None else given
+        ),
+        "ttl": values.ttl(f"{where}.ttl", fields.get("ttl")),
+    }
+
+
+def _value(path: str, value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        return values.json_text(path, value)
+    return Values().text(path, value, may_be_empty=True)
+
+
+def _names(path: str, value: Any) -> list[str]:
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list):
+        raise InvalidUpdate(path, 'must be a list of keys like ["key"]')
+    return [values.name(f"{path}[{n}]", item) for n, item in enumerate(items)]
+
+
+def _records(path: str, value: Any) -> list[dict[str, Any]]:
+    items = [value] if isinstance(value, Mapping) else value
+    if not isinstance(items, list):
+        raise InvalidUpdate(path, 'must be a list like [{"text": "...", "tags": ["TAG"]}]')
+    records = []
+    for n, item in enumerate(items):
+        fields = fields_of(f"{path}[{n}]", item, {"text", "tags", "meta"})
+        if not isinstance(fields.get("text"), str) or not fields["text"].strip():
+            raise InvalidUpdate(f"{path}[{n}].text", "must be a text that says something")
+        records.append({**fields, "tags": _tags(f"{path}[{n}].tags", fields.get("tags"))})
+    return records
+
+
+def _changes(path: str, value: Any) -> list[dict[str, Any]]:
+    items = [value] if isinstance(value, Mapping) else value
+    if not isinstance(items, list):
+        raise InvalidUpdate(path, 'must be a list like [{"id": 7, "text": "..."}]')
+    changes = []
+    for n, item in enumerate(items):
+        fields = fields_of(f"{path}[{n}]", item, {"id", "text", "tags", "meta"})
+        fields["id"] = values.whole(f"{path}[{n}].id", fields.get("id"))
+        if fields.get("tags") is not None:
+            fields["tags"] = _tags(f"{path}[{n}].tags", fields["tags"])
+        if not {"text", "tags", "meta"} & {name for name in fields if fields[name] is not None}:
+            raise InvalidUpdate(f"{path}[{n}]", "changes nothing: give text, tags or meta")
+        changes.append(fields)
+    return changes
+
+
+def _ids(path: str, value: Any) -> list[int]:
+    items = value if isinstance(value, list) else [value]
+    numbers = [values.whole(f"{path}[{n}]", item) for n, item in enumerate(items)]
+    return list(dict.fromkeys(numbers))
+
+
+def _archival_search(path: str, value: Any) -> dict[str, Any]:
+    tags = value.get("tags") if isinstance(value, Mapping) else None
+    given = {name: value[name] for name in value if name != "tags"} if tags is not None else value
+    return {**_search(path, given), "tags": _tags(f"{path}.tags", tags)}
+
+
+def _search(path: str, value: Any) -> dict[str, Any]:
+    fields = {"query": value} if isinstance(value, str) else value
+    fields = fields_of(path, fields, {"query", "k"})
+    query = fields.get("query") or ""
+    if not isinstance(query, str):
+        raise InvalidUpdate(f"{path}.query", "must be a text")
+    k = values.whole(f"{path}.k", 10 if fields.get("k") is None else fields["k"], least=1)
+    return {"query": query, "k": min(k, 100)}
+
+
+def _event(path: str, value: Any) -> list[dict[str, Any]]:
+    items = [value] if isinstance(value, Mapping) else value
+    if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
+        raise InvalidUpdate(path, 'must be an object like {"kind": "...", "content": "..."}')
+    for n, item in enumerate(items):
+        said = next((item[name] for name in ("summary", "content", "text") if item.get(name)), None)
+        if not isinstance(said, str) or not said.strip():
+            raise InvalidUpdate(f"{path}[{n}].content", "must be a text that says something")
+        if "kind" in item:
+            values.name(f"{path}[{n}].kind", item["kind"])
+    return [{"kind": "llm_insight", **item} for item in items]
+
+
+def _eviction(path: str, value: Any) -> dict[str, Any]:
+    fields = fields_of(path, value, {"ids", "kind", "oldest"})
+    ids = fields.get("ids") or []
+    if not isinstance(ids, list):
+        raise InvalidUpdate(f"{path}.ids", "must be a list of event numbers")
+    kind = fields.get("kind")
+    return {
+        "ids": [values.whole(f"{path}.ids[{n}]", item) for n, item in enumerate(ids)],
+        "kind": None if kind is None else values.name(f"{path}.kind", kind),
+        "oldest": values.whole(f"{path}.oldest", fields.get("oldest") or 0),
+    }
+
+
+def _wish(path: str, value: Any) -> bool:
+    if not isinstance(value, bool | Mapping):
+        raise InvalidUpdate(path, "must be true")
+    return value is not False
+
+
+def _tags(path: str, value: Any) -> list[str]:
+    items = [value] if isinstance(value, str) else value or []
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise InvalidUpdate(path, 'must be a list of texts like ["TAG"]')
+    return [item.strip() for item in items if item.strip()]
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "core",
+        ("mem_core_set",),
+        "write",
+        _core,
+        '{"best_flags": "-O3", "batch": {"value": "64", "importance": 5, "ttl": "2h"}}',
+        "Set keys that every prompt shows. Importance 1 to 5 (4 when not given; 5 is never"
+        " evicted); `ttl` in seconds, or like 30m, 2h, 7d.",
+    ),
+    Operation(
+        "core_delete",
+        ("mem_core_del",),
+        "write",
+        _names,
+        '["old_key"]',
+        "Hide keys from here on; ancestors keep theirs.",
+    ),
+    Operation(
+        "archival",
+        ("mem_archival_write",),
+        "write",
+        _records,
+        '[{"text": "8 threads are twice as fast as 4", "tags": ["PERFORMANCE"]}]',
+        "Keep something for the long term; it is found by search.",
+    ),
+    Operation(
+        "archival_update",
+        ("mem_archival_update",),
+        "write",
+        _changes,
+        '[{"id": 7, "text": "..."}]',
+        "Give a record another text or other tags; the id is the number after #.",
+    ),
+    Operation(
+        "archival_delete",
+        ("mem_archival_delete",),
+        "write",
+        _ids,
+        "[7]",
+        "Hide records from here on, by the id after #; ancestors keep theirs.",
+    ),
+    Operation(
+        "recall",
+        ("mem_recall_append",),
+        "write",
+        _event,
+        '{"kind": "discovery", "content": "what happened"}',
+        "Note an event.",
+    ),
+    Operation(
+        "recall_evict",
+        ("mem_recall_evict",),
+        "write",
+        _eviction,
+        '{"oldest": 3}',
+        "Move events to archival memory: the `oldest` N, all of a `kind`, or by `ids` (after #).",
+    ),
+    Operation(
+        "recall_delete",
+        ("mem_recall_delete",),
+        "write",
+        _ids,
+        "[12]",
+        "Hide events from here on, by the number after #, without keeping them.",
+    ),
+    Operation(
+        "core_get",
+        ("mem_core_get",),
+        "read",
+        _names,
+        '["key"]',
+        "Read keys.",
+    ),
+    Operation(
+        "archival_search",
+        ("mem_archival_search",),
+        "read",
+        _archival_search,
+        '{"query": "linker error", "k": 5, "tags": ["ERROR"]}',
+        "Search archival memory; `tags` must all be there.",
+    ),
+    Operation(
+        "recall_search",
+        ("mem_recall_search",),
+        "read",
+        _search,
+        '{"query": "timeout", "k": 10}',
+        "Search all events, those summed up too.",
+    ),
+    Operation(
+        "recall_summarize",
+        ("mem_recall_summarize",),
+        "maintain",
+        _wish,
+        "true",
+        "Sum old events up.",
+    ),
+    Operation(
+        "consolidate",
+        ("mem_consolidate",),
+        "maintain",
+        _wish,
+        "true",
+        "Make room: archive unimportant keys, sum old events up.",
+    ),
+)
+_BY_NAME = {name: op for op in OPERATIONS for name in (op.name, *op.aliases)}
+
+
+def check_updates(updates: object) -> dict[str, Any]:
+    """Bring a block to one form: names of `OPERATIONS`, in their order, but those that are null.
+
+    Raises:
+        InvalidUpdate: If anything in it is wrong; the text has a line for each thing.
+    """
+    if not isinstance(updates, Mapping):
+        raise InvalidUpdate("memory_update", "must be an object of operations")
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, value in updates.items():
+        operation = _BY_NAME.get(name) if isinstance(name, str) else None
+        if operation is None:
+            known = ", ".join(op.name for op in OPERATIONS)
+            problems.append(f"{name}: no such operation; there are {known}")
+        elif value is None:
+            continue
+        elif operation.name in found:
+            problems.append(f"{name}: given twice, as {operation.name} too")
+        else:
+            try:
+                written = without_call(operation.name, name, value)
+                found[operation.name] = operation.check(operation.name, written)
+            except InvalidUpdate as error:
+                problems.append(str(error))
+    if problems:
+        raise InvalidUpdate("memory_update", "\n".join(["nothing was applied.", *problems]))
+    return {op.name: found[op.name] for op in OPERATIONS if op.name in found}
+
+
+def has_reads(updates: Mapping[str, Any]) -> bool:
+    """Return whether a checked block asks for something."""
+    return any(_BY_NAME[name].step == "read" for name in updates)
+
+
+def instructions(*, is_required: bool = False, reads: int = 1) -> str:
+    """Return what a prompt says about the operations.
+
+    Args:
+        is_required: Whether a block must be there.
+        reads: How many more times a reply may read; without any, reading is not mentioned.
+    """
+    where = (
+        "Begin your reply with exactly one <memory_update> block; {} is allowed."
+        if is_required
+        else "You may add one <memory_update> block before or after your reply."
+    )
+    times = "once" if reads == 1 else f"at most {reads} times"
+    writes, asks, upkeep = (
+        [f'- "{op.name}": {op.example}\n  {op.doc}' for op in OPERATIONS if op.step == step]
+        for step in ("write", "read", "maintain")
+    )
+    reading = [
+        "To read, when you need more than is shown. The rest of a reply that reads is not used: you"
+        " are asked the same again, with what was found, and then give your whole reply. What the"
+        f" block wrote is kept; do not write it again. You may read {times}.",
+        *asks,
+    ]
+    return "\n".join(
+        [
+            f"{where} It holds one JSON object with any of these operations; all are applied, or"
+            " none if one is wrong.",
+            *writes,
+            *upkeep,
+            *(reading if reads > 0 else ()),
+            "Keep parameters, best configurations, limits and lessons with the numbers that show"
+            " them. Do not keep what the system records by itself (errors, metrics), large data,"
+            " or what everybody knows. A block looks like this:",
+            "<memory_update>",
+            '{"core": {"optimal_threads": "8"}, "archival": [{"text": "8 threads 2.1 s, 4 threads'
+            ' 3.9 s", "tags": ["PERFORMANCE"]}]}',
+            "</memory_update>",
+        ]
+    )

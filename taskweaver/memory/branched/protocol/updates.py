@@ -1,0 +1,261 @@
+"""Applies a checked block to a branch: one transaction, then what maintenance it asks for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from taskweaver.memory.branched.protocol.protocol import check_updates
+from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.tiers.compression import Compressor
+from taskweaver.memory.branched.tiers.tiers import Tiers
+from taskweaver.memory.branched.types import Branch
+from taskweaver.memory.branched.upkeep.consolidation import Consolidation
+from taskweaver.memory.branched.upkeep.pressure import Pressures
+from taskweaver.memory.branched.values import dump
+
+LLM_TAG = "LLM_INSIGHT"
+_PROGRAMS_IMPORTANCE = 3
+_MOST_SHOWN = 10
+_RECORD_CHARS = 300
+_EVENT_CHARS = 200
+
+
+class Updates:
+    """Applies what models write to their memory."""
+
+    def __init__(self, tiers: Tiers, consolidation: Consolidation, pressures: Pressures) -> None:
+        self._database = tiers.database
+        self._branches = tiers.branches
+        self._core = tiers.core
+        self._recall = tiers.recall
+        self._archival = tiers.archival
+        self._search = tiers.search
+        self._consolidation = consolidation
+        self._pressures = pressures
+
+    def apply(
+        self,
+        branch_id: str,
+        updates: object,
+        *,
+        node_id: str | None = None,
+        phase: str | None = None,
+        attempt: str | int | None = None,
+    ) -> dict[str, Any]:
+        """Apply a block, whole or not at all: writes, then reads, then maintenance.
+
+        Args:
+            branch_id: The branch.
+            updates: The block.
+            node_id: Node the events are noted for.
+            phase: Phase they are noted for.
+            attempt: Names this try; the same block of the same node and attempt is applied once.
+
+        Returns:
+            A result for each operation, by its name; of a block applied before, its results
+            then, with ``already_applied``.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            RecordNotVisible: If the block names a record the branch does not see.
+            InvalidUpdate: If anything in the block is wrong.
+        """
+        checked = check_updates(updates)
+        self._shorten(checked, branch_id)
+        given = {"node_id": node_id, "phase": phase}
+        marks = {name: value for name, value in given.items() if value}
+        identity = _identity(branch_id, node_id, attempt, checked)
+
+        def act(writer: Writer) -> dict[str, Any]:
+            done = _applied_before(writer.connection, identity)
+            if done is not None:
+                return done
+            results = self._write(writer, branch_id, checked, marks, author_tags=(LLM_TAG,))
+            branch = self._branches.find(writer.connection, branch_id)
+            results |= self._read(writer.connection, branch, checked)
+            if identity is not None:
+                row = (identity, dump(results), writer.now)
+                writer.connection.execute("INSERT INTO applied_blocks VALUES (?, ?, ?)", row)
+            return results
+
+        results = self._database.write(act)
+        if results.get("already_applied"):
+            return results
+        if "recall" in checked:
+            self._consolidation.after_append(branch_id)
+        return results | self._maintain(branch_id, checked)
+
+    def write(self, branch_id: str, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Write what a program notes together: core keys, an event, archival records.
+
+        Returns:
+            The ids of what was written, by part.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            InvalidUpdate: If anything in it is wrong.
+        """
+        given = parts.get("core")
+        if isinstance(given, Mapping):
+            parts = {**parts, "core": [_weighed(key, value) for key, value in given.items()]}
+        checked = check_updates(parts)
+        self._shorten(checked, branch_id)
+        results = self._database.write(
+            lambda writer: self._write(writer, branch_id, checked, {}, author_tags=())
+        )
+        if "recall" in checked:
+            self._consolidation.after_append(branch_id)
+        return results
+
+    def _shorten(self, checked: Mapping[str, Any], branch_id: str) -> None:
+        """Bring new texts to the allowed length, before the transaction is open."""
+        for item in (*checked.get("archival", []), *checked.get("archival_update", [])):
+            if item.get("text") is not None:
+                item["text"] = self._archival.prepare(
+                    item["text"], lambda: self._core.context(branch_id)
+                )
+
+    def _write(
+        self,
+        writer: Writer,
+        branch_id: str,
+        checked: Mapping[str, Any],
+        marks: Mapping[str, str],
+        *,
+        author_tags: tuple[str, ...],
+    ) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        for entry in checked.get("core", []):
+            fields = dict(entry)
+            self._core.put(writer, branch_id, fields.pop("key"), fields.pop("value"), **fields)
+            results.setdefault("core", []).append(entry["key"])
+        for key in checked.get("core_delete", []):
+            is_gone = self._core.delete(writer, branch_id, key)
+            results.setdefault("core_delete", {})[key] = is_gone
+        for item in checked.get("archival", []):
+            tags = [*author_tags, *item["tags"]]
+            id_ = self._archival.add(
+                writer, branch_id, item["text"], tags=tags, meta=item.get("meta")
+            )
+            results.setdefault("archival", []).append(str(id_))
+        for item in checked.get("archival_update", []):
+            fields = dict(item)
+            id_ = self._archival.update(writer, branch_id, fields.pop("id"), **fields)
+            results.setdefault("archival_update", []).append(str(id_))
+        for id_ in checked.get("archival_delete", []):
+            self._archival.delete(writer, branch_id, id_)
+            results.setdefault("archival_delete", []).append(str(id_))
+        for event in checked.get("recall", []):
+            seq = self._recall.append(writer, branch_id, {**marks, **event})
+            results.setdefault("recall", []).append(seq)
+        if "recall_evict" in checked:
+            count = self._recall.evict(writer, branch_id, **checked["recall_evict"])
+            results["recall_evict"] = {"evicted_count": count, "archived_count": count}
+        for number in checked.get("recall_delete", []):
+            self._recall.delete(writer, branch_id, number)
+            results.setdefault("recall_delete", []).append(number)
+        return results
+
+    def _read(
+        self, connection: sqlite3.Connection, branch: Branch, checked: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        if "core_get" in checked:
+            view = self._core.view(connection, branch)
+            found = {key: view.get(key) for key in checked["core_get"]}
+            results["core_get"] = {key: entry and entry.value for key, entry in found.items()}
+        if "archival_search" in checked:
+            asked = dict(checked["archival_search"])
+            records = self._search.find(connection, branch, **asked)
+            results["archival_search"] = [
+                {
+                    "id": str(record.id),
+                    "text": record.text,
+                    "tags": list(record.tags),
+                    "match": record.match,
+                }
+                for record in records
+            ]
+        if "recall_search" in checked:
+            asked = checked["recall_search"]
+            events = self._recall.search(connection, branch, asked["query"], asked["k"])
+            results["recall_search"] = [
+                {
+                    "id": event.seq,
+                    "kind": event.kind,
+                    "summary": event.text,
+                    "count": event.count,
+                    "ts": event.data.get("ts", event.created_at),
+                }
+                for event in events
+            ]
+        return results
+
+    def _maintain(self, branch_id: str, checked: Mapping[str, Any]) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        if checked.get("recall_summarize"):
+            count = self._consolidation.consolidate(branch_id)
+            results["recall_summarize"] = {"status": "success", "events_consolidated": count}
+        if checked.get("consolidate"):
+            relief = self._pressures.relieve(branch_id, "high")
+            results["consolidate"] = {"status": "success", "details": asdict(relief)}
+        return results
+
+
+def _weighed(key: str, value: Any) -> dict[str, Any]:
+    """Return a core entry of a program, as important as one that says nothing of it."""
+    is_full = isinstance(value, Mapping) and "value" in value
+    entry = {"key": key, **(value if is_full else {"value": value})}
+    if entry.get("importance") is None:
+        entry["importance"] = _PROGRAMS_IMPORTANCE
+    return entry
+
+
+def _identity(
+    branch_id: str, node_id: str | None, attempt: str | int | None, checked: Mapping[str, Any]
+) -> str | None:
+    if attempt is None:
+        return None
+    said = json.dumps([branch_id, node_id, str(attempt), checked], sort_keys=True)
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _applied_before(connection: sqlite3.Connection, identity: str | None) -> dict[str, Any] | None:
+    row = connection.execute(
+        "SELECT results FROM applied_blocks WHERE id = ?", (identity,)
+    ).fetchone()
+    return None if row is None else {**json.loads(row[0]), "already_applied": True}
+
+
+def format_results(results: Mapping[str, Any], *, max_chars: int) -> str:
+    """Return the results of reads as a model is shown them; empty when there are none."""
+    parts = []
+    if results.get("core_get"):
+        lines = [
+            f"  - {key}: {'(not found)' if value is None else value}"
+            for key, value in results["core_get"].items()
+        ]
+        parts.append("\n".join(["**Core Memory Values:**", *lines]))
+    if "archival_search" in results:
+        lines = [
+            f"  [#{item['id']}] {Compressor.cut(item['text'], _RECORD_CHARS)}"
+            + (" (recent, no match)" if item["match"] == "recency" else "")
+            + f"\n      Tags: {', '.join(item['tags'])}"
+            for item in results["archival_search"][:_MOST_SHOWN]
+        ]
+        parts.append("\n".join(["**Archival Search Results:**", *(lines or ["  (none)"])]))
+    if "recall_search" in results:
+        lines = [
+            f"  [#{item['id']}] ({item['kind']}) {Compressor.cut(item['summary'], _EVENT_CHARS)}"
+            for item in results["recall_search"][:_MOST_SHOWN]
+        ]
+        parts.append("\n".join(["**Recall Search Results:**", *(lines or ["  (none)"])]))
+    if not parts:
+        return ""
+    body = Compressor.cut("\n\n".join(parts), max_chars)
+    return f"<memory_results>\n{body}\n</memory_results>"

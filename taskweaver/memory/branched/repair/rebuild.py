@@ -1,0 +1,184 @@
+"""Makes a memory from the log of its rows, `memory_primitive.jsonl`.
+
+The new memory shows the same as the one that was logged: core, events, records and digests of each
+branch, now and at each row. Secrets are masked, as they are in logs. Conversations, the audit trail
+of prompts and the store of applied blocks are in no log. A log that is not complete is used as far
+as it goes, and the report says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable, translated
+from taskweaver.memory.branched.logs.row_log import LOGGED, Range
+from taskweaver.memory.branched.repair.damaged_rows import TableRows
+from taskweaver.memory.branched.repair.row_lines import Lines, Row, gaps, read_lines
+from taskweaver.memory.branched.repair.salvage import Salvage, salvage
+
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """What was made from a log, and what the log lacks.
+
+    Attributes:
+        branches: Number of branches.
+        rows: Number of rows by table.
+        seq: Newest sequence number of the log.
+        missing: Ranges of sequence numbers the log says nothing of.
+        missing_branches: Ranges of numbers of branches whose creation the log lacks.
+        unfinished: Number of processes that did not end their lines: killed ones, or still at work.
+        unreadable: Number of lines that were cut off or changed.
+        left_out: Reasons why rows could not be used, with their numbers of rows.
+        masked: Number of rows that hold a mask in place of a secret.
+    """
+
+    branches: int
+    rows: Mapping[str, int]
+    seq: int
+    missing: tuple[Range, ...]
+    missing_branches: tuple[Range, ...]
+    unfinished: int
+    unreadable: int
+    left_out: Mapping[str, int]
+    masked: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the new memory has every row of the old one."""
+        return not self.problems
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is missing, a line each; empty when all is there."""
+        found = []
+        if self.missing:
+            found.append(f"rows that are not in the log: {_named(self.missing)}")
+        if self.missing_branches:
+            named = _named(self.missing_branches)
+            found.append(f"branches whose creation is not in the log: {named}")
+        if self.unfinished:
+            found.append(
+                f"writers that did not end their lines: {self.unfinished}; rows after {self.seq}"
+                " may be missing"
+            )
+        if self.unreadable:
+            found.append(f"lines that cannot be read: {self.unreadable}")
+        found += [f"rows left out: {count} ({why})" for why, count in self.left_out.items()]
+        return tuple(found)
+
+
+def rebuild(log_folder: Path, target: Path) -> Rebuilt:
+    """Make a memory from the log of its rows.
+
+    Args:
+        log_folder: The folder of the logs.
+        target: The new file; it must not exist.
+
+    Returns:
+        What was made, and what the log lacks.
+
+    Raises:
+        InvalidUpdate: If the log cannot be read, or has no line.
+        StoreUnwritable: If the new file exists or cannot be written.
+    """
+    if target.exists():
+        raise StoreUnwritable(f"{target} exists; choose another name for the rebuilt memory.")
+    lines = read_lines(log_folder)
+    if not lines.branches and not lines.seqs:
+        raise InvalidUpdate(str(log_folder), "has no log of the rows of a memory")
+    missing_branches = _missing_branches(lines)
+    _apply(lines)
+    seqs = lines.seqs
+    partial = target.with_name(target.name + ".partial")
+    try:
+        _remove(partial)
+        made = _write(lines, partial, seqs[-1][1] if seqs else 0)
+        with translated(target):
+            partial.replace(target)
+    except OSError as error:
+        raise StoreUnwritable(f"{target} cannot be written: {error}") from error
+    finally:
+        with suppress(OSError):
+            _remove(partial)
+    return Rebuilt(
+        branches=made.saved.pop("branches", 0) + len(made.remade),
+        rows=dict(made.saved),
+        seq=seqs[-1][1] if seqs else 0,
+        missing=tuple(gaps(seqs)),
+        missing_branches=missing_branches,
+        unfinished=len(lines.writers),
+        unreadable=lines.unreadable,
+        left_out=dict(Counter(f"{row.table}: {row.reason}"[:200] for row in made.unfit)),
+        masked=lines.masked,
+    )
+
+
+def _missing_branches(lines: Lines) -> tuple[Range, ...]:
+    """Return the numbers of branches that were neither made in the log nor collected."""
+    known = lines.branches.keys() | {
+        number for change in lines.changes.values() for number, end in change["kept"] if end < 0
+    }
+    named = {row["branch_id"] for rows in lines.rows.values() for row in rows.values()}
+    newest = max(known, default=0)
+    found = [*gaps([(number, number) for number in sorted(known)])]
+    found += [(number, number) for number in sorted(named) if number > newest]
+    return tuple(found)
+
+
+def _apply(lines: Lines) -> None:
+    """Do what the changes did, in their order."""
+    for seq, change in sorted(lines.changes.items()):
+        for number in change["branches"]:
+            branch = lines.branches.get(number)
+            if branch is not None:
+                names = branch.keys() & {"state", "node_uid"} & change.keys()
+                branch.update({name: change[name] for name in names})
+        for number, end in change["kept"]:
+            _collect(lines, seq, number, end)
+        for rows in lines.rows.values():
+            for gone in rows.keys() & set(change["rows"]):
+                del rows[gone]
+        lines.skipped += [(gone, gone) for gone in change["rows"]]
+
+
+def _collect(lines: Lines, seq: int, number: int, end: int) -> None:
+    """Remove the rows of a branch that a collection of garbage removed."""
+    if end < 0:
+        lines.branches.pop(number, None)
+    for rows in lines.rows.values():
+        gone = [key for key, row in rows.items() if row["branch_id"] == number and end < key <= seq]
+        lines.skipped += [(key, key) for key in gone]
+        for key in gone:
+            del rows[key]
+
+
+def _write(lines: Lines, target: Path, clock: int) -> Salvage:
+    tables = {"branches": _stored(lines.branches)}
+    tables["branches"].is_whole = False  # a branch that rows name and the log lacks is made anew
+    tables |= {table: _stored(lines.rows[table]) for table in LOGGED}
+    return salvage(tables, clock, target, root="")
+
+
+def _stored(rows: Mapping[int, Row]) -> TableRows:
+    return TableRows(dict(rows.items()))
+
+
+def _remove(path: Path) -> None:
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+def _named(ranges: tuple[Range, ...]) -> str:
+    shown = [
+        str(first) if first == last else f"{first} to {last}"
+        for first, last in ranges[:_MOST_NAMED]
+    ]
+    more = len(ranges) - len(shown)
+    return ", ".join(shown) + (f" and {more} more stretches" if more else "")

@@ -1,0 +1,1 @@
+"""Sources of a run and its final memory."""

@@ -1,0 +1,180 @@
+"""Brings what a run starts from into its memory: the idea, and what Phase 0 found out.
+
+Nothing here is left to a model. Each source is known by its SHA-256: the same one is taken in
+once, a changed one updates what is there. The hash is written last, so what was interrupted is
+done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.tiers.compression import Compressor
+
+IDEA_TAG, ROOT_IDEA_TAG, PHASE0_TAG = "IDEA_MD", "ROOT_IDEA", "PHASE0_INTERNAL"
+NOT_PROVIDED = "(not provided)"
+_IDEA_HASH, _PHASE0_HASH = "idea_md_hash", "phase0_hash"
+_ARTIFACT_CHARS = 5000
+_HEADING = re.compile(r"^##\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_BULLETS: Mapping[str, tuple[str, ...]] = {
+    "Purpose": ("abstract", "task goal"),
+    "Hypothesis": ("short hypothesis", "hypothesis"),
+    "Method/Variables": ("experiments", "code"),
+    "Evaluation": ("task evaluation", "evaluation"),
+    "Known failures/mitigations": ("risk factors and limitations",),
+}
+
+
+def ingest_idea_md(
+    branch: BranchHandle, idea_path: str | Path, *, node_uid: str | None = None
+) -> bool:
+    """Take an idea in: a summary in core memory, the whole of it in archival memory.
+
+    Args:
+        branch: The branch; of a run its root, from which the whole run inherits.
+        idea_path: The file, Markdown.
+        node_uid: Node the idea is of, for a tag.
+
+    Returns:
+        Whether anything was new.
+
+    Raises:
+        InvalidUpdate: If the file cannot be read, is empty, or is no text.
+        BranchSealed: If the branch takes no writes.
+    """
+    path = Path(idea_path)
+    content = read_text(path)
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    if branch.core.get(_IDEA_HASH) == digest:
+        return False
+    summary = summarize_idea(content, branch.config.section_budgets)
+    tags = [IDEA_TAG, *([ROOT_IDEA_TAG] if branch.facts.parent is None else [])]
+    tags += [f"node_uid:{node_uid}"] if node_uid else []
+    keep_record(branch, f"{summary}\n\n{content}", tags, {"path": str(path)})
+    branch.core.set("idea_md_summary", summary, importance=5)
+    branch.core.set(_IDEA_HASH, digest, importance=5)
+    return True
+
+
+def summarize_idea(content: str, budgets: Mapping[str, int]) -> str:
+    """Return five bullets made of an idea's sections.
+
+    Args:
+        content: The idea, Markdown with ``## `` headings.
+        budgets: Characters, by ``idea_section_limit`` (a bullet) and ``idea_summary`` (the whole).
+    """
+    sections = idea_sections(content)
+    lines = []
+    for title, names in _BULLETS.items():
+        text = next((sections[name] for name in names if sections.get(name)), NOT_PROVIDED)
+        short = Compressor.cut(" ".join(text.split()), budgets["idea_section_limit"])
+        lines.append(f"- {title}: {short}")
+    if all(line.endswith(NOT_PROVIDED) for line in lines):
+        lines[0] = f"- Purpose: {' '.join(content.split())}"
+    share = budgets["idea_summary"] // len(lines) - 1
+    if len("\n".join(lines)) > budgets["idea_summary"]:
+        lines = [Compressor.cut(line, share) for line in lines]
+    return Compressor.cut("\n".join(lines), budgets["idea_summary"])
+
+
+def idea_sections(content: str) -> dict[str, str]:
+    """Return the text below each ``## `` heading, by its title in lower case."""
+    headings = list(_HEADING.finditer(content))
+    ends = [heading.start() for heading in headings[1:]] + [len(content)]
+    return {
+        heading[1].strip().lower(): content[heading.end() : end].strip()
+        for heading, end in zip(headings, ends, strict=False)
+    }
+
+
+def ingest_phase0_internal_info(
+    branch: BranchHandle,
+    payload: Mapping[str, Any],
+    *,
+    artifact_paths: Iterable[str | Path] = (),
+    command: str = "",
+    node_uid: str | None = None,
+) -> bool:
+    """Take in what Phase 0 found out: a line in core memory, all of it in archival memory.
+
+    Args:
+        branch: The branch; of a run its root.
+        payload: The plan, the environment, and whatever else there is; plain data.
+        artifact_paths: Files to quote, the first 5,000 characters of each.
+        command: The command Phase 0 ran.
+        node_uid: Node it is of, for a tag.
+
+    Returns:
+        Whether anything was new.
+
+    Raises:
+        InvalidUpdate: If the payload is no plain data, or a file cannot be read.
+        BranchSealed: If the branch takes no writes.
+    """
+    try:
+        data = json.dumps(dict(payload), ensure_ascii=False, indent=2, sort_keys=True)
+    except (TypeError, ValueError) as error:
+        raise InvalidUpdate("payload", f"must be plain data: {error}") from error
+    quotes = [(Path(path), read_text(Path(path))) for path in artifact_paths]
+    whole = "\0".join([data, command, *(text for _, text in quotes)])
+    digest = hashlib.sha256(whole.encode()).hexdigest()
+    if branch.core.get(_PHASE0_HASH) == digest:
+        return False
+    facts = [f"{key}={value}" for key, value in _flat(payload)]
+    line = " | ".join([*facts, *([f"command={command}"] if command else [])])
+    summary = Compressor.cut(line, branch.config.section_budgets["phase0_summary"])
+    parts = [summary, f"# Phase 0 Internal Info\n{data}"]
+    parts += [f"## {path.name}\n{Compressor.cut(text, _ARTIFACT_CHARS)}" for path, text in quotes]
+    tags = [PHASE0_TAG, *([f"node_uid:{node_uid}"] if node_uid else [])]
+    keep_record(branch, "\n\n".join(parts), tags, {})
+    branch.core.set("phase0_summary", summary, importance=5)
+    branch.core.set(_PHASE0_HASH, digest, importance=5)
+    return True
+
+
+def _flat(payload: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Yield what is said in one line: values of any depth that are no long texts."""
+    for key, value in payload.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}.")
+        elif isinstance(value, list | tuple):
+            if value and all(isinstance(item, str | int | float) for item in value):
+                yield name, ", ".join(map(str, value))
+        elif value is not None and value != "":
+            yield name, " ".join(str(value).split())
+
+
+def keep_record(branch: BranchHandle, text: str, tags: list[str], meta: Mapping[str, Any]) -> int:
+    """Write a record, or update the one in view that has the same tags; return its id."""
+    found = branch.records(tags=tags, limit=1)
+    if found and set(found[0].tags) == set(tags):
+        branch.update(found[0].id, text=text, meta=meta)
+        return found[0].id
+    return branch.remember(text, tags=tags, meta=meta)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InvalidUpdate: If it cannot be read, is empty, or is no text.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise InvalidUpdate(str(path), f"cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise InvalidUpdate(str(path), f"is no UTF-8 text: {error}") from error
+    if not text.strip():
+        raise InvalidUpdate(str(path), "is empty")
+    if "\0" in text:
+        raise InvalidUpdate(str(path), "has a NUL character, so it is no text")
+    return text

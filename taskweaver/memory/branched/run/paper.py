@@ -1,0 +1,173 @@
+"""The final memory of a run: the facts a paper needs, each on one line with its sources.
+
+It is put together from the memory, and from plain data the search passes about its nodes, without
+a model, so the same memory gives the same files to the last byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from taskweaver.memory.branched.errors import StoreUnwritable
+from taskweaver.memory.branched.run import paper_nodes
+from taskweaver.memory.branched.run.paper_ledger import Fact, Ledger
+from taskweaver.memory.branched.run.paper_sections import WHY_NOT, fill
+from taskweaver.memory.branched.run.paper_view import read_view
+from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.utils.characters import with_line_feeds, without_steering
+from taskweaver.utils.files import write_text
+from taskweaver.utils.inert_markdown import inert_line, inert_text
+from taskweaver.utils.redact import redact_secrets, redact_secrets_in
+from taskweaver.utils.text import fenced, shorten
+
+_BLOCK_CHARS = 8000
+_HEADINGS: Mapping[str, tuple[str, ...]] = {
+    "Executive Summary": ("executive_summary",),
+    "Best Node Details": ("best_node_details",),
+    "VLM Analysis & Visual Feedback": ("vlm_analysis",),
+    "Top Nodes Comparison": ("top_nodes_comparison",),
+    "Memory-Based Analysis": (
+        "title_candidates", "abstract_material", "problem_statement", "hypothesis", "method",
+        "experimental_setup", "phase0_internal_info_summary", "results", "threats_to_validity",
+        "reproducibility_checklist", "narrative_bullets",
+    ),
+    "Resources Used": ("resources_used",),
+    "Execution Feedback": ("execution_feedback",),
+    "Negative Results & Lessons Learned": ("failure_modes_timeline", "ablations_negative"),
+}  # fmt: skip
+_TOP_HEADER = (
+    "Rank", "Node", "Metric", "Gain over parent", "Changed from parent", "Plan and parameters",
+    "Findings", "Sources",
+)  # fmt: skip
+_PLACES = {name: title for title, names in _HEADINGS.items() for name in names}
+
+
+def generate_final_memory(
+    memory: BranchedMemory,
+    run_dir: str | Path,
+    root_branch_id: str,
+    best_branch_id: str | None,
+    *,
+    artifacts_index: Mapping[str, Any] | None = None,
+    is_limited: bool = False,
+) -> dict[str, Any]:
+    """Write the final memory of a run as text and as data, into ``memory/`` of its folder.
+
+    Args:
+        memory: The memory.
+        run_dir: Folder of the run.
+        root_branch_id: Root of the run.
+        best_branch_id: Branch of the best node; None takes the root, as of a run without result.
+        artifacts_index: What the search knows of its nodes, such as ``best_node_data`` and
+            ``top_nodes_data``, see docs/memory.md. None leaves their parts out.
+        is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
+
+    Returns:
+        The sections by key, ``provenance``, and ``artifacts_index``; an empty dictionary, and no
+        files, when `memory.final_memory_enabled` is off.
+
+    Raises:
+        UnknownBranch: If there is no such branch, or it does not descend from the root.
+        StoreUnwritable: If the files cannot be written.
+    """
+    if not memory.config.final_memory_enabled:
+        return {}
+    best = best_branch_id or root_branch_id
+    view = read_view(memory, root_branch_id, best, is_limited=is_limited)
+    index = dict(artifacts_index or {})
+    ledger = Ledger()
+    fill(ledger, view, index)
+    names = list(_PLACES)
+    sections = {name: _plain(ledger, name) for name in names}
+    data = {
+        "sections": sections,
+        "facts": {name: [_data(fact) for fact in ledger.facts(name)] for name in names},
+        "provenance": list(view.chain),
+        "core_memory": {
+            key: {"value": entry.value, "importance": entry.importance}
+            for key, entry in view.core.items()
+        },
+        "artifacts_index": index,
+    }
+    config, folder = memory.config, Path(run_dir) / "memory"
+    # Shown to others: programs and models may have written a key.
+    text = redact_secrets(_markdown(ledger, index, view.chain))
+    _write(folder / config.final_memory_filename_md, text)
+    masked = redact_secrets_in(data)
+    text = json.dumps(masked, ensure_ascii=False, indent=2, sort_keys=True, default=str)
+    _write(folder / config.final_memory_filename_json, text + "\n")
+    return {**sections, "provenance": list(view.chain), "artifacts_index": index}
+
+
+def _data(fact: Fact) -> dict[str, Any]:
+    data = {"text": fact.text, "sources": list(fact.sources)}
+    return {**data, "block": fact.block} if fact.block else data
+
+
+def _plain(ledger: Ledger, name: str) -> str:
+    """Return a section as plain text."""
+    lines = []
+    for fact in ledger.facts(name):
+        lines.append(f"- {fact.line}")
+        lines += [fact.block] if fact.block else []
+    return "\n".join(lines) or _absent(ledger, name)
+
+
+def _absent(ledger: Ledger, name: str) -> str:
+    """Return why a section shows no fact."""
+    places = dict.fromkeys(_title(other) for other in ledger.elsewhere(name))
+    if places:
+        return f"See {', '.join(places)}."
+    return f"(not found in memory: {WHY_NOT[name]})"
+
+
+def _title(name: str) -> str:
+    """Return the heading a section stands below."""
+    title = _PLACES[name]
+    return title if len(_HEADINGS[title]) == 1 else name.replace("_", " ").title()
+
+
+def _markdown(ledger: Ledger, index: Mapping[str, Any], chain: Sequence[str]) -> str:
+    parts = []
+    for title, names in _HEADINGS.items():
+        parts.append(f"## {title}")
+        for name in names:
+            parts += [f"### {_title(name)}"] if len(names) > 1 else []
+            is_table = name == "top_nodes_comparison" and ledger.facts(name)
+            parts.append(_table(ledger, index) if is_table else _section(ledger, name))
+    parts += ["## Provenance Chain", inert_text(" -> ".join(chain))]
+    body = "\n\n".join(parts)
+    return f"# Final Memory For Paper\n\n{body}\n"
+
+
+def _section(ledger: Ledger, name: str) -> str:
+    lines: list[str] = []
+    for fact in ledger.facts(name):
+        # No text can define a reference, so the brackets around sources make no link.
+        sources = f" [{inert_line('; '.join(fact.sources))}]" if fact.sources else ""
+        lines.append(f"- {inert_text(' '.join(fact.text.split()))}{sources}")
+        if fact.block:
+            block = without_steering(with_line_feeds(fact.block))
+            lines += ["", fenced(shorten(block, _BLOCK_CHARS), "text"), ""]
+    return "\n".join(lines).strip() or inert_text(_absent(ledger, name))
+
+
+def _table(ledger: Ledger, index: Mapping[str, Any]) -> str:
+    best = (index.get("best_node_data") or {}).get("id")
+    rows = [f"| {' | '.join(_TOP_HEADER)} |", f"|{' --- |' * len(_TOP_HEADER)}"]
+    facts = ledger.facts("top_nodes_comparison")
+    for rank, (node, fact) in enumerate(zip(index["top_nodes_data"], facts, strict=True), start=1):
+        cells = [str(rank), *paper_nodes.cells(node, best)[1:], "; ".join(fact.sources)]
+        rows.append(f"| {' | '.join(map(inert_line, cells))} |")
+    return "\n".join(rows)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise StoreUnwritable(f"{path} cannot be written: {error}") from error

@@ -1,0 +1,241 @@
+"""Reads ``resources.yaml``: what a run may use, and where it comes from.
+
+Lists: ``local`` (folders of this machine), ``github``, ``huggingface`` (fetched into the
+workspace), and ``items``, which say what in them is a template, a library, a dataset, a model, a
+set-up script or a document. Paths in the workspace begin with ``/workspace``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.run.ingest import read_text
+from taskweaver.memory.branched.values import fields_of
+from taskweaver.utils.files import parse_yaml
+
+WORKSPACE = PurePosixPath("/workspace")
+SOURCES = ("local", "github", "huggingface")
+_ORIGINS = {
+    "github": (re.compile(r"[\w.-]+/[\w.-]+|[^-].*:.*"), "OWNER/NAME or an address"),
+    "huggingface": (re.compile(r"[\w.-]+(/[\w.-]+)?"), "OWNER/NAME"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of an item is quoted: its tree, its content, files, characters a file and in all."""
+
+    tree: bool
+    content: bool
+    max_files: int
+    max_chars: int
+    max_total_chars: int
+
+
+CLASSES: Mapping[str, Limits] = {
+    "template": Limits(True, True, 12, 3500, 12000),
+    "library": Limits(False, False, 6, 2000, 4000),
+    "dataset": Limits(False, False, 0, 0, 0),
+    "model": Limits(False, False, 0, 0, 0),
+    "setup": Limits(True, True, 8, 3000, 8000),
+    "document": Limits(False, True, 4, 3000, 8000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where items come from.
+
+    Attributes:
+        kind: One of `SOURCES`.
+        name: Its name.
+        origin: The folder, repository or repository id.
+        revision: Branch, tag or commit; empty for the newest.
+        place: Where it stands in the workspace.
+        type: ``model``, ``dataset`` or ``space``, of a ``huggingface`` source; else empty.
+    """
+
+    kind: str
+    name: str
+    origin: str
+    revision: str
+    place: PurePosixPath
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something a run may use.
+
+    Attributes:
+        name: Its name.
+        class_: One of `CLASSES`.
+        source: Where it comes from.
+        path: Where it stands there.
+        notes: What is said of it.
+        limits: How much of it is quoted.
+        files: Files to quote; empty for those that look like sources or documents.
+    """
+
+    name: str
+    class_: str
+    source: Source
+    path: PurePosixPath
+    notes: str
+    limits: Limits
+    files: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """Its id: class, name, source kind, source name and path."""
+        source = f"{self.source.kind}:{self.source.name}"
+        return f"{self.class_}:{self.name}:{source}:{self.path}"
+
+
+def read_resource_file(path: Path) -> list[Item]:
+    """Return the items of a resource file, YAML or JSON.
+
+    Raises:
+        InvalidUpdate: If the file cannot be read, or an entry is wrong; its path is named.
+    """
+    try:
+        data = parse_yaml(read_text(path), path.name)
+    except ValueError as error:
+        raise InvalidUpdate(str(path), str(error)) from error
+    fields = fields_of(path.name, data, {*SOURCES, "items"})
+    sources = {
+        (kind, source.name): source
+        for kind in SOURCES
+        for n, entry in enumerate(_list(kind, fields.get(kind)))
+        for source in [_source(f"{kind}[{n}]", kind, entry)]
+    }
+    _check_apart(sources.values())
+    items = [
+        _item(f"items[{n}]", entry, sources)
+        for n, entry in enumerate(_list("items", fields.get("items")))
+    ]
+    ids = [item.id for item in items]
+    twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
+    if twice is not None:
+        raise InvalidUpdate("items", f"has {twice} twice")
+    return sorted(items, key=lambda item: item.id)
+
+
+_TYPES = ("model", "dataset", "space")
+_SOURCE_FIELDS = {
+    "local": {"name", "host_path", "mount_path", "read_only"},
+    "github": {"name", "repo", "ref", "dest", "as"},
+    "huggingface": {"name", "type", "repo_id", "revision", "dest"},
+}
+
+
+def _source(path: str, kind: str, entry: object) -> Source:
+    fields = fields_of(path, entry, _SOURCE_FIELDS[kind])
+    name = _text(f"{path}.name", fields.get("name"))
+    if kind == "local":
+        origin = _text(f"{path}.host_path", fields.get("host_path"))
+        if not Path(origin).is_dir():
+            raise InvalidUpdate(f"{path}.host_path", f"{origin} is no folder here")
+        return Source(
+            kind, name, origin, "", _place(f"{path}.mount_path", fields.get("mount_path"))
+        )
+    origin_key, revision_key = ("repo", "ref") if kind == "github" else ("repo_id", "revision")
+    origin = _text(f"{path}.{origin_key}", fields.get(origin_key))
+    form, wanted = _ORIGINS[kind]
+    if not form.fullmatch(origin):
+        raise InvalidUpdate(f"{path}.{origin_key}", f"must be {wanted}, not {origin!r:.60}")
+    # Without quotes YAML reads 1.10 as 1.1, and a commit that begins with 0 as another number.
+    given = fields.get(revision_key)
+    is_given = given is not None and given != ""
+    revision = _text(f"{path}.{revision_key}", given) if is_given else ""
+    place = _place(f"{path}.dest", fields.get("dest"))
+    type_ = _type(f"{path}.type", fields.get("type")) if kind == "huggingface" else ""
+    return Source(kind, name, origin, revision, place, type_)
+
+
+def _check_apart(sources: Iterable[Source]) -> None:
+    """Refuse a source that stands in another, or in its place."""
+    passed: list[Source] = []
+    for source in sources:
+        for other in passed:
+            inner, outer = sorted((source.place, other.place), key=lambda place: -len(place.parts))
+            if inner.is_relative_to(outer):
+                both = f"{source.name} at {source.place} and {other.name} at {other.place}"
+                raise InvalidUpdate("sources", f"{both} are in each other's way")
+        passed.append(source)
+
+
+def _type(path: str, value: object) -> str:
+    if value is None:
+        return "model"
+    if value not in _TYPES:
+        raise InvalidUpdate(path, f"must be one of {', '.join(_TYPES)}, not {value!r:.60}")
+    return str(value)
+
+
+_ITEM_FIELDS = {
+    "name", "class", "source", "resource", "path", "notes", "include_tree", "include_content",
+    "include_files", "max_files", "max_chars", "max_total_chars",
+}  # fmt: skip
+
+
+def _item(path: str, entry: object, sources: Mapping[tuple[str, str], Source]) -> Item:
+    fields = fields_of(path, entry, _ITEM_FIELDS)
+    class_ = _text(f"{path}.class", fields.get("class"))
+    if class_ not in CLASSES:
+        raise InvalidUpdate(f"{path}.class", f"must be one of {', '.join(CLASSES)}, not {class_!r}")
+    key = (
+        _text(f"{path}.source", fields.get("source")),
+        _text(f"{path}.resource", fields.get("resource")),
+    )
+    if key not in sources:
+        raise InvalidUpdate(f"{path}.resource", f"there is no {key[0]} source called {key[1]!r}")
+    place = PurePosixPath(str(fields.get("path") or "."))
+    if place.is_absolute() or ".." in place.parts:
+        raise InvalidUpdate(f"{path}.path", f"must stay inside the source, not {place}")
+    usual = CLASSES[class_]
+    limits = Limits(
+        bool(fields.get("include_tree", usual.tree)),
+        bool(fields.get("include_content", usual.content)),
+        _number(f"{path}.max_files", fields.get("max_files", usual.max_files)),
+        _number(f"{path}.max_chars", fields.get("max_chars", usual.max_chars)),
+        _number(f"{path}.max_total_chars", fields.get("max_total_chars", usual.max_total_chars)),
+    )
+    files = tuple(
+        _text(f"{path}.include_files[{n}]", name)
+        for n, name in enumerate(_list(f"{path}.include_files", fields.get("include_files")))
+    )
+    name = _text(f"{path}.name", fields.get("name"))
+    return Item(name, class_, sources[key], place, str(fields.get("notes") or ""), limits, files)
+
+
+def _list(path: str, value: object) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InvalidUpdate(path, "must be a list")
+    return value
+
+
+def _text(path: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise InvalidUpdate(path, f"must be a text of one line, not {value!r:.60}")
+    return value.strip()
+
+
+def _number(path: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidUpdate(path, f"must be a whole number of at least 0, not {value!r:.60}")
+    return value
+
+
+def _place(path: str, value: object) -> PurePosixPath:
+    place = PurePosixPath(_text(path, value))
+    if ".." in place.parts or not place.is_relative_to(WORKSPACE):
+        raise InvalidUpdate(path, f"must be below {WORKSPACE}, not {place}")
+    return place

@@ -1,0 +1,289 @@
+"""One SQLite file: who writes when, who reads what.
+
+Writers queue up, and whoever holds the lock commits for all that wait: one transaction and one
+sync for many writers, and no thread of its own to hand work to or to leave behind (see
+docs/decisions/0006-branched-memory.md). Each command has a savepoint, so one that fails takes
+nothing of the others with it. `Database.write` returns after the commit. Readers have a
+connection per thread and see the newest commit. Several processes may open the same file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, cast
+
+from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
+    StoreClosed,
+    StoreCorrupt,
+    StoreUnwritable,
+    translated,
+)
+from taskweaver.memory.branched.storage.changes import CommitListener
+from taskweaver.memory.branched.storage.connections import connect, finish, transaction
+from taskweaver.memory.branched.storage.preparation import prepare
+from taskweaver.memory.branched.storage.readers import Readers
+from taskweaver.memory.branched.storage.soundness import UNEXPECTED, problems
+from taskweaver.memory.branched.storage.writer import Known, Writer
+from taskweaver.utils.files import create_private
+from taskweaver.utils.sqlite_files import UnsafeFile, require_plain
+
+__all__ = ["Database", "Writer"]
+
+R = TypeVar("R")
+
+_MOST_AT_ONCE = 256
+
+
+class _Command(Generic[R]):
+    """A write that waits for its turn."""
+
+    def __init__(self, action: Callable[[Writer], R]) -> None:
+        self.action = action
+        self.is_done = False
+        self.result: R | None = None
+        self.error: BaseException | None = None
+
+    def run(self, writer: Writer) -> None:
+        """Run beside others: what it wrote goes if it fails, what they wrote stays."""
+        connection = writer.connection
+        last, count = writer.last, len(writer.changes)
+        connection.execute("SAVEPOINT command")
+        try:
+            self.result = self.action(writer)
+        except Exception as error:
+            self.error = error
+            writer.known.forget()
+            if not connection.in_transaction:  # SQLite itself rolled the transaction back
+                raise
+            connection.execute("ROLLBACK TO command")
+            writer.last = last
+            del writer.changes[count:]
+        connection.execute("RELEASE command")
+
+
+class Database:
+    """The file of a memory. Close it when done.
+
+    Attributes:
+        path: The file.
+        has_search: Whether it has a full-text index.
+        clock: Returns the time, in seconds since 1970.
+        on_commit: Is given what each commit added; None for nothing.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        synchronous: Literal["FULL", "NORMAL"] = "FULL",
+        use_fts: Literal["auto", "on", "off"] = "auto",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Open a file, and make or migrate its tables.
+
+        Raises:
+            StoreTooNew: If a newer version wrote it.
+            StoreCorrupt: If it is damaged, another application's, or has a changed schema.
+            StoreUnwritable: If it cannot be written, or `use_fts` is ``on`` and SQLite lacks FTS5.
+            StoreBusy: If another process holds it for too long.
+        """
+        self.path = path
+        self.clock = clock
+        self.on_commit: CommitListener | None = None
+        self._lock = threading.Lock()
+        self._waiting: deque[_Command[Any]] = deque()
+        self._known = Known()
+        self._readers = Readers(path)
+        self._is_closed = False
+        with self.guarded():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                create_private(path)
+                require_plain(path)
+            except UnsafeFile as error:
+                raise StoreCorrupt(f"{error}: it is not opened.") from error
+            except OSError as error:
+                raise StoreUnwritable(f"{path} cannot be made: {error}") from error
+            self._writing = connect(self.path)
+            try:
+                self.has_search = prepare(
+                    self._writing, path, synchronous=synchronous, use_fts=use_fts, now=clock()
+                )
+            except BaseException:
+                self._writing.close()
+                raise
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Raise every error that damage of the file leads to as `StoreCorrupt`.
+
+        Values of a damaged file raise errors of any kind where they are used. An unexpected one is
+        damage if a check of the file finds some, and is raised as it is otherwise.
+        """
+        try:
+            with translated(self.path):
+                yield
+        except BranchedMemoryError:
+            raise
+        except UNEXPECTED as error:
+            found = self._problems()
+            if not found:
+                raise
+            raise StoreCorrupt(
+                f"{self.path} is damaged: {found[0]}. Restore a backup;"
+                " `taskweaver sessions repair` saves what can be read of a session."
+            ) from error
+
+    def _problems(self) -> list[str]:
+        """Return what is wrong with the file, by a connection of its own."""
+        with translated(self.path), closing(connect(self.path)) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            return problems(connection)
+
+    def write(self, action: Callable[[Writer], R]) -> R:
+        """Run an action in a write transaction, and return its result after the commit.
+
+        The action may be run once only, in the calling thread or another writer's, and must not
+        call `write` itself.
+
+        Raises:
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreClosed: If the memory was closed.
+            BranchedMemoryError: Whatever the action raises; it wrote nothing then.
+        """
+        command = _Command(action)
+        self._waiting.append(command)
+        with self._lock:
+            while not command.is_done:
+                self._commit_waiting()
+        if command.error is not None:
+            with self.guarded():
+                raise command.error
+        return cast("R", command.result)
+
+    def _commit_waiting(self) -> None:
+        """Commit what waits. Whatever goes wrong, each command is told."""
+        commands = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_AT_ONCE))]
+        try:
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            with transaction(self._writing):
+                self._known.check(self._writing)
+                writer = Writer(self._writing, self.clock(), self._known)
+                if len(commands) == 1:  # alone, it needs no savepoint: all goes if it fails
+                    commands[0].result = commands[0].action(writer)
+                else:
+                    for command in commands:
+                        command.run(writer)
+            if self.on_commit is not None and writer.last >= writer.first > 0:
+                self.on_commit(writer.first, writer.last, writer.changes)
+        except Exception as error:  # noqa: BLE001 - every command that waits is told
+            self._known.forget()
+            for command in commands:
+                command.error = command.error or error
+        except BaseException:
+            self._known.forget()
+            for command in commands:
+                command.error = command.error or StoreUnwritable(
+                    "The write was interrupted, and nothing of it was kept."
+                )
+            raise
+        finally:
+            for command in commands:
+                command.is_done = True
+
+    def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
+        """Run an action on the connection for writing, with no transaction and no writer beside it.
+
+        Raises:
+            StoreBusy: If another process holds the file for too long.
+            StoreUnwritable: If the disk is full or the file may not be written.
+            StoreClosed: If the memory was closed.
+        """
+        with self._lock, self.guarded():
+            if self._is_closed:
+                raise StoreClosed(f"The memory {self.path} was closed.")
+            return action(self._writing)
+
+    def forget(self) -> None:
+        """Have the next write read the file again, after rows were removed."""
+        self._known.forget()
+
+    @property
+    def reading(self) -> sqlite3.Connection:
+        """This thread's connection for reading; inside `snapshot` it sees one state.
+
+        Raises:
+            StoreClosed: If the memory was closed.
+        """
+        return self._readers.connection
+
+    def connect_reader(self) -> sqlite3.Connection:
+        """Open a connection for reading that any thread may use, and that the caller closes.
+
+        Raises:
+            sqlite3.Error: If the file cannot be opened.
+        """
+        return self._readers.connect()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Read one state in several queries; nested blocks see the outer one's."""
+        with self.guarded():
+            connection = self.reading
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                finish(connection)
+
+    def now_seq(self, connection: sqlite3.Connection) -> int:
+        """Return the newest sequence number a connection sees."""
+        return int(connection.execute("SELECT seq FROM clock").fetchone()[0])
+
+    def backup(self, target: Path) -> None:
+        """Copy the file as it is now, while others write.
+
+        Raises:
+            StoreUnwritable: If `target` cannot be written.
+        """
+        partial = target.with_name(target.name + ".partial")
+        try:
+            create_private(partial)
+        except OSError as error:
+            raise StoreUnwritable(f"{target} cannot be written: {error}") from error
+        with translated(target), closing(sqlite3.connect(partial)) as copy:
+            self.reading.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        partial.replace(target)
+
+    def write_through(self) -> None:
+        """Move what was written from the log into the file, for a file that is moved without it.
+
+        Raises:
+            StoreUnwritable: If the disk is full, or another process reads the file.
+        """
+        with self._lock, self.guarded(), closing(connect(self.path)) as connection:
+            row = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if row[0]:
+                raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
+
+    def close(self) -> None:
+        """Finish what is being written and close every connection; safe to call again."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._readers.close()
+            self._writing.close()

@@ -1,0 +1,101 @@
+"""Preparation of a memory file when it is opened: its tables, its index, its log."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from taskweaver.memory.branched.errors import StoreUnwritable, is_of_the_system
+from taskweaver.memory.branched.migration.kept_original import keep_original
+from taskweaver.memory.branched.storage import schema
+from taskweaver.memory.branched.storage.connections import connect, transaction
+from taskweaver.memory.branched.storage.schema_check import require_own_schema
+
+_PAGES_TO_CHECKPOINT = 2000
+
+
+def prepare(
+    connection: sqlite3.Connection, path: Path, *, synchronous: str, use_fts: str, now: float
+) -> bool:
+    """Bring a file to today's tables, and its connection to the settings for writing.
+
+    Args:
+        connection: The writing connection.
+        path: The file.
+        synchronous: SQLite's setting for how far a commit waits for the disk.
+        use_fts: ``auto``, ``on`` or ``off``.
+        now: Time of a migration.
+
+    Returns:
+        Whether a full-text index is used.
+
+    Raises:
+        StoreTooNew: If a newer version wrote the file.
+        StoreCorrupt: If it is another application's, or has a changed schema.
+        StoreUnwritable: If `use_fts` is ``on`` and SQLite lacks FTS5.
+        sqlite3.Error: If the file is damaged, or held by another process.
+    """
+    require_own_schema(connection, path)
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
+    is_current = schema.is_current(connection, path)
+    _use_log(connection)
+    if not is_current:
+        with transaction(connection):
+            _migrate(connection, path, now)
+        require_own_schema(connection, path)
+    has_search = _prepare_search(connection, use_fts)
+    _wait_itself(connection)
+    return has_search
+
+
+def _prepare_search(connection: sqlite3.Connection, use_fts: str) -> bool:
+    """Make the full-text index if it is missing; return whether it is used."""
+    if schema.has_search(connection):
+        return use_fts != "off"
+    if use_fts == "off":
+        return False
+    with transaction(connection):
+        has_search = schema.add_search(connection)
+    if use_fts == "on" and not has_search:
+        raise StoreUnwritable("memory.use_fts is `on`, and this SQLite has no FTS5.")
+    return has_search
+
+
+def _migrate(connection: sqlite3.Connection, path: Path, now: float) -> None:
+    """Bring the file to today's tables; keep an original, and the account of its rows.
+
+    Both are on disk before the transaction is committed, and no other process writes until
+    then: the copy is the very state that is migrated.
+    """
+    kept = None
+    if not schema.is_current(connection, path) and schema.is_original(connection):
+        with closing(connect(path)) as reading:
+            kept = keep_original(reading, path)
+    report = schema.migrate(connection, path, now=now)
+    if report is not None and kept is not None:
+        report.save(kept)
+
+
+def _wait_itself(connection: sqlite3.Connection) -> None:
+    """Have `connections` wait for other processes, not SQLite.
+
+    Beside a write-ahead log nothing else on the writing connection waits.
+    """
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode == "wal":
+        connection.execute("PRAGMA busy_timeout = 0")
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Keep a write-ahead log, so that readers and writers do not wait for each other.
+
+    A backup is made without one. Where it cannot be had, because the file is read-only or another
+    process reads it without one, the file is used without one too.
+    """
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if not is_of_the_system(error):
+            raise

@@ -1,0 +1,388 @@
+"""The tables of a memory file, and how older files become today's.
+
+Every row of a tier has a sequence number from the one clock, and stands on one branch. Rows are
+only ever added: a new value, a tombstone, a repetition or a digest is a row of its own, so what a
+branch saw at a sequence number can be read again exactly.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew, is_of_the_system
+from taskweaver.memory.branched.migration import original
+from taskweaver.memory.branched.migration.migration_report import MigrationReport
+
+APPLICATION_ID = 0x5457_4D42  # "TWMB"
+TIERS = (
+    "core_kv",
+    "events",
+    "archival",
+    "exclusions",
+    "digests",
+    "rounds",
+    "posts",
+    "round_ends",
+    "summaries",
+)
+
+_TABLES = """
+CREATE TABLE clock (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    seq INTEGER NOT NULL
+) STRICT;
+INSERT INTO clock VALUES (1, 0);
+
+CREATE TABLE branches (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    node_uid TEXT,
+    parent_id INTEGER REFERENCES branches (id),
+    fork_seq INTEGER NOT NULL,
+    live INTEGER NOT NULL DEFAULT 0,
+    state TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'sealed', 'pruned')),
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX branches_node_uid ON branches (node_uid) WHERE node_uid IS NOT NULL;
+CREATE INDEX branches_parent ON branches (parent_id);
+
+CREATE TABLE core_kv (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    key TEXT NOT NULL,
+    value TEXT,
+    importance INTEGER NOT NULL CHECK (importance BETWEEN 1 AND 5),
+    expires_at REAL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX core_kv_branch ON core_kv (branch_id, key, seq);
+
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    tags TEXT NOT NULL,
+    data TEXT NOT NULL,
+    repeats INTEGER,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX events_branch ON events (branch_id, seq);
+
+CREATE TABLE exclusions (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    event_seq INTEGER NOT NULL
+) STRICT;
+CREATE INDEX exclusions_branch ON exclusions (branch_id, seq);
+
+CREATE TABLE digests (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    subject TEXT NOT NULL,
+    up_to_seq INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    kinds TEXT NOT NULL,
+    text TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX digests_branch ON digests (branch_id, subject, seq);
+
+CREATE TABLE archival (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    record INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    text_hash INTEGER NOT NULL,
+    tags TEXT NOT NULL,
+    meta TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX archival_branch ON archival (branch_id, seq);
+CREATE INDEX archival_record ON archival (record, branch_id, seq);
+CREATE INDEX archival_same ON archival (branch_id, text_hash);
+
+CREATE TABLE rounds (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    id TEXT NOT NULL,
+    user_query TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX rounds_branch ON rounds (branch_id, seq);
+
+CREATE TABLE posts (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    round_seq INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX posts_branch ON posts (branch_id, seq);
+
+CREATE TABLE round_ends (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    round_seq INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX round_ends_branch ON round_ends (branch_id, seq);
+
+CREATE TABLE injections (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    task_hint TEXT,
+    chars INTEGER NOT NULL,
+    shown TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX injections_branch ON injections (branch_id, seq);
+
+CREATE TABLE applied_blocks (
+    id TEXT PRIMARY KEY,
+    results TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE compressions (
+    id TEXT PRIMARY KEY,
+    text TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+_SUMMARIES = """
+CREATE TABLE summaries (
+    seq INTEGER PRIMARY KEY,
+    branch_id INTEGER NOT NULL REFERENCES branches (id),
+    role TEXT NOT NULL,
+    up_to_seq INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    created_at REAL NOT NULL
+) STRICT;
+CREATE INDEX summaries_branch ON summaries (branch_id, role, seq);
+"""
+
+_ARCHIVAL_COLUMNS = """
+ALTER TABLE archival ADD COLUMN is_deleted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE archival ADD COLUMN place TEXT AS ('b' || branch_id) VIRTUAL;
+"""
+
+_SEARCH = """
+CREATE VIRTUAL TABLE archival_fts USING fts5 (
+    text, tags, place, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
+);
+"""
+
+_FORMER_SEARCH = _SEARCH.replace("text, tags, place,", "text, tags,")
+_SEARCH_WITH_PLACES = 4
+"""Version from which on the full-text index has the branch of each record."""
+
+_FORMER_TRIGGERS = """
+CREATE TRIGGER archival_added AFTER INSERT ON archival BEGIN
+    INSERT INTO archival_fts (rowid, text, tags) VALUES (new.seq, new.text, new.tags);
+END;
+CREATE TRIGGER archival_removed AFTER DELETE ON archival BEGIN
+    INSERT INTO archival_fts (archival_fts, rowid, text, tags)
+    VALUES ('delete', old.seq, old.text, old.tags);
+END;
+"""
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_TABLES):
+        connection.execute(statement)
+
+
+def _add_summaries(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_SUMMARIES):
+        connection.execute(statement)
+
+
+def _extend_archival(connection: sqlite3.Connection) -> None:
+    """Add the mark of a deleted record, and the word for its branch that the index holds.
+
+    An index of the former form is dropped; `add_search` makes the new one.
+    """
+    for statement in _statements(_ARCHIVAL_COLUMNS):
+        connection.execute(statement)
+    connection.execute("DROP TABLE IF EXISTS archival_fts")
+
+
+def _drop_triggers(connection: sqlite3.Connection) -> None:
+    """Drop the triggers of the index: a file that distrusts its schema may not have them run."""
+    for name in ("archival_added", "archival_removed"):
+        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script of ours; unlike `executescript` this leaves the transaction open."""
+    statements, rest = [], ""
+    for part in script.split(";"):
+        rest += part + ";"
+        if sqlite3.complete_statement(rest):
+            statements.append(rest.strip())
+            rest = ""
+    return [statement for statement in statements if statement != ";"]
+
+
+_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _create,
+    _add_summaries,
+    _drop_triggers,
+    _extend_archival,
+)
+"""What makes version n + 1 of version n; a new one is added at the end."""
+
+VERSION = len(_MIGRATIONS)
+
+
+def is_current(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether a file has today's tables.
+
+    Raises:
+        StoreTooNew: If a newer version wrote it.
+        StoreCorrupt: If it is another application's.
+    """
+    version, application = _marks(connection)
+    if application == APPLICATION_ID:
+        if version > VERSION:
+            raise StoreTooNew(
+                f"{path} was written by a newer version (format {version}, known up to"
+                f" {VERSION}). Update the program."
+            )
+        return version == VERSION
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if application or (tables and not original.is_original(tables)):
+        raise StoreCorrupt(f"{path} is a database of another application. Choose another file.")
+    return False
+
+
+def is_original(connection: sqlite3.Connection) -> bool:
+    """Return whether a file that is not current has the tables of the original."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    return _marks(connection)[1] != APPLICATION_ID and original.is_original(tables)
+
+
+def migrate(connection: sqlite3.Connection, path: Path, *, now: float) -> MigrationReport | None:
+    """Bring a file to today's tables, inside the transaction that is open.
+
+    Returns:
+        The account of the rows, if the file was one of the original.
+
+    Raises:
+        StoreTooNew, StoreCorrupt: As `is_current`, or if a row of an original cannot be read.
+    """
+    if is_current(connection, path):
+        return None
+    report = MigrationReport() if is_original(connection) else None
+    version, application = _marks(connection)
+    try:
+        if report is not None:
+            original.set_aside(connection, report)
+        for step in _MIGRATIONS[version if application == APPLICATION_ID else 0 :]:
+            step(connection)
+        if report is not None:
+            original.copy_rows(connection, report, now=now)
+    except (ValueError, TypeError, OverflowError, sqlite3.Error) as error:
+        if report is None or is_of_the_system(error):
+            raise
+        raise StoreCorrupt(
+            f"{path} is in the schema of the original, and a row of it cannot be read: {error}"
+        ) from error
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    return report
+
+
+def add_search(connection: sqlite3.Connection) -> bool:
+    """Make the full-text index if this SQLite has FTS5; return whether there is one."""
+    if has_search(connection):
+        return True
+    try:
+        connection.execute("CREATE VIRTUAL TABLE temp.probe USING fts5 (x)")
+        connection.execute("DROP TABLE temp.probe")
+    except sqlite3.OperationalError:
+        return False
+    for statement in _statements(_SEARCH):
+        connection.execute(statement)
+    rebuild_search(connection)
+    return True
+
+
+def rebuild_search(connection: sqlite3.Connection) -> None:
+    """Fill the full-text index anew from the records."""
+    connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
+
+
+def build(connection: sqlite3.Connection, version: int) -> None:
+    """Make the tables of a version in an empty database, without the full-text index."""
+    for step in _MIGRATIONS[:version]:
+        step(connection)
+
+
+def search_index(version: int = VERSION) -> dict[tuple[str, str], str]:
+    """Return the full-text index as the schema of a version has it: the SQL by kind and name."""
+    return _as_stored(_SEARCH if version >= _SEARCH_WITH_PLACES else _FORMER_SEARCH)
+
+
+def former_triggers() -> dict[tuple[str, str], str]:
+    """Return the triggers that a file with an index had up to version 2, by kind and name."""
+    return _as_stored(_FORMER_TRIGGERS)
+
+
+def _as_stored(script: str) -> dict[tuple[str, str], str]:
+    found = {}
+    for statement in _statements(script):
+        words = statement.split()
+        kind, name = ("table", words[3]) if words[1] == "VIRTUAL" else ("trigger", words[2])
+        found[kind, name] = statement.removesuffix(";")
+    return found
+
+
+def index_records(connection: sqlite3.Connection, where: str, *values: object) -> None:
+    """Add records to the full-text index, if there is one.
+
+    Args:
+        connection: Open, in a transaction.
+        where: Condition on rows of `archival`.
+        values: Values of its marks.
+    """
+    if has_search(connection):
+        connection.execute(
+            "INSERT INTO archival_fts (rowid, text, tags, place)"
+            f" SELECT seq, text, tags, place FROM archival WHERE {where}",
+            values,
+        )
+
+
+def unindex_records(connection: sqlite3.Connection, where: str, *values: object) -> None:
+    """Remove records from the full-text index, before they are deleted; see `index_records`."""
+    if has_search(connection):
+        connection.execute(
+            "INSERT INTO archival_fts (archival_fts, rowid, text, tags, place)"
+            f" SELECT 'delete', seq, text, tags, place FROM archival WHERE {where}",
+            values,
+        )
+
+
+def version_of(connection: sqlite3.Connection) -> int | None:
+    """Return the version of a file; None unless this program wrote it."""
+    version, application = _marks(connection)
+    return version if application == APPLICATION_ID else None
+
+
+def has_search(connection: sqlite3.Connection) -> bool:
+    """Return whether the file has a full-text index."""
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'archival_fts'")
+    return found.fetchone() is not None
+
+
+def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    return int(version), int(application)

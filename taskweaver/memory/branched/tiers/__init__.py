@@ -1,0 +1,1 @@
+"""View of a branch: branches, core, recall and archival memory, digests and search."""

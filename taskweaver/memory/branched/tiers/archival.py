@@ -1,0 +1,295 @@
+"""Archival memory: records with tags. A new version of a record overlays it from its branch on."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
+from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.schema import index_records
+from taskweaver.memory.branched.tiers.branches import Branches, newest_first
+from taskweaver.memory.branched.tiers.compression import Compressor
+from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
+from taskweaver.memory.branched.values import Values, dump, shown
+
+Content = tuple[str, tuple[str, ...]]
+"""Text and tags of a record."""
+COLUMNS = "seq, branch_id, record, text, tags, meta, created_at"
+_SAME = """
+SELECT a.record, a.meta FROM archival a
+WHERE a.branch_id = ? AND a.text_hash = ? AND a.text = ? AND a.tags = ? AND NOT EXISTS (
+    SELECT 1 FROM archival later
+    WHERE later.record = a.record AND later.branch_id = a.branch_id AND later.seq > a.seq
+) LIMIT 1
+"""
+
+
+class Archival:
+    """The archival memory of all branches."""
+
+    def __init__(
+        self,
+        database: Database,
+        branches: Branches,
+        config: MemoryConfig,
+        checks: Values,
+        compressor: Compressor,
+    ) -> None:
+        self._database = database
+        self._branches = branches
+        self._config = config
+        self._values = checks
+        self._compressor = compressor
+
+    def prepare(self, text: object, context: Callable[[], str]) -> str:
+        """Check a text and bring it to the allowed length, before a transaction is open.
+
+        Args:
+            text: The text.
+            context: Says what the work is about; asked only when the text is too long.
+
+        Raises:
+            InvalidUpdate: If it is no text, or empty.
+        """
+        checked = self._values.text("archival.text", text)
+        most = self._config.archival_max_chars
+        if len(checked) <= most:
+            return checked
+        return self._compressor.compress(checked, most, "archival entry", context=context())
+
+    def add(
+        self,
+        writer: Writer,
+        branch_id: str,
+        text: object,
+        *,
+        tags: object = (),
+        meta: object = None,
+    ) -> int:
+        """Add a record and return its id.
+
+        A text with tags that the branch itself keeps, in this form, is not added again: it stays
+        one record, whose meta takes up the fields of the new one.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            InvalidUpdate: If the text, tags or meta are malformed.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        kept = self._fit(self._values.text("archival.text", text))
+        row = (kept, dump(self._values.tags("archival.tags", tags)))
+        extra = self._values.data("archival.meta", meta)
+        same = self._same(writer.connection, branch, row)
+        if same is None:
+            return self._insert(writer, branch, row, dump(extra), None)
+        number, before = same
+        if before | extra != before:
+            self._insert(writer, branch, row, dump(before | extra), number)
+        return number
+
+    def update(
+        self,
+        writer: Writer,
+        branch_id: str,
+        record_id: object,
+        *,
+        text: object = None,
+        tags: object = None,
+        meta: object = None,
+    ) -> int:
+        """Overlay a record a branch sees; what is None stays. Ancestors and siblings keep theirs.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            RecordNotVisible: If the branch does not see the record.
+            InvalidUpdate: If nothing is given, or it is malformed.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        old = self.get(writer.connection, branch, record_id)
+        if text is None and tags is None and meta is None:
+            raise InvalidUpdate("archival_update", "gives neither text nor tags nor meta")
+        kept = old.text if text is None else self._fit(self._values.text("archival.text", text))
+        marks = old.tags if tags is None else self._values.tags("archival.tags", tags)
+        extra = old.meta if meta is None else self._values.data("archival.meta", meta)
+        self._insert(writer, branch, (kept, dump(marks)), dump(extra), old.id)
+        return old.id
+
+    def delete(self, writer: Writer, branch_id: str, record_id: object) -> int:
+        """Hide a record from a branch and its future descendants; return its id.
+
+        Ancestors and siblings keep theirs, and a look at the past finds it.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            RecordNotVisible: If the branch does not see the record.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        old = self.get(writer.connection, branch, record_id)
+        self._insert(writer, branch, ("", "[]"), "{}", old.id, is_deleted=True)
+        return old.id
+
+    def get(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        record_id: object,
+        *,
+        at: int | None = None,
+    ) -> Record:
+        """Return the version of a record that a branch sees.
+
+        Raises:
+            RecordNotVisible: If it sees none.
+        """
+        number = _number(record_id)
+        path = self._branches.path(connection, branch, "archival", at)
+        versions = connection.execute(
+            f"SELECT {COLUMNS}, is_deleted FROM archival WHERE record = ? ORDER BY seq DESC",
+            (number,),
+        ).fetchall()
+        places = {segment.branch: (place, segment.up_to) for place, segment in enumerate(path)}
+        seen = [row for row in versions if row[1] in places and row[0] <= places[row[1]][1]]
+        *row, is_deleted = min(seen, key=lambda row: places[row[1]][0], default=(True,))
+        if is_deleted:
+            raise RecordNotVisible(
+                f"Branch {branch.id!r} sees no archival record {shown(record_id)}."
+            )
+        return record(tuple(row))
+
+    def visible(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        *,
+        tags: Sequence[str] = (),
+        at: int | None = None,
+    ) -> Iterator[Record]:
+        """Yield the records a branch sees that have all tags, newest first."""
+        path = self._branches.path(connection, branch, "archival", at)
+        seen: dict[int, int] = {}
+        rows = newest_first(connection, path, _fetch)
+        for found in self.current(connection, path, map(record, rows)):
+            if found.id not in seen and set(tags) <= set(found.tags):
+                seen[found.id] = found.seq
+                yield found
+
+    def current(
+        self, connection: sqlite3.Connection, path: Path, found: Iterable[Record]
+    ) -> Iterator[Record]:
+        """Leave out deleted records, and versions that a nearer or later one overlays."""
+        places = {segment.branch: (place, segment.up_to) for place, segment in enumerate(path)}
+        query = "SELECT branch_id, seq, is_deleted FROM archival WHERE record = ?"
+        for item in found:
+            versions = [
+                (places[branch][0], -seq, is_deleted)
+                for branch, seq, is_deleted in connection.execute(query, (item.id,))
+                if branch in places and seq <= places[branch][1]
+            ]
+            if versions and min(versions)[1:] == (-item.seq, 0):
+                yield item
+
+    def deleted(self, connection: sqlite3.Connection, branch: Branch) -> dict[Content, int]:
+        """Return what the records that a branch sees as deleted held, and when they were deleted.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+
+        Returns:
+            The number of the row that deleted a record, by the text and tags of each version.
+        """
+        path = self._branches.path(connection, branch, "archival")
+        ends = {segment.branch: segment.up_to for segment in path}
+        found: dict[Content, int] = {}
+        for number, seq, id_ in connection.execute(
+            "SELECT branch_id, seq, record FROM archival WHERE is_deleted = 1"
+        ).fetchall():
+            if seq > ends.get(number, -1) or self._is_seen(connection, branch, id_):
+                continue
+            for text, tags in connection.execute(
+                "SELECT text, tags FROM archival WHERE record = ? AND is_deleted = 0", (id_,)
+            ):
+                content = text, tuple(json.loads(tags))
+                found[content] = max(seq, found.get(content, 0))
+        return found
+
+    def _is_seen(self, connection: sqlite3.Connection, branch: Branch, record_id: int) -> bool:
+        try:
+            self.get(connection, branch, record_id)
+        except RecordNotVisible:
+            return False
+        return True
+
+    def _fit(self, text: str) -> str:
+        """Shorten without a model: inside a transaction nobody is asked."""
+        return self._compressor.cut(text, self._config.archival_max_chars)
+
+    def _same(
+        self, connection: sqlite3.Connection, branch: Branch, row: tuple[str, str]
+    ) -> tuple[int, dict[str, Any]] | None:
+        """Find a record whose newest version on the branch is this text with these tags."""
+        found = connection.execute(_SAME, (branch.number, text_hash(row[0]), *row)).fetchone()
+        return (found[0], json.loads(found[1])) if found else None
+
+    def _insert(
+        self,
+        writer: Writer,
+        branch: Branch,
+        row: tuple[str, str],
+        meta: str,
+        overlaid: int | None,
+        *,
+        is_deleted: bool = False,
+    ) -> int:
+        seq = writer.tick()
+        writer.connection.execute(
+            "INSERT INTO archival"
+            " (seq, branch_id, record, text, text_hash, tags, meta, created_at, is_deleted)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                seq,
+                branch.number,
+                seq if overlaid is None else overlaid,
+                row[0],
+                text_hash(row[0]),
+                row[1],
+                meta,
+                writer.now,
+                int(is_deleted),
+            ),
+        )
+        index_records(writer.connection, "seq = ?", seq)
+        return seq
+
+
+def text_hash(text: str) -> int:
+    """Return a small number that is the same for the same text, to look for it quickly."""
+    return zlib.crc32(text.encode())
+
+
+def record(row: tuple[Any, ...]) -> Record:
+    """Return a row of `COLUMNS` as a record."""
+    seq, branch, id_, text, tags, meta, created = row
+    return Record(id_, seq, branch, text, tuple(json.loads(tags)), dict(json.loads(meta)), created)
+
+
+def _fetch(connection: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
+    return connection.execute(
+        f"SELECT {COLUMNS} FROM archival WHERE branch_id = ? AND seq <= ? ORDER BY seq DESC",
+        segment,
+    )
+
+
+def _number(record_id: object) -> int:
+    try:
+        number = int(record_id) if isinstance(record_id, str | int) else -1
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise RecordNotVisible(f"{shown(record_id)} is no record id; ids are numbers.")
+    return min(number, FOREVER)

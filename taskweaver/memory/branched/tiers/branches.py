@@ -1,0 +1,394 @@
+"""Branches: forks, what each sees, and how it ends.
+
+A branch sees its own rows and, of each ancestor, the rows up to the fork: a path of segments.
+Fork points never change, so a path never does, and is kept. A live ancestor's later rows are
+seen too.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+from typing import Any, cast, get_args
+
+from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
+from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.tiers.countdown import Countdown
+from taskweaver.memory.branched.types import FOREVER, Branch, BranchState, Path, Segment, Tier
+from taskweaver.memory.branched.values import shown, whole
+
+_COLUMNS = "id, name, node_uid, parent_id, fork_seq, live, state, created_at"
+_KEPT_PATHS = 4096
+_TIERS: tuple[Tier, ...] = get_args(Tier)
+_LINE = f"""
+WITH RECURSIVE line (id, parent_id, fork_seq, live, depth, up_to) AS (
+    SELECT id, parent_id, fork_seq, live, 0, {FOREVER} FROM branches WHERE id = ?
+    UNION ALL
+    SELECT b.id, b.parent_id, b.fork_seq, b.live, depth + 1, min(up_to, line.fork_seq)
+    FROM branches b JOIN line ON b.id = line.parent_id
+)
+"""
+_PATH = f"{_LINE} SELECT id, up_to, live FROM line ORDER BY depth"
+_PATHS = (
+    f"{_LINE} SELECT id, up_to, live, "
+    + ", ".join(
+        f"EXISTS (SELECT 1 FROM {tier} WHERE branch_id = line.id AND seq <= up_to)"
+        for tier in _TIERS
+    )
+    + " FROM line ORDER BY depth"
+)
+_NEAR = """
+WITH RECURSIVE line (id, parent_id, fork_seq, depth) AS (
+    SELECT id, parent_id, fork_seq, 0 FROM branches WHERE id = ?
+    UNION ALL
+    SELECT b.id, b.parent_id, b.fork_seq, depth + 1
+    FROM branches b JOIN line ON b.id = line.parent_id LIMIT 17
+)
+SELECT id, fork_seq FROM line ORDER BY depth
+"""
+"""A branch and its nearest ancestors: events are counted in every few branches of a line only."""
+_NEVER_LIVE = ("digests", "exclusions")
+"""What a live ancestor concludes for itself is no fact for its descendants."""
+
+
+class Branches:
+    """The tree of branches in a file.
+
+    Attributes:
+        countdown: When the events in view of a branch have to be counted again.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._paths: OrderedDict[tuple[int, Tier], Path] = OrderedDict()
+        self.countdown = Countdown()
+
+    def create(self, parent: str | None, name: str, **options: Any) -> Branch:
+        """Make a branch in a transaction of its own; see `add`."""
+        return self._database.write(lambda writer: self.add(writer, parent, name, **options))
+
+    def add(
+        self,
+        writer: Writer,
+        parent: str | None,
+        name: str = "",
+        *,
+        node_uid: str | None = None,
+        at: int | None = None,
+        live: bool = False,
+    ) -> Branch:
+        """Make a branch that sees what its parent sees now, or saw at a row.
+
+        Args:
+            writer: The transaction.
+            parent: Id of the parent; None makes a root.
+            name: Id of the branch; empty for a random one.
+            node_uid: Another name.
+            at: Newest sequence number it sees of its parent; None for the present.
+            live: Whether its later writes are seen by its descendants.
+
+        Raises:
+            UnknownBranch: If there is no such parent.
+            BranchSealed: If the parent was pruned.
+            InvalidUpdate: If the id is taken, or `at` lies in the future.
+        """
+        name = name or secrets.token_hex(16)
+        check_name(name)
+        if node_uid is not None:
+            check_name(node_uid)
+        connection = writer.connection
+        above = None if parent is None else self._found(writer, parent)
+        if above is not None and above.state == "pruned":
+            raise BranchSealed(f"Branch {above.id!r} was pruned; fork another one.")
+        now = self._database.now_seq(connection)
+        at = None if at is None else whole("at", at)
+        if at is not None and at > now:
+            raise InvalidUpdate("at", f"must lie between 0 and {now}, not {at}")
+        values = (
+            name,
+            node_uid,
+            None if above is None else above.number,
+            now if at is None else at,
+            int(live),
+            writer.now,
+        )
+        try:
+            cursor = connection.execute(
+                "INSERT INTO branches (name, node_uid, parent_id, fork_seq, live, created_at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                values,
+            )
+        except sqlite3.IntegrityError as error:
+            raise InvalidUpdate("branch_id", f"{name!r} is taken") from error
+        number = int(cursor.lastrowid or 0)
+        made = Branch(number, name, node_uid, values[2], values[3], live, "open", writer.now)
+        writer.known.rows["branch", name] = made
+        self.countdown.forked(number, above.number if above is not None and at is None else None)
+        return made
+
+    def find(self, connection: sqlite3.Connection, branch_id: object) -> Branch:
+        """Return the branch with an id, or with a node uid.
+
+        Raises:
+            UnknownBranch: If there is none, or the uid is that of several.
+        """
+        if not isinstance(branch_id, str) or not branch_id.isprintable():
+            raise UnknownBranch(f"{shown(branch_id)} is no branch here.")
+        row = connection.execute(
+            f"SELECT {_COLUMNS} FROM branches WHERE name = ?", (branch_id,)
+        ).fetchone()
+        rows = [row] if row else _by_uid(connection, branch_id)
+        if len(rows) != 1:
+            problem = f"is the node of {len(rows)} branches" if rows else "is no branch here"
+            raise UnknownBranch(f"{shown(branch_id)} {problem}.")
+        return _branch(rows[0])
+
+    def writable(self, writer: Writer, branch_id: str) -> Branch:
+        """Return a branch that takes writes.
+
+        Raises:
+            UnknownBranch: If there is none.
+            BranchSealed: If it takes none.
+        """
+        branch = self._found(writer, branch_id)
+        if branch.state != "open":
+            advice = "fork it to write on" if branch.state == "sealed" else "fork another one"
+            raise BranchSealed(f"Branch {branch.id!r} is {branch.state}; {advice}.")
+        return branch
+
+    def _found(self, writer: Writer, branch_id: str) -> Branch:
+        """Return a branch as `find` does, from the file only when it may have changed."""
+        is_name = isinstance(branch_id, str)
+        known = writer.known.rows.get(("branch", branch_id)) if is_name else None
+        if known is not None:
+            return cast("Branch", known)
+        branch = self.find(writer.connection, branch_id)
+        writer.known.rows["branch", branch.id] = branch
+        return branch
+
+    def all(self, connection: sqlite3.Connection) -> list[Branch]:
+        """Return every branch, parents before children."""
+        rows = connection.execute(f"SELECT {_COLUMNS} FROM branches ORDER BY id")
+        return [_branch(row) for row in rows]
+
+    def names(self, connection: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the ids of branches by number."""
+        query = "SELECT id, name FROM branches WHERE id IN (SELECT value FROM json_each(?))"
+        return dict(connection.execute(query, (json.dumps(sorted(set(numbers))),)).fetchall())
+
+    def root(self, connection: sqlite3.Connection) -> Branch | None:
+        """Return the oldest root, or None in an empty file."""
+        row = connection.execute(
+            f"SELECT {_COLUMNS} FROM branches WHERE parent_id IS NULL ORDER BY id LIMIT 1"
+        ).fetchone()
+        return _branch(row) if row else None
+
+    def set_state(self, writer: Writer, branch: Branch, state: BranchState) -> None:
+        """Seal, prune or open a branch."""
+        writer.known.forget()
+        writer.connection.execute(
+            "UPDATE branches SET state = ? WHERE id = ?", (state, branch.number)
+        )
+
+    def set_node_uid(self, writer: Writer, branch: Branch, node_uid: str) -> None:
+        """Give a branch its other name."""
+        check_name(node_uid)
+        writer.known.forget()
+        writer.connection.execute(
+            "UPDATE branches SET node_uid = ? WHERE id = ?", (node_uid, branch.number)
+        )
+        writer.note("set_node_uid", branches=[branch.number], node_uid=node_uid)
+
+    def path(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        tier: Tier | None = None,
+        at: int | None = None,
+    ) -> Path:
+        """Return what a branch sees, its own segment first.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            tier: Leave out segments without a row in this tier; None keeps all.
+            at: Newest sequence number that is seen; None for the present.
+        """
+        path = (
+            self._line(connection, branch)
+            if tier is None
+            else self._tier_path(connection, branch, tier)
+        )
+        if at is None:
+            return path
+        newest = whole("at", at)
+        return tuple(Segment(number, min(up_to, newest)) for number, up_to in path)
+
+    def keeps(self, number: int, tier: Tier, path: Path) -> bool:
+        """Return whether this is the very path that is kept: its branch is committed, and there."""
+        with self._lock:
+            return self._paths.get((number, tier)) is path
+
+    def _line(self, connection: sqlite3.Connection, branch: Branch) -> Path:
+        return _segments(connection.execute(_PATH, (branch.number,)), keep_live=True)
+
+    def common(self, connection: sqlite3.Connection, one: Branch, two: Branch) -> int:
+        """Return the newest row both branches inherited when they parted; 0 for strangers."""
+        lines = [
+            _segments(connection.execute(_PATH, (branch.number,)), keep_live=False)
+            for branch in (one, two)
+        ]
+        ends = dict(lines[0])
+        shared = (
+            min(ends[segment.branch], segment.up_to)
+            for segment in lines[1]
+            if segment.branch in ends
+        )
+        return next(shared, 0)
+
+    def _tier_path(self, connection: sqlite3.Connection, branch: Branch, tier: Tier) -> Path:
+        key = (branch.number, tier)
+        with self._lock:
+            kept = self._paths.get(key)
+        if kept is not None:
+            return kept
+        committed = self._database.reading
+        query = "SELECT 1 FROM branches WHERE id = ? AND name = ?"
+        if committed.execute(query, (branch.number, branch.id)).fetchone() is None:
+            # Made in the transaction that is open, and may be undone with it.
+            return _paths(connection, branch)[tier]
+        found = self._derived(committed, branch, tier)
+        with self._lock:
+            for name, path in found.items():
+                self._paths.setdefault((branch.number, name), path)
+            path = self._paths[key]
+            while len(self._paths) > _KEPT_PATHS:
+                self._paths.popitem(last=False)
+        return path
+
+    def _derived(
+        self, connection: sqlite3.Connection, branch: Branch, tier: Tier
+    ) -> dict[Tier, Path]:
+        """Derive a path from that of a near ancestor; if none is kept, find those of all tiers."""
+        line = connection.execute(_NEAR, (branch.number,)).fetchall()
+        with self._lock:
+            kept = [self._paths.get((number, tier)) for number, _ in line]
+        place = next((place for place, path in enumerate(kept) if path is not None), None)
+        path = None if place is None else kept[place]
+        if path is None:
+            return _paths(connection, branch)
+        for number, fork in reversed(line[:place]):
+            path = self._below(connection, number, fork, tier, path)
+        return {tier: path}
+
+    def _below(
+        self, connection: sqlite3.Connection, child: int, fork: int, tier: Tier, above: Path
+    ) -> Path:
+        """Derive a path from the parent's: its own segment ends at the fork, the rest stays."""
+        own, *rest = above
+        if any(fork < segment.up_to < FOREVER for segment in rest):  # forked from the past
+            rest = [
+                Segment(number, end if end == FOREVER else min(end, fork)) for number, end in rest
+            ]
+        is_live = tier not in _NEVER_LIVE and _is_live(connection, own.branch)
+        parent = Segment(own.branch, FOREVER if is_live else fork)
+        if is_live or _has_rows(connection, tier, parent):
+            rest.insert(0, parent)
+        return (Segment(child, FOREVER), *rest)
+
+    def forget(self) -> None:
+        """Forget all that was kept, after rows or branches were removed."""
+        with self._lock:
+            self._paths.clear()
+        self.countdown.forget()
+        self._database.forget()
+
+
+def check_name(name: object) -> None:
+    """Raise unless this can be a branch's name.
+
+    Raises:
+        InvalidUpdate: If it is empty, longer than 200 characters, or not plain text.
+    """
+    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+        raise InvalidUpdate(
+            "branch_id", f"must be 1 to 200 printable characters, not {shown(name)}"
+        )
+
+
+def newest_first(
+    connection: sqlite3.Connection,
+    path: Path,
+    fetch: Callable[[sqlite3.Connection, Segment], Iterator[tuple[Any, ...]]],
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a path, newest first, reading no further than is asked for.
+
+    Segments follow each other in time, so they are walked one after another; only a live
+    ancestor's rows can lie between others', and are merged in.
+
+    Args:
+        connection: Open on the file.
+        path: The segments.
+        fetch: Yields the rows of one segment, newest first, the sequence number in front.
+    """
+    # The own segment reaches as far as the look does; so does a live ancestor's, and no other's
+    # rows can come after it.
+    live = [segment for segment in path[1:] if segment.up_to == path[0].up_to]
+    rest = [segment for segment in path if segment not in live]
+
+    def walk() -> Iterator[tuple[Any, ...]]:
+        for segment in rest:
+            for row in fetch(connection, segment):  # noqa: UP028 - it would close the cursor, late
+                yield row
+
+    if not live:
+        yield from walk()
+        return
+    streams = [walk(), *(fetch(connection, segment) for segment in live)]
+    yield from merge(*streams, key=lambda row: -row[0])
+
+
+def _segments(rows: Iterable[tuple[int, int, int]], *, keep_live: bool) -> Path:
+    return tuple(
+        Segment(number, FOREVER if live and keep_live else up_to) for number, up_to, live in rows
+    )
+
+
+def _paths(connection: sqlite3.Connection, branch: Branch) -> dict[Tier, Path]:
+    """Return the path of each tier, in one query.
+
+    Ancestors without a row are left out; none can appear in a stretch of the past.
+    """
+    rows = connection.execute(_PATHS, (branch.number,)).fetchall()
+    found: dict[Tier, Path] = {}
+    for column, tier in enumerate(_TIERS, start=3):
+        keep_live = tier not in _NEVER_LIVE
+        above = [row[:3] for row in rows[1:] if row[column] or (row[2] and keep_live)]
+        found[tier] = _segments([*(row[:3] for row in rows[:1]), *above], keep_live=keep_live)
+    return found
+
+
+def _has_rows(connection: sqlite3.Connection, tier: Tier, segment: Segment) -> bool:
+    query = f"SELECT 1 FROM {tier} WHERE branch_id = ? AND seq <= ? LIMIT 1"
+    return connection.execute(query, segment).fetchone() is not None
+
+
+def _is_live(connection: sqlite3.Connection, number: int) -> bool:
+    row = connection.execute("SELECT live FROM branches WHERE id = ?", (number,)).fetchone()
+    return bool(row and row[0])
+
+
+def _by_uid(connection: sqlite3.Connection, uid: str) -> list[tuple[Any, ...]]:
+    query = f"SELECT {_COLUMNS} FROM branches WHERE node_uid = ?"
+    return connection.execute(query, (uid,)).fetchall()
+
+
+def _branch(row: tuple[Any, ...]) -> Branch:
+    number, name, uid, parent, fork_seq, live, state, created = row
+    return Branch(number, name, uid, parent, fork_seq, bool(live), state, created)

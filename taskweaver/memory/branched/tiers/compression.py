@@ -1,0 +1,125 @@
+"""Shortens texts: with a model when there is one, by cutting otherwise.
+
+Prompts are files; one of the same name in the project's folder replaces ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.logs.oplog import OperationLog
+from taskweaver.memory.branched.storage.database import Database
+from taskweaver.memory.branched.types import TextModel
+from taskweaver.utils.text import unfenced
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+class Prompts:
+    """The prompt files of the memory."""
+
+    def __init__(self, config: MemoryConfig) -> None:
+        self._folder = config.prompt_dir
+
+    def fill(self, name: str, values: Mapping[str, object]) -> str:
+        """Return a prompt with its placeholders filled in; other braces stay as they are.
+
+        Raises:
+            InvalidUpdate: If the project's file cannot be read.
+        """
+        text = self._text(f"{name}.txt")
+        return _PLACEHOLDER.sub(
+            lambda match: str(values[match[1]]) if match[1] in values else match[0], text
+        )
+
+    def _text(self, name: str) -> str:
+        own = None if self._folder is None else self._folder / name
+        if own is None or not own.exists():
+            return (Path(__file__).parent / "prompts" / name).read_text("utf-8")
+        try:
+            return own.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidUpdate(str(own), f"cannot be read: {error}") from error
+
+
+class Compressor:
+    """Makes texts fit. What a model made of a text is kept in the file, by the text's hash."""
+
+    def __init__(
+        self,
+        database: Database,
+        config: MemoryConfig,
+        prompts: Prompts,
+        llm: TextModel | None,
+        log: OperationLog,
+    ) -> None:
+        self._database = database
+        self._config = config
+        self._prompts = prompts
+        self._llm = llm if config.use_llm_compression else None
+        self._log = log
+
+    @staticmethod
+    def cut(text: str, max_chars: int) -> str:
+        """Return the beginning of a text, with dots when something was cut off."""
+        if len(text) <= max_chars:
+            return text
+        if max_chars <= 3:
+            return text[: max(0, max_chars)]
+        return text[: max_chars - 3].rstrip() + "..."
+
+    def compress(self, text: str, max_chars: int, hint: str, *, context: str = "") -> str:
+        """Return a text of at most `max_chars` characters that says the same.
+
+        Must not be called inside a write transaction: it asks a model, and writes.
+
+        Args:
+            text: The text.
+            max_chars: Most characters of the result.
+            hint: What the text is, in words.
+            context: What the work is about, to tell what matters.
+        """
+        if len(text) <= max_chars or max_chars <= 0 or self._llm is None:
+            return self.cut(text, max_chars)
+        key = hashlib.sha256("\0".join([text, str(max_chars), hint, context]).encode()).hexdigest()
+        kept = self._database.reading.execute(
+            "SELECT text FROM compressions WHERE id = ?", (key,)
+        ).fetchone()
+        if kept is not None:
+            return str(kept[0])
+        try:
+            short = self._ask(self._llm, text, max_chars, hint, context)
+        except Exception as error:  # noqa: BLE001 - a model may raise anything; cutting always works
+            self._log.problem("a text was cut, the model did not shorten it", error)
+            return self.cut(text, max_chars)
+        self._database.write(
+            lambda writer: writer.connection.execute(
+                "INSERT OR REPLACE INTO compressions VALUES (?, ?, ?)", (key, short, writer.now)
+            )
+        )
+        return short
+
+    def _ask(self, llm: TextModel, text: str, max_chars: int, hint: str, context: str) -> str:
+        """Ask again with the shorter text while it is too long and still gets shorter."""
+        section = f"What the work is about:\n{context}\n" if context else ""
+        for _ in range(self._config.max_compression_iterations):
+            values = {
+                "max_chars": max_chars,
+                "current_chars": len(text),
+                "context_hint": hint,
+                "text": text,
+                "memory_context": context,
+                "memory_context_section": section,
+            }
+            answer = unfenced(llm(self._prompts.fill("compression", values)))
+            if not answer or len(answer) >= len(text):
+                break
+            text = answer
+            if len(text) <= max_chars:
+                break
+        return self.cut(text, max_chars)

@@ -1,0 +1,353 @@
+"""Core memory: keys and values a prompt always shows; the nearest branch wins."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from taskweaver.memory.branched import values
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.tiers.archival import Archival
+from taskweaver.memory.branched.tiers.branches import Branches
+from taskweaver.memory.branched.tiers.times import time_of
+from taskweaver.memory.branched.types import FOREVER, Branch, CoreEntry, Path, Segment
+from taskweaver.memory.branched.values import Values
+
+PINNED = 5
+INDEX_KEY = "RESOURCE_INDEX"
+RESERVED = (
+    INDEX_KEY,
+    "resource_index_json",
+    "resource_digest",
+    "resource_used",
+    "idea_md_hash",
+    "phase0_hash",
+    "environment_hash",
+)
+"""Keys with sections or meanings of their own: not shown in the core section, never evicted."""
+
+DIGEST_KEY = "CoreDigest"
+_CONTEXT = {
+    "Goal": "goal",
+    "Research goal": "idea_md_summary",
+    "Experiment config": "phase0_summary",
+}
+_CONTEXT_CHARS = 400
+_KEPT_VIEWS = 256
+_NEWEST = """
+SELECT c.seq, c.branch_id, c.key, c.value, c.importance, c.expires_at, c.created_at
+FROM json_each(?) AS part CROSS JOIN core_kv AS c
+WHERE c.branch_id = json_extract(part.value, '$[0]') AND c.seq <= json_extract(part.value, '$[1]')
+AND NOT EXISTS (
+    SELECT 1 FROM core_kv AS later WHERE later.branch_id = c.branch_id AND later.key = c.key
+    AND later.seq > c.seq AND later.seq <= json_extract(part.value, '$[1]')
+)
+"""
+
+
+_Row = tuple[int, int, str, str | None, int, float | None, float]
+
+
+class _Inherited(NamedTuple):
+    """What a branch inherits for good: the rows of the closed parts of its path that may count."""
+
+    schema: int
+    path: Path
+    closed: Path
+    rows: tuple[_Row, ...]
+
+
+class Core:
+    """The core memory of all branches."""
+
+    def __init__(
+        self,
+        database: Database,
+        branches: Branches,
+        archival: Archival,
+        config: MemoryConfig,
+        checks: Values,
+    ) -> None:
+        self._database = database
+        self._branches = branches
+        self._archival = archival
+        self._config = config
+        self._values = checks
+        self._lock = threading.Lock()
+        self._inherited: OrderedDict[int, _Inherited] = OrderedDict()
+
+    def view(
+        self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
+    ) -> dict[str, CoreEntry]:
+        """Return what a branch sees, by key, sorted.
+
+        An expired value is not there, and hides no value that the branch inherits. Expiry is
+        judged at the time of the view: that of row `at`, or the present.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            at: See the state at this sequence number; None for the present.
+        """
+        path = self._branches.path(connection, branch, "core_kv", at)
+        if at is None:
+            rows = self._closed(connection, branch, path)
+            rows += _newest(connection, [part for part in path if part.up_to == FOREVER])
+        else:
+            rows = _newest(connection, path)
+        now = self._database.clock() if at is None else time_of(connection, values.whole("at", at))
+        found: dict[str, CoreEntry | None] = {}
+        for row in _nearest_first(rows, path):
+            seq, number, key, value, importance, expires_at, created_at = row
+            if key in found or (expires_at is not None and expires_at <= now):
+                continue
+            is_deleted = value is None
+            entry = CoreEntry(seq, number, key, value or "", importance, expires_at, created_at)
+            found[key] = None if is_deleted else entry
+        return {key: entry for key, entry in sorted(found.items()) if entry is not None}
+
+    def _closed(self, connection: sqlite3.Connection, branch: Branch, path: Path) -> list[_Row]:
+        """Return the rows that may count of the segments of a path that take no more rows.
+
+        Those never change, so a branch reads them once, and only what its parent did not inherit.
+        An erasure changes them, and with them the number of the schema.
+        """
+        (schema,) = connection.execute("PRAGMA schema_version").fetchone()
+        with self._lock:
+            known = self._inherited.get(branch.number)
+            above = self._inherited.get(branch.parent or 0)
+            if known is not None:
+                self._inherited.move_to_end(branch.number)
+        if known is not None and known.path is path and known.schema == schema:
+            return list(known.rows)
+        closed = tuple(part for part in path if part.up_to != FOREVER)
+        fresh, rows = closed, []
+        above = above if above is not None and above.schema == schema else None
+        if above is not None and self._branches.keeps(branch.parent or 0, "core_kv", above.path):
+            count = len(closed) - len(above.closed)
+            if count >= 0 and closed[count:] == above.closed:
+                fresh, rows = closed[:count], list(above.rows)
+        rows += _newest(connection, fresh)
+        found = _Inherited(schema, path, closed, _candidates(_nearest_first(rows, path)))
+        if self._branches.keeps(branch.number, "core_kv", path):
+            with self._lock:
+                self._inherited[branch.number] = found
+                while len(self._inherited) > _KEPT_VIEWS:
+                    self._inherited.popitem(last=False)
+        return list(found.rows)
+
+    def context(self, branch_id: str) -> str:
+        """Return what a branch's work is about, for a model that shortens its texts."""
+        with self._database.snapshot() as connection:
+            view = self.view(connection, self._branches.find(connection, branch_id))
+        return "\n".join(
+            f"{title}: {view[key].value[:_CONTEXT_CHARS]}"
+            for title, key in _CONTEXT.items()
+            if key in view
+        )
+
+    def put(
+        self,
+        writer: Writer,
+        branch_id: str,
+        key: object,
+        value: object,
+        *,
+        importance: object = 3,
+        ttl: object = None,
+    ) -> int:
+        """Set a key on a branch, and evict what no longer fits; return the row's number.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            InvalidUpdate: If the key, value, importance or ttl is malformed, or the value alone
+                is longer than core memory may be.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        key = values.name("core key", key)
+        text = self._values.text(f"core.{key}", value, may_be_empty=True)
+        most = self._config.core_max_chars
+        if len(key) + len(text) + 2 > most and key not in RESERVED:
+            raise InvalidUpdate(
+                f"core.{key}",
+                f"is {len(text):,} characters long, and all of core memory has {most:,}. Write it"
+                " to archival memory, and its gist here.",
+            )
+        seconds = values.ttl(f"core.{key}.ttl", ttl)
+        seq = writer.insert(
+            "core_kv",
+            branch_id=branch.number,
+            key=key,
+            value=text,
+            importance=values.importance(f"core.{key}.importance", importance),
+            expires_at=None if seconds is None else writer.now + seconds,
+            created_at=writer.now,
+        )
+        self._evict(writer, branch, None if seconds is not None else len(key) + len(text) + 3)
+        return seq
+
+    def delete(self, writer: Writer, branch_id: str, key: object) -> bool:
+        """Hide a key from a branch and its future descendants; return whether it was in view.
+
+        The ancestor that wrote it keeps it.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        key = values.name("core key", key)
+        if key not in self.view(writer.connection, branch):
+            return False
+        self._bury(writer, branch, key)
+        return True
+
+    def rescore(self, writer: Writer, branch: Branch, scores: Mapping[str, int]) -> None:
+        """Write new importances, as rows of the branch; pinned keys keep theirs."""
+        for key, entry in self.view(writer.connection, branch).items():
+            score = scores.get(key, entry.importance)
+            if score != entry.importance and not _is_pinned(entry):
+                writer.insert(
+                    "core_kv",
+                    branch_id=branch.number,
+                    key=key,
+                    value=entry.value,
+                    importance=min(PINNED - 1, max(1, score)),
+                    expires_at=entry.expires_at,
+                    created_at=writer.now,
+                )
+
+    def evict(
+        self, writer: Writer, branch: Branch, keys: Sequence[str], *, reason: str = ""
+    ) -> list[str]:
+        """Move keys to archival memory; return those that were in view and not pinned."""
+        view = self.view(writer.connection, branch)
+        moved = [key for key in keys if key in view and not _is_pinned(view[key])]
+        for key in moved:
+            entry = view[key]
+            self._archival.add(
+                writer,
+                branch.id,
+                f"Core evicted: {key}\n{entry.value}",
+                tags=["CORE_EVICT", f"core_key:{key}"],
+                meta={"core_seq": entry.seq, **({"reason": reason} if reason else {})},
+            )
+            self._bury(writer, branch, key)
+        return moved
+
+    def fold(self, writer: Writer, branch: Branch, summary: str) -> list[str]:
+        """Replace all keys that are not pinned by one digest; their values go to archival memory.
+
+        Args:
+            writer: The transaction.
+            branch: The branch.
+            summary: The digest's text.
+
+        Returns:
+            The keys that were folded away.
+        """
+        view = self.view(writer.connection, branch)
+        keys = [key for key, entry in view.items() if not _is_pinned(entry) and key != DIGEST_KEY]
+        if not keys:
+            return []
+        snapshot = "\n".join(f"{key}: {view[key].value}" for key in keys)
+        record = self._archival.add(
+            writer,
+            branch.id,
+            f"Core memory snapshot\n{snapshot}",
+            tags=["CORE_SNAPSHOT", f"branch_id:{branch.id}"],
+        )
+        writer.known.rows.pop(("core", "rooms"), None)
+        for key in keys:
+            self._bury(writer, branch, key)
+        reference = f"\n(ref: {record})"
+        room = max(0, self._config.core_max_chars // 4 - len(reference))
+        writer.insert(
+            "core_kv",
+            branch_id=branch.number,
+            key=DIGEST_KEY,
+            value=summary[:room] + reference,
+            importance=PINNED,
+            created_at=writer.now,
+        )
+        return keys
+
+    def chars(self, view: Mapping[str, CoreEntry]) -> int:
+        """Return the size of what counts against the budget: lines of ``key: value``."""
+        sizes = [
+            len(key) + len(entry.value) + 3 for key, entry in view.items() if key not in RESERVED
+        ]
+        return max(0, sum(sizes) - 1)
+
+    def _evict(self, writer: Writer, branch: Branch, grown: int | None) -> None:
+        """Keep the view within the budget: the least important, then the oldest, goes first.
+
+        Args:
+            writer: The transaction.
+            branch: The branch.
+            grown: Most characters that the view has more than before, for good; None if a value
+                in it ends, and may bring back a longer one.
+        """
+        rooms: dict[int, int] = writer.known.rows.setdefault(("core", "rooms"), {})
+        room = rooms.pop(branch.number, None)
+        if branch.live:  # its descendants see the value too
+            rooms.clear()
+        if room is not None and grown is not None and grown <= room:
+            rooms[branch.number] = room - grown
+            return
+        view = self.view(writer.connection, branch)
+        excess = self.chars(view) - self._config.core_max_chars
+        is_lasting = grown is not None and all(item.expires_at is None for item in view.values())
+        if excess <= 0 and is_lasting:
+            rooms[branch.number] = -excess
+        for entry in _evictable(view) if excess > 0 else ():
+            self.evict(writer, branch, [entry.key])
+            excess -= len(entry.key) + len(entry.value) + 3
+            if excess <= 0:
+                return
+
+    def _bury(self, writer: Writer, branch: Branch, key: str) -> None:
+        writer.insert(
+            "core_kv",
+            branch_id=branch.number,
+            key=key,
+            value=None,
+            importance=1,
+            created_at=writer.now,
+        )
+
+
+def _newest(connection: sqlite3.Connection, path: Sequence[Segment]) -> list[_Row]:
+    """Return the newest row by key and segment."""
+    return connection.execute(_NEWEST, (json.dumps(path),)).fetchall() if path else []
+
+
+def _nearest_first(rows: Iterable[_Row], path: Path) -> list[_Row]:
+    place = {segment.branch: number for number, segment in enumerate(path)}
+    return sorted(rows, key=lambda row: place[row[1]])
+
+
+def _candidates(rows: Iterable[_Row]) -> tuple[_Row, ...]:
+    """Return the rows of each key, nearest first, as far as the first that never expires."""
+    settled: set[str] = set()
+    found = []
+    for row in rows:
+        if row[2] not in settled:
+            found.append(row)
+            if row[5] is None:
+                settled.add(row[2])
+    return tuple(found)
+
+
+def _evictable(view: Mapping[str, CoreEntry]) -> Iterator[CoreEntry]:
+    entries = [entry for entry in view.values() if not _is_pinned(entry)]
+    yield from sorted(entries, key=lambda entry: (entry.importance, entry.seq))
+
+
+def _is_pinned(entry: CoreEntry) -> bool:
+    return entry.importance >= PINNED or entry.key in RESERVED

@@ -1,0 +1,322 @@
+"""Recall memory: what happened lately. Events are added, repeated, hidden; never changed."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from taskweaver.memory.branched import values
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
+from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.tiers.archival import Archival
+from taskweaver.memory.branched.tiers.branches import Branches
+from taskweaver.memory.branched.tiers.digests import RECALL, Digests
+from taskweaver.memory.branched.tiers.event_rows import NUMBERS, EventRows, grouped
+from taskweaver.memory.branched.types import FOREVER, Branch, Event
+from taskweaver.memory.branched.values import Values, dump
+
+_TEXTS = ("summary", "content", "text")
+_OWN = {"kind", "tags", "branch_id", *_TEXTS}
+_MARKS = ("run_id", "node_id", "phase")
+_LOOK_BACK = 20
+
+
+class Recall:
+    """The recall memory of all branches."""
+
+    def __init__(
+        self,
+        branches: Branches,
+        digests: Digests,
+        archival: Archival,
+        config: MemoryConfig,
+        checks: Values,
+    ) -> None:
+        self._branches = branches
+        self._rows = EventRows(branches)
+        self._digests = digests
+        self._archival = archival
+        self._config = config
+        self._values = checks
+
+    def append(self, writer: Writer, branch_id: str, event: object) -> int:
+        """Add an event and return its number.
+
+        ``summary``, ``content`` and ``text`` mean the same. Fields that are not ours are kept as
+        data. An event that says what a recent one of the branch said is counted as its
+        repetition.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            InvalidUpdate: If the event is malformed.
+        """
+        if not isinstance(event, Mapping):
+            raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
+        branch = self._branches.writable(writer, branch_id)
+        kind = values.name("recall.kind", event.get("kind") or "event")
+        given = [event[name] for name in _TEXTS if event.get(name) is not None]
+        text = self._values.text("recall.content", given[0] if given else None)
+        rest = {key: value for key, value in event.items() if key not in _OWN}
+        data = dump(self._values.data("recall", rest)) if rest else "{}"
+        marks = self._values.tags("recall.tags", event.get("tags"))
+        tags = dump(self._tags(rest, kind, marks)) if rest or marks else _plain_tags(kind)
+        origin = self._same(writer, branch, (kind, text, tags))
+        self._branches.countdown.appended(branch, branch_id)
+        return writer.insert(
+            "events",
+            branch_id=branch.number,
+            kind=kind,
+            text=text if origin is None else "",
+            tags=tags if origin is None else "[]",
+            data=data,
+            repeats=origin,
+            created_at=writer.now,
+        )
+
+    def _tags(self, rest: Mapping[str, Any], kind: str, given: tuple[str, ...]) -> tuple[str, ...]:
+        marks = [f"{name}:{rest[name]}" for name in _MARKS if rest.get(name)]
+        refs = rest.get("refs")
+        if refs is not None and not isinstance(refs, list | tuple):
+            raise InvalidUpdate("recall.refs", "must be a list")
+        references = [f"ref:{self._values.text('recall.refs', ref)}" for ref in refs or ()]
+        tags = ["RECALL_EVENT", *marks, f"kind:{kind}", *references]
+        return self._values.tags("recall.tags", [*tags, *given])
+
+    def _same(self, writer: Writer, branch: Branch, said: tuple[str, str, str]) -> int | None:
+        """Find a recent event of the branch itself that says the same and is not hidden.
+
+        The file is asked only if the hash of a recent event is that of `said`, which is added.
+        """
+        key = ("said", branch.number)
+        recent: deque[int] | None = writer.known.rows.get(key)
+        if recent is None:
+            rows = _recent(writer.connection, branch)
+            recent = deque((hash(row[1:]) for row in reversed(rows)), _LOOK_BACK)
+            writer.known.rows[key] = recent
+        is_likely = hash(said) in recent
+        recent.append(hash(said))
+        rows = _recent(writer.connection, branch) if is_likely else []
+        found = next((row[0] for row in rows if row[1:] == said), None)
+        if found is None or found in self._rows.hidden(writer.connection, branch):
+            return None
+        return int(found)
+
+    def window(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        limit: int | None = None,
+        *,
+        at: int | None = None,
+    ) -> list[Event]:
+        """Return the newest events in view that no digest covers, newest first."""
+        digest = self._digests.newest(connection, branch, RECALL, at=at)
+        since = 0 if digest is None else digest.up_to
+        return self.visible(connection, branch, limit, at=at, since=since)
+
+    def beyond(
+        self, connection: sqlite3.Connection, branch: Branch, keep: int, *, inherited_only: bool
+    ) -> list[Event]:
+        """Return what no digest covers but the newest `keep` occurrences, newest first.
+
+        The events are without their tags and data, which no summary shows.
+        """
+        digest = self._digests.newest(connection, branch, RECALL)
+        rows = self._rows.rows(connection, branch, since=0 if digest is None else digest.up_to)
+        if inherited_only:
+            rows = (row for row in rows if row[0] <= branch.fork_seq)
+        bare = ((*row[:5], "[]", "{}", row[7]) for row in islice(rows, keep, None))
+        return grouped(connection, bare)
+
+    def visible(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        limit: int | None = None,
+        *,
+        at: int | None = None,
+        since: int = 0,
+    ) -> list[Event]:
+        """Return the newest events in view, newest first, those a digest covers included.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            limit: Number of events; None for all.
+            at: See the state at this sequence number; None for the present.
+            since: Only what happened after this row.
+        """
+        rows = self._rows.rows(connection, branch, since=since, at=at)
+        return grouped(connection, rows, limit)
+
+    def iterate(
+        self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
+    ) -> Iterator[Event]:
+        """Iterate over all events in view, newest first; see `EventRows.iterate`."""
+        return self._rows.iterate(connection, branch, at=at)
+
+    def count(
+        self, connection: sqlite3.Connection, branch: Branch, *, most: int, at: int | None = None
+    ) -> int:
+        """Return how many occurrences no digest covers, counting no further than `most`."""
+        digest = self._digests.newest(connection, branch, RECALL, at=at)
+        since = 0 if digest is None else digest.up_to
+        rows = self._rows.rows(connection, branch, since=since, at=at, columns=NUMBERS)
+        return sum(1 for _ in zip(range(most), rows, strict=False))
+
+    def occurrences(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        event_id: object,
+        *,
+        at: int | None = None,
+    ) -> list[Event]:
+        """Return each time an event happened that is in view, newest first, with its own data.
+
+        Args:
+            connection: Open on the file.
+            branch: The branch.
+            event_id: Number of any of its occurrences.
+            at: See the state at this sequence number; None for the present.
+
+        Raises:
+            RecordNotVisible: If the branch sees no such event.
+        """
+        number = values.whole("event_id", event_id)
+        query = "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?"
+        origin = connection.execute(query, (min(number, FOREVER),)).fetchone()
+        rows = self._rows.rows(connection, branch, at=at) if origin else iter(())
+        found = [row for row in rows if (row[1] or row[0]) == origin[0]]
+        if not found:
+            raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+        return [only for row in found for only in grouped(connection, [row])]
+
+    def search(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        query: object,
+        k: int,
+        *,
+        at: int | None = None,
+    ) -> list[Event]:
+        """Return the newest `k` events in view that have any word of a query; of an empty one, all.
+
+        Raises:
+            InvalidUpdate: If the query is no text.
+        """
+        words = re.findall(
+            r"\w+", self._values.text("query", query or "", may_be_empty=True).lower()
+        )
+        if not words:
+            return self.visible(connection, branch, k, at=at) if k > 0 else []
+        return list(islice(self._rows.iterate(connection, branch, at=at, words=words), max(0, k)))
+
+    def evict(
+        self,
+        writer: Writer,
+        branch_id: str,
+        *,
+        ids: Sequence[object] = (),
+        kind: str | None = None,
+        oldest: int = 0,
+    ) -> int:
+        """Move events to archival memory, word for word, and hide them from the branch.
+
+        Args:
+            writer: The transaction.
+            branch_id: The branch; others see the events as before.
+            ids: Numbers of events in view.
+            kind: All events in view of this kind that no digest covers.
+            oldest: This many of the oldest that no digest covers.
+
+        Returns:
+            How many were moved.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            RecordNotVisible: If the branch does not see one of `ids`.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        connection = writer.connection
+        window = self.window(connection, branch)
+        chosen = {event.seq: event for event in window if kind is not None and event.kind == kind}
+        chosen |= {event.seq: event for event in window[len(window) - oldest :] if oldest > 0}
+        if ids:
+            seen = {event.seq: event for event in self.visible(connection, branch)}
+            for id_ in ids:
+                number = values.whole("recall_evict.ids", id_)
+                if number not in seen:
+                    raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+                chosen[number] = seen[number]
+        for event in chosen.values():
+            self._hide(writer, branch, event)
+        return len(chosen)
+
+    def delete(self, writer: Writer, branch_id: str, event_id: object) -> int:
+        """Hide an event, with its repetitions, from a branch and its future descendants.
+
+        It is not moved to archival memory; ancestors and siblings see it as before.
+
+        Returns:
+            The number of the event.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+            RecordNotVisible: If the branch does not see the event.
+            InvalidUpdate: If the number is none.
+        """
+        branch = self._branches.writable(writer, branch_id)
+        connection = writer.connection
+        number = values.whole("recall_delete", event_id)
+        ends = dict(self._branches.path(connection, branch, "events"))
+        row = connection.execute(
+            "SELECT branch_id, coalesce(repeats, seq) FROM events WHERE seq = ?",
+            (min(number, FOREVER),),
+        ).fetchone()
+        is_seen = row is not None and number <= ends.get(row[0], -1)
+        if not is_seen or number <= self._rows.hidden(connection, branch).get(row[1], 0):
+            raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+        writer.insert("exclusions", branch_id=branch.number, event_seq=row[1])
+        return number
+
+    def _hide(self, writer: Writer, branch: Branch, event: Event) -> None:
+        times, meta = "", {"event": event.seq, "data": event.data}
+        if event.count > 1:
+            times = f" ({event.count} times)"
+            _, *earlier = self.occurrences(writer.connection, branch, event.seq)
+            meta["earlier"] = [{"event": each.seq, "data": each.data} for each in earlier]
+        self._archival.add(
+            writer,
+            branch.id,
+            f"[Evicted Recall Event]\nKind: {event.kind}{times}\n\n{event.text}",
+            tags=["EVICTED_RECALL", f"RECALL_{event.kind.upper()}", *event.tags],
+            meta=meta,
+        )
+        origin = writer.connection.execute(
+            "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?", (event.seq,)
+        ).fetchone()[0]
+        writer.insert("exclusions", branch_id=branch.number, event_seq=origin)
+
+
+@lru_cache
+def _plain_tags(kind: str) -> str:
+    """Return the tags of an event that has none of its own, as they are stored."""
+    return dump(("RECALL_EVENT", f"kind:{kind}"))
+
+
+def _recent(connection: sqlite3.Connection, branch: Branch) -> list[tuple[Any, ...]]:
+    """Return number, kind, text and tags of the newest events a branch wrote, newest first."""
+    query = (
+        "SELECT o.seq, o.kind, o.text, o.tags FROM events e"
+        " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
+        " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?"
+    )
+    return connection.execute(query, (branch.number, _LOOK_BACK)).fetchall()

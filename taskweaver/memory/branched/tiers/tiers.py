@@ -1,0 +1,39 @@
+"""The file, its branches and the tiers on them: what the parts above work on."""
+
+from __future__ import annotations
+
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.logs.oplog import OperationLog
+from taskweaver.memory.branched.storage.database import Database
+from taskweaver.memory.branched.tiers.archival import Archival
+from taskweaver.memory.branched.tiers.branches import Branches
+from taskweaver.memory.branched.tiers.compression import Compressor
+from taskweaver.memory.branched.tiers.core import Core
+from taskweaver.memory.branched.tiers.digests import Digests
+from taskweaver.memory.branched.tiers.recall import Recall
+from taskweaver.memory.branched.tiers.search import Reranker, Search
+from taskweaver.memory.branched.values import Values
+
+
+class Tiers:
+    """Each made once, in the order they stand on each other."""
+
+    def __init__(
+        self,
+        database: Database,
+        config: MemoryConfig,
+        log: OperationLog,
+        compressor: Compressor,
+        rerank: Reranker | None,
+    ) -> None:
+        checks = Values()
+        self.database = database
+        self.config = config
+        self.log = log
+        self.compressor = compressor
+        self.branches = Branches(database)
+        self.digests = Digests(self.branches)
+        self.archival = Archival(database, self.branches, config, checks, compressor)
+        self.core = Core(database, self.branches, self.archival, config, checks)
+        self.recall = Recall(self.branches, self.digests, self.archival, config, checks)
+        self.search = Search(database, self.branches, self.archival, rerank)

@@ -1,0 +1,237 @@
+"""Branches side by side: how two differ, and how the findings of one reach another."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
+from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.tiers.compression import Compressor
+from taskweaver.memory.branched.tiers.core import RESERVED
+from taskweaver.memory.branched.tiers.tiers import Tiers
+from taskweaver.memory.branched.types import Branch, CoreEntry, MergeReport, Record
+from taskweaver.memory.branched.values import name, shown
+from taskweaver.utils.redact import redact_known
+
+Policy = Literal["ours", "theirs", "newest", "importance", "manual"]
+POLICIES = ("ours", "theirs", "newest", "importance", "manual")
+_PREVIEW_CHARS = 120
+_HISTORY = """
+SELECT seq, 'core', key || CASE WHEN value IS NULL THEN ' (deleted)' ELSE ': ' || value END,
+       created_at FROM core_kv WHERE branch_id = :b
+UNION ALL SELECT e.seq, 'event', e.kind || ': ' || coalesce(o.text, e.text), e.created_at
+       FROM events e LEFT JOIN events o ON o.seq = e.repeats WHERE e.branch_id = :b
+UNION ALL SELECT seq, 'archival', iif(is_deleted, 'record ' || record || ' (deleted)', text),
+       created_at FROM archival WHERE branch_id = :b
+UNION ALL SELECT seq, 'digest', text, created_at FROM digests WHERE branch_id = :b
+UNION ALL SELECT seq, 'hidden', 'event ' || event_seq, NULL FROM exclusions WHERE branch_id = :b
+ORDER BY 1 DESC LIMIT :limit
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of a branch's own history.
+
+    Attributes:
+        seq: Its sequence number, which `at=` takes.
+        tier: ``core``, ``event``, ``archival``, ``digest`` or ``hidden``.
+        text: Its beginning; known secrets in it are masked, since a cut would leave parts of them.
+        created_at: When, in seconds since 1970; None where it is not recorded.
+    """
+
+    seq: int
+    tier: str
+    text: str
+    created_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two branches differ.
+
+    Attributes:
+        core: Keys whose values differ: the first branch's value and the second's; None is none.
+        events: Texts of events that only the first, and only the second, sees.
+        archival: Ids of records that only the first, and only the second, sees (as they are).
+    """
+
+    core: dict[str, tuple[str | None, str | None]]
+    events: tuple[list[str], list[str]]
+    archival: tuple[list[int], list[int]]
+
+
+class Comparison:
+    """Compares and joins branches."""
+
+    def __init__(self, tiers: Tiers) -> None:
+        self._database = tiers.database
+        self._branches = tiers.branches
+        self._core = tiers.core
+        self._recall = tiers.recall
+        self._archival = tiers.archival
+
+    def history(self, branch_id: str, *, limit: int = 100) -> list[Step]:
+        """Return what was written to a branch itself, newest first."""
+        with self._database.snapshot() as connection:
+            branch = self._branches.find(connection, branch_id)
+            rows = connection.execute(_HISTORY, {"b": branch.number, "limit": limit})
+            return [Step(seq, tier, _preview(text), created) for seq, tier, text, created in rows]
+
+    def diff(self, first: str, second: str) -> Difference:
+        """Return how the views of two branches differ.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+        """
+        with self._database.snapshot() as connection:
+            one, two = (self._branches.find(connection, name) for name in (first, second))
+            cores = [_values(self._core.view(connection, branch)) for branch in (one, two)]
+            events = [
+                {event.seq: event for event in self._recall.visible(connection, branch)}
+                for branch in (one, two)
+            ]
+            records = [
+                {record.seq: record.id for record in self._archival.visible(connection, branch)}
+                for branch in (one, two)
+            ]
+        keys = sorted(
+            key for key in {*cores[0], *cores[1]} if cores[0].get(key) != cores[1].get(key)
+        )
+        said = [[f"[{event.kind}] {event.text}" for event in found.values()] for found in events]
+        return Difference(
+            {key: (cores[0].get(key), cores[1].get(key)) for key in keys},
+            (_without(said[0], said[1]), _without(said[1], said[0])),
+            (
+                sorted(records[0][seq] for seq in records[0].keys() - records[1].keys()),
+                sorted(records[1][seq] for seq in records[1].keys() - records[0].keys()),
+            ),
+        )
+
+    def promote(self, writer: Writer, branch_id: str, record: str | int, to: str) -> str:
+        """Copy a core key (a text) or an archival record (a number) of a branch to another.
+
+        Returns:
+            The key, or the id of the copy.
+
+        Raises:
+            RecordNotVisible: If the branch sees no such key or record.
+            UnknownBranch, BranchSealed: If the target takes no writes.
+        """
+        connection = writer.connection
+        source = self._branches.find(connection, branch_id)
+        if isinstance(record, int):
+            found = self._archival.get(connection, source, record)
+            return str(self._copy_record(writer, source, found, to))
+        entry = self._core.view(connection, source).get(name("core key", record))
+        if entry is None:
+            raise RecordNotVisible(f"Branch {branch_id!r} sees no core key {shown(record)}.")
+        self._copy_entry(writer, entry, to)
+        return record
+
+    def merge(self, writer: Writer, source: str, target: str, policy: str) -> MergeReport:
+        """Bring what a branch learnt since it parted from another to that one.
+
+        Archival records and core keys that only the source changed are copied. Where both
+        changed a core key, the policy decides: ``ours`` keeps the target's, ``theirs`` takes the
+        source's, ``newest`` the later one, ``importance`` the more important (the target's when
+        equal), and ``manual`` writes nothing at all and names the conflicts. Events stay where
+        they happened; the merge itself becomes an event of the target. A record that the target
+        deleted comes back only if the source wrote it later.
+
+        Raises:
+            InvalidUpdate: If there is no such policy, or a branch is merged with itself.
+            UnknownBranch, BranchSealed: If the target takes no writes.
+        """
+        if policy not in POLICIES:
+            raise InvalidUpdate(
+                "policy", f"must be one of {', '.join(POLICIES)}, not {shown(policy)}"
+            )
+        connection = writer.connection
+        theirs, ours = (self._branches.find(connection, name) for name in (source, target))
+        if theirs.number == ours.number:
+            raise InvalidUpdate("source", "is the target itself")
+        base = self._branches.common(connection, theirs, ours)
+        views = [self._core.view(connection, branch) for branch in (theirs, ours)]
+        taken, conflicts = _choose(views[0], views[1], base, policy)
+        if policy == "manual" and conflicts:
+            return MergeReport([], conflicts, applied=False)
+        self._branches.writable(writer, target)
+        report = MergeReport([], conflicts)
+        for entry in taken:
+            self._copy_entry(writer, entry, target)
+            report.taken.append(f"core {entry.key}")
+        for item in self._learnt(connection, theirs, ours):
+            id_ = self._copy_record(writer, theirs, item, target)
+            report.taken.append(f"archival {id_}")
+        self._note(writer, theirs, target, report)
+        return report
+
+    def _learnt(self, connection: sqlite3.Connection, theirs: Branch, ours: Branch) -> list[Record]:
+        """Return the records to take, oldest first.
+
+        Those are what one branch sees, and the other neither sees nor has inherited: an
+        inherited record that the other changed or deleted since is no news of the first one's.
+        A copy that the other deleted is news only if it was written later.
+        """
+        seen = {(item.text, item.tags) for item in self._archival.visible(connection, ours)}
+        inherited = dict(self._branches.path(connection, ours, "archival"))
+        deleted = self._archival.deleted(connection, ours)
+        return [
+            item
+            for item in reversed(list(self._archival.visible(connection, theirs)))
+            if (item.text, item.tags) not in seen
+            and item.seq > inherited.get(item.branch, 0)
+            and item.seq > deleted.get((item.text, item.tags), 0)
+        ]
+
+    def _copy_entry(self, writer: Writer, entry: CoreEntry, to: str) -> None:
+        ttl = None if entry.expires_at is None else max(0.0, entry.expires_at - writer.now)
+        self._core.put(writer, to, entry.key, entry.value, importance=entry.importance, ttl=ttl)
+
+    def _copy_record(self, writer: Writer, source: Branch, item: Record, to: str) -> int:
+        meta = {**item.meta, "from_branch": source.id, "from_record": item.id}
+        return self._archival.add(writer, to, item.text, tags=item.tags, meta=meta)
+
+    def _note(self, writer: Writer, source: Branch, target: str, report: MergeReport) -> None:
+        said = (
+            f"merged {source.id!r}: {len(report.taken)} entries, {len(report.conflicts)} conflicts"
+        )
+        event = {"kind": "merge", "content": said, "taken": report.taken}
+        self._recall.append(writer, target, event)
+
+
+def _values(view: dict[str, CoreEntry]) -> dict[str, str]:
+    return {key: entry.value for key, entry in view.items()}
+
+
+def _without(first: Iterable[str], second: Iterable[str]) -> list[str]:
+    known = set(second)
+    return [text for text in first if text not in known]
+
+
+def _choose(
+    theirs: dict[str, CoreEntry], ours: dict[str, CoreEntry], base: int, policy: str
+) -> tuple[list[CoreEntry], list[str]]:
+    """Return the source's entries to take, and the keys both sides changed."""
+    taken, conflicts = [], []
+    for key, entry in theirs.items():
+        own = ours.get(key)
+        if entry.seq <= base or key in RESERVED or (own and own.value == entry.value):
+            continue
+        if own is None or own.seq <= base:
+            taken.append(entry)
+            continue
+        conflicts.append(key)
+        is_newer, is_heavier = entry.seq > own.seq, entry.importance > own.importance
+        if {"theirs": True, "newest": is_newer, "importance": is_heavier}.get(policy, False):
+            taken.append(entry)
+    return taken, conflicts
+
+
+def _preview(text: str) -> str:
+    """Return the beginning of a text; secrets are masked first, as a cut would leave their half."""
+    return Compressor.cut(" ".join(redact_known(text).split()), _PREVIEW_CHARS)

@@ -1,0 +1,132 @@
+"""Consolidation: old events become a digest. Works without a model, and better with one.
+
+The originals stay where they are: a search still finds them, and siblings and ancestors see them
+as before. A descendant starts from the digest it inherits, so nothing is summarised twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from taskweaver.memory.branched.tiers.compression import Compressor, Prompts
+from taskweaver.memory.branched.tiers.digests import RECALL
+from taskweaver.memory.branched.tiers.tiers import Tiers
+from taskweaver.memory.branched.types import Branch, Digest, Event, TextModel
+from taskweaver.utils.text import unfenced
+
+DIGEST_CHARS = 1200
+
+
+class Consolidation:
+    """Keeps the events in view within their window."""
+
+    def __init__(self, tiers: Tiers, prompts: Prompts, llm: TextModel | None) -> None:
+        self._database = tiers.database
+        self._branches = tiers.branches
+        self._recall = tiers.recall
+        self._digests = tiers.digests
+        self._config = tiers.config
+        self._log = tiers.log
+        self._prompts = prompts
+        self._llm = llm
+
+    def after_append(self, branch_id: str) -> int:
+        """Consolidate when the events in view exceed the threshold; return how many were."""
+        countdown = self._branches.countdown
+        if not countdown.is_due(branch_id) or not self._config.auto_consolidate:
+            return 0
+        threshold = self._config.consolidation_threshold
+        with self._database.snapshot() as connection:
+            branch = self._branches.find(connection, branch_id)
+            count = self._recall.count(connection, branch, most=threshold + 1)
+        countdown.counted(branch, threshold + 1 - count)
+        return self.consolidate(branch_id) if count > threshold else 0
+
+    def consolidate(
+        self, branch_id: str, *, keep: int | None = None, inherited_only: bool = False
+    ) -> int:
+        """Sum up all events in view but the newest, and return how many a new digest covers.
+
+        Args:
+            branch_id: The branch that gets the digest.
+            keep: How many stay as they are; None keeps a window.
+            inherited_only: Sum up ancestors' events only.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+        """
+        kept = self._config.recall_max_events if keep is None else keep
+        with self._database.snapshot() as connection:
+            branch = self._branches.find(connection, branch_id)
+            before = self._digests.newest(connection, branch, RECALL)
+            kinds = Counter(self._digests.kinds(connection, before))
+            old = self._recall.beyond(connection, branch, kept, inherited_only=inherited_only)
+        if not old:
+            return 0
+        for event in old:
+            kinds[event.kind] += event.count
+        text = self._summary(branch, before, old, kinds)
+        is_written = self._database.write(
+            lambda writer: self._digests.add(
+                writer,
+                self._branches.writable(writer, branch_id),
+                before,
+                old[0].seq,
+                dict(kinds),
+                text,
+            )
+        )
+        if is_written and not inherited_only:
+            left = self._config.consolidation_threshold + 1 - kept
+            self._branches.countdown.counted(branch, left)
+        return len(old) if is_written else 0
+
+    def _summary(
+        self, branch: Branch, before: Digest | None, old: Sequence[Event], kinds: Counter[str]
+    ) -> str:
+        if self._llm is not None:
+            try:
+                return self._ask(self._llm, branch, before, old)
+            except Exception as error:  # noqa: BLE001 - a model may raise anything; ours never fails
+                self._log.problem("events were summed up without the model", error)
+        return extract(before, old, kinds)
+
+    def _ask(
+        self, llm: TextModel, branch: Branch, before: Digest | None, old: Sequence[Event]
+    ) -> str:
+        entries = [{"kind": "earlier summary", "text": before.text}] if before else []
+        entries += [{"kind": event.kind, "text": event.text} for event in reversed(old)]
+        values = {
+            "context": f"They are in view on the branch {branch.id!r}; it inherits some of them.",
+            "max_chars": DIGEST_CHARS,
+            "entries_json": json.dumps(entries, ensure_ascii=False, indent=1),
+        }
+        answer = unfenced(llm(self._prompts.fill("consolidation", values)))
+        if not answer:
+            raise ValueError("the answer is empty")
+        return Compressor.cut(answer, DIGEST_CHARS)
+
+
+def extract(before: Digest | None, old: Sequence[Event], kinds: Counter[str]) -> str:
+    """Sum events up without a model: how many of which kind, and the newest lines.
+
+    Args:
+        before: The digest they follow on, in the same form.
+        old: The events, newest first.
+        kinds: How many of each kind there are in all.
+    """
+    counts = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    text = f"{sum(kinds.values())} events: {counts}"
+    earlier = before.text.splitlines()[1:] if before else []
+    for line in [*map(_line, old), *earlier]:
+        if len(text) + len(line) + 1 > DIGEST_CHARS:
+            break
+        text += f"\n{line}"
+    return Compressor.cut(text, DIGEST_CHARS)
+
+
+def _line(event: Event) -> str:
+    times = f" x{event.count}" if event.count > 1 else ""
+    return f"- [{event.kind}{times}] {Compressor.cut(' '.join(event.text.split()), 160)}"

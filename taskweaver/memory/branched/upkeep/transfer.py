@@ -1,0 +1,265 @@
+"""Carries branches from one file to another as JSON Lines.
+
+The first line says what the file is, then come the branches, then their rows in order, and the
+last line counts them and has the SHA-256 of all lines before it, so that a file that was cut off or
+changed is refused. Secrets in it are masked, unless it stays with its owner; a cell that was masked
+would not run as it did, so a file with one is refused too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+from typing import Any, cast
+
+from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
+from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.schema import TIERS, index_records
+from taskweaver.memory.branched.storage.soundness import JSON_COLUMNS, check_values, invariants
+from taskweaver.memory.branched.tiers.branches import Branches, check_name
+from taskweaver.memory.branched.types import FOREVER, Segment
+from taskweaver.memory.branched.values import dump
+from taskweaver.utils.files import create_private
+from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
+
+FORMAT = "taskweaver-memory"
+FORMAT_VERSION = 2
+_READABLE_VERSIONS = (1, 2)
+ADDED_COLUMNS: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0}}
+"""Columns that an export of version 1 lacks, and their values there."""
+_CODE = "reply_content"
+"""Type of the attachments of a post that hold its code."""
+_REFERENCES = {
+    "events": "repeats",
+    "exclusions": "event_seq",
+    "digests": "up_to_seq",
+    "posts": "round_seq",
+    "round_ends": "round_seq",
+    "summaries": "up_to_seq",
+}
+_BRANCH = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
+
+
+class Transfer:
+    """Exports and imports branches."""
+
+    def __init__(self, database: Database, branches: Branches) -> None:
+        self._database = database
+        self._branches = branches
+
+    def export(
+        self, target: FilePath, branch_id: str | None = None, *, is_private: bool = False
+    ) -> int:
+        """Write a branch with all it sees, or everything, to a file; return the number of rows.
+
+        Args:
+            target: The file; it is replaced when the whole of it is written.
+            branch_id: The branch; None is the whole tree.
+            is_private: Whether secrets stay in it, and only its owner can read it.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+            StoreUnwritable: If the file cannot be written.
+        """
+        with self._database.guarded():
+            return self._write_export(target, branch_id, is_private=is_private)
+
+    def _write_export(self, target: FilePath, branch_id: str | None, *, is_private: bool) -> int:
+        partial = target.with_name(target.name + ".partial")
+        digest, count = hashlib.sha256(), 0
+        try:
+            if is_private:
+                create_private(partial)
+            with partial.open("w", encoding="utf-8", newline="\n") as file:
+                for item in self._items(branch_id):
+                    item = item if is_private else _masked(item)
+                    line = json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n"
+                    digest.update(line.encode())
+                    file.write(line)
+                    count += "table" in item
+                end = {"rows": count, "sha256": digest.hexdigest()}
+                file.write(json.dumps(end) + "\n")
+            partial.replace(target)
+        except OSError as error:
+            raise StoreUnwritable(f"{target} cannot be written: {error}") from error
+        return count
+
+    def _items(self, branch_id: str | None) -> Iterator[dict[str, Any]]:
+        with self._database.snapshot() as connection:
+            branches = self._branches.all(connection)
+            if branch_id is None:
+                segments = [Segment(branch.number, FOREVER) for branch in branches]
+            else:
+                chosen = self._branches.find(connection, branch_id)
+                segments = list(self._branches.path(connection, chosen))
+            yield {
+                "format": FORMAT,
+                "version": FORMAT_VERSION,
+                "seq": self._database.now_seq(connection),
+            }
+            numbers = {segment.branch for segment in segments}
+            for row in connection.execute(f"SELECT {', '.join(_BRANCH)} FROM branches ORDER BY id"):
+                if row[0] in numbers:
+                    yield {"branch": dict(zip(_BRANCH, row, strict=True))}
+            ends = {segment.branch: segment.up_to for segment in segments}
+            for table in TIERS:
+                yield from _rows(connection, table, ends)
+
+    def import_(self, source: FilePath) -> list[str]:
+        """Add the branches of a file to this one, all or none; return their ids.
+
+        Rows keep their order and stand after all that is here.
+
+        Raises:
+            InvalidUpdate: If the file is no export, was cut off or changed, a cell in it holds a
+                mask, a branch of the same id is here, or the two together would not be sound.
+        """
+        items = _read(source)
+
+        def act(writer: Writer) -> list[str]:
+            offset = self._database.now_seq(writer.connection)
+            numbers: dict[int, int] = {}
+            names = [
+                _add_branch(writer, item["branch"], numbers, offset)
+                for item in items
+                if "branch" in item
+            ]
+            for item in items:
+                if "table" in item:
+                    _add_row(writer.connection, item["table"], item["row"], numbers, offset)
+            index_records(writer.connection, "seq > ?", offset)
+            _refuse_masked_cells(items, source)
+            writer.advance(offset + items[0]["seq"])
+            _check_whole(writer.connection, source)
+            return names
+
+        try:
+            return self._database.write(act)
+        except (sqlite3.Error, LookupError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidUpdate(str(source), f"is malformed: {error}") from error
+
+
+def _rows(
+    connection: sqlite3.Connection, table: str, ends: dict[int, int]
+) -> Iterator[dict[str, Any]]:
+    names = _columns(connection, table)
+    cursor = connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY seq")
+    for values in cursor:
+        row = dict(zip(names, values, strict=True))
+        if row["seq"] <= ends.get(row["branch_id"], -1):
+            yield {"table": table, "row": row}
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Return the names of the columns that hold values; a computed one holds none."""
+    return [column[1] for column in connection.execute(f"PRAGMA table_info({table})")]
+
+
+def _masked(item: dict[str, Any]) -> dict[str, Any]:
+    """Return a line with its secrets masked, also inside of the columns that hold JSON."""
+    columns = JSON_COLUMNS.get(item.get("table", ""), {})
+    if not columns:
+        return cast("dict[str, Any]", redact_secrets_in(item))
+    row = {
+        name: dump(redact_secrets_in(json.loads(value)))
+        if name in columns
+        else redact_secrets_in(value)
+        for name, value in item["row"].items()
+    }
+    return {**item, "row": row}
+
+
+def _refuse_masked_cells(items: list[Any], source: FilePath) -> None:
+    """Raise if code of a conversation holds a mask: it is not the code that ran.
+
+    The rows have been checked before.
+    """
+    number = 0
+    for item in items:
+        if not isinstance(item, dict) or item.get("table") != "posts":
+            continue
+        codes = _codes(json.loads(item["row"]["body"]))
+        number += bool(codes)
+        if any(map(has_mask, codes)):
+            problem = f"cell {number} holds {MASK} in place of a secret"
+            raise InvalidUpdate(str(source), f"{problem}; bring a copy that `backup` made instead")
+
+
+def _codes(body: dict[str, Any]) -> list[str]:
+    """Return the code in a post."""
+    parts = body.get("attachment_list")
+    found = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return [str(part.get("content")) for part in found if part.get("type") == _CODE]
+
+
+def _read(source: FilePath) -> list[dict[str, Any]]:
+    try:
+        text = source.read_bytes()
+    except OSError as error:
+        raise InvalidUpdate(str(source), f"cannot be read: {error.strerror}") from error
+    body, _, last = text.rstrip(b"\n").rpartition(b"\n")
+    try:
+        end = json.loads(last)
+        items = [json.loads(line) for line in body.split(b"\n")]
+        is_ours = items[0].get("format") == FORMAT
+        is_ours = is_ours and items[0].get("version") in _READABLE_VERSIONS
+        is_whole = end.get("sha256") == hashlib.sha256(body + b"\n").hexdigest()
+    except (ValueError, AttributeError, IndexError, RecursionError) as error:
+        raise InvalidUpdate(str(source), "is no export of a memory, or was cut off") from error
+    if not is_ours or not is_whole:
+        raise InvalidUpdate(str(source), "is no export of this version, or was changed")
+    return items
+
+
+def _add_branch(writer: Writer, facts: dict[str, Any], numbers: dict[int, int], offset: int) -> str:
+    check_name(facts["name"])
+    parent = facts["parent_id"]
+    values = {
+        "name": facts["name"],
+        "node_uid": facts["node_uid"],
+        "parent_id": None if parent is None else numbers[parent],
+        "fork_seq": facts["fork_seq"] + offset,
+        "live": facts["live"],
+        "state": facts["state"],
+        "created_at": facts["created_at"],
+    }
+    names, marks = ", ".join(values), ", ".join("?" * len(values))
+    try:
+        cursor = writer.connection.execute(
+            f"INSERT INTO branches ({names}) VALUES ({marks})", tuple(values.values())
+        )
+    except sqlite3.IntegrityError as error:
+        raise InvalidUpdate("branch", f"{facts['name']!r} is here already") from error
+    numbers[facts["id"]] = int(cursor.lastrowid or 0)
+    return str(facts["name"])
+
+
+def _add_row(
+    connection: sqlite3.Connection,
+    table: str,
+    row: dict[str, Any],
+    numbers: dict[int, int],
+    offset: int,
+) -> None:
+    if table not in TIERS:
+        raise InvalidUpdate("table", f"{table!r} is no table of a memory")
+    values = {**ADDED_COLUMNS.get(table, {}), **row, "branch_id": numbers[row["branch_id"]]}
+    check_values(table, row)
+    for name in ("seq", "record", _REFERENCES.get(table, "seq")):
+        if values.get(name) is not None:
+            values[name] = row[name] + offset
+    if set(values) != set(_columns(connection, table)):
+        raise InvalidUpdate(table, "a row has other columns than ours")
+    names, marks = ", ".join(values), ", ".join("?" * len(values))
+    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
+
+
+def _check_whole(connection: sqlite3.Connection, source: FilePath) -> None:
+    problems = invariants(connection)
+    if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
+        problems.append("a row refers to one that is not there")
+    if problems:
+        raise InvalidUpdate(str(source), f"does not fit: {problems[0]}")

@@ -1,0 +1,200 @@
+"""Looks after a file: seals and prunes branches, removes what nobody sees, checks and backs up."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+
+from taskweaver.memory.branched.errors import StoreCorrupt, is_of_the_system
+from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.schema import rebuild_search, unindex_records
+from taskweaver.memory.branched.storage.soundness import NUMBERED, problems
+from taskweaver.memory.branched.tiers.branches import Branches
+from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
+from taskweaver.utils.sqlite_files import READ_ERRORS
+
+_STATE_OPS: dict[BranchState, str] = {"open": "reopen", "sealed": "seal", "pruned": "prune"}
+"""What the logs call a change to a state."""
+_COUNTED = {"rounds": "rounds", "core_kv": "core", "events": "events", "archival": "archival"}
+
+
+@dataclass(slots=True)
+class Garbage:
+    """What a collection removes.
+
+    Attributes:
+        branches: Ids of branches.
+        rows: Numbers of rows by table.
+        is_dry: Whether it was only looked for.
+    """
+
+    branches: list[str] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+    is_dry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a check of a file found.
+
+    Attributes:
+        problems: What is wrong, a line each; empty when all is well.
+        branches: How many branches there are.
+        rows: Numbers of rows by table.
+    """
+
+    problems: tuple[str, ...]
+    branches: int
+    rows: dict[str, int]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+class Upkeep:
+    """Looks after a file."""
+
+    def __init__(self, database: Database, branches: Branches) -> None:
+        self._database = database
+        self._branches = branches
+
+    def set_state(self, branch_id: str, state: BranchState, *, subtree: bool = False) -> list[str]:
+        """Seal, prune or open a branch, or all from it on; return the ids.
+
+        Raises:
+            UnknownBranch: If there is no such branch.
+        """
+
+        def act(writer: Writer) -> list[str]:
+            top = self._branches.find(writer.connection, branch_id)
+            chosen = _subtree(self._branches.all(writer.connection), top) if subtree else [top]
+            for branch in chosen:
+                self._branches.set_state(writer, branch, state)
+            numbers = [branch.number for branch in chosen]
+            writer.note(_STATE_OPS[state], branches=numbers, state=state)
+            return [branch.id for branch in chosen]
+
+        return self._database.write(act)
+
+    def collect(self, *, dry_run: bool = False) -> Garbage:
+        """Remove what only pruned branches see. A row a branch in use inherits stays.
+
+        A full-text index that does not fit the records is made anew: a process of an earlier
+        version, which had the file open while it was migrated, fills only a part of its columns.
+
+        Args:
+            dry_run: Only say what would be removed.
+        """
+
+        def act(writer: Writer) -> Garbage:
+            garbage = Garbage(is_dry=dry_run)
+            writer.known.forget()
+            needed = _needed(self._branches.all(writer.connection))
+            for branch, end in needed:
+                self._remove(writer.connection, branch, end, garbage)
+            if not dry_run:
+                for branch, end in reversed(needed):
+                    if end < 0:
+                        writer.connection.execute(
+                            "DELETE FROM branches WHERE id = ?", (branch.number,)
+                        )
+                writer.note("collect_garbage", kept=[[item.number, end] for item, end in needed])
+            return garbage
+
+        found = self._database.write(act)
+        self._branches.forget()
+        if not dry_run and self._database.has_search and self._index_problems():
+            self._database.write(lambda writer: rebuild_search(writer.connection))
+        return found
+
+    def _remove(
+        self, connection: sqlite3.Connection, branch: Branch, end: int, garbage: Garbage
+    ) -> None:
+        if end < 0:
+            garbage.branches.append(branch.id)
+        verb = "SELECT 1" if garbage.is_dry else "DELETE"
+        for table in NUMBERED:
+            rows = "branch_id = ? AND seq > ?"
+            if table == "archival" and not garbage.is_dry:
+                unindex_records(connection, rows, branch.number, end)
+            cursor = connection.execute(f"{verb} FROM {table} WHERE {rows}", (branch.number, end))
+            count = len(cursor.fetchall()) if garbage.is_dry else cursor.rowcount
+            if count:
+                garbage.rows[table] = garbage.rows.get(table, 0) + count
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return how much each branch wrote itself, by branch id and part."""
+        with self._database.snapshot() as connection:
+            ids = {branch.number: branch.id for branch in self._branches.all(connection)}
+            found = {id_: dict.fromkeys(_COUNTED.values(), 0) for id_ in ids.values()}
+            for table, name in _COUNTED.items():
+                query = f"SELECT branch_id, count(*) FROM {table} GROUP BY branch_id"
+                for number, count in connection.execute(query):
+                    found[ids[number]][name] = count
+        return found
+
+    def verify(self) -> Health:
+        """Check the file: SQLite's own checks, the index, each row, and what holds between rows."""
+        with self._database.snapshot() as connection:
+            found = problems(connection)
+            rows = {table: _count(connection, table) for table in NUMBERED}
+            count = _count(connection, "branches")
+        if self._database.has_search:
+            found += self._index_problems()
+        return Health(tuple(found), count, rows)
+
+    def _index_problems(self) -> list[str]:
+        def act(writer: Writer) -> None:
+            writer.connection.execute(
+                "INSERT INTO archival_fts (archival_fts, rank) VALUES ('integrity-check', 1)"
+            )
+
+        try:
+            self._database.write(act)
+        except StoreCorrupt as error:
+            return [f"the full-text index does not fit the records: {error}"]
+        return []
+
+
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    """Return the number of rows of a table; 0 if it cannot be read."""
+    try:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+    except READ_ERRORS as error:
+        if is_of_the_system(error):
+            raise
+        return 0
+
+
+def _subtree(branches: list[Branch], top: Branch) -> list[Branch]:
+    """Return a branch and all below it; `branches` has parents before children."""
+    chosen = {top.number: top}
+    for branch in branches:
+        if branch.parent in chosen:
+            chosen[branch.number] = branch
+    return list(chosen.values())
+
+
+def _needed(branches: list[Branch]) -> list[tuple[Branch, int]]:
+    """Return the pruned branches, and the newest row of each that a branch in use sees.
+
+    -1 stands for none, so that the branch itself can go.
+    """
+    by_number = {branch.number: branch for branch in branches}
+    ends: dict[int, int] = {}
+    for branch in branches:
+        if branch.state == "pruned":
+            continue
+        end, parent = branch.fork_seq, branch.parent
+        while parent is not None:
+            above = by_number[parent]
+            seen = FOREVER if above.live else end
+            if ends.get(parent, -1) >= seen:
+                break
+            ends[parent] = seen
+            end, parent = min(end, above.fork_seq), above.parent
+    return [
+        (branch, ends.get(branch.number, -1)) for branch in branches if branch.state == "pruned"
+    ]
