@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taskweaver.code_interpreter.code_verification import (
+from taskweaver.code_interpreter.code_verification.policy_check import (
     Policy,
     code_snippet_verification,
     kinds_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.code_interpreter.code_verification import Policy, verify
+from taskweaver.code_interpreter.code_verification.policy_check import Policy, verify
 from taskweaver.config.keys.known_keys import BY_NAME
 
 DEFAULT = Policy(

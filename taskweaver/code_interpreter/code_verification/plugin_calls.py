@@ -12,7 +12,7 @@ import builtins
 from collections.abc import Collection, Iterable, Iterator
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
-from taskweaver.code_interpreter.code_verification import as_kernel_reads, unreadable
+from taskweaver.code_interpreter.code_verification.policy_check import as_kernel_reads, unreadable
 from taskweaver.utils.parsing import parse
 
 _RESERVED = frozenset({*dir(builtins), *USUAL_NAMES, "get_ipython", "In", "Out"})

@@ -18,8 +18,8 @@ from itertools import chain
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
-from taskweaver.code_interpreter.equivalents import ForbiddenDoors
-from taskweaver.code_interpreter.magics import allowed_magics
+from taskweaver.code_interpreter.code_verification.equivalents import ForbiddenDoors
+from taskweaver.code_interpreter.code_verification.magics import allowed_magics
 from taskweaver.tables.names import KERNEL_FUNCTIONS
 from taskweaver.utils.parsing import parse, parse_expression
 
