@@ -26,11 +26,11 @@ from bench.common import sized
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import resume_search, start_search
 from taskweaver.llm.types import ChatMessage
-from taskweaver.treesearch.job import Job, JobResult
-from taskweaver.treesearch.node import NodeError, PhaseOutcome
-from taskweaver.treesearch.search import Search
-from taskweaver.treesearch.state import RunState
-from taskweaver.treesearch.workers import Workers
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.execution.job import Job, JobResult
+from taskweaver.treesearch.execution.workers import Workers
+from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
+from taskweaver.treesearch.record.state import RunState
 
 SMALL, LARGE = sized((100, 1000), (4, 8))
 SLOTS, SLEEPS, SLEEP_S = sized((8, 64, 1.0), (2, 2, 0.01))

@@ -17,12 +17,12 @@ from bench.common import sized
 from bench.search import PROGRAM
 from taskweaver.ext_role.web_explorer.devtools import DevTools
 from taskweaver.ext_role.web_explorer.process import find_browser
-from taskweaver.treesearch.facts import RunFacts
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.metric import Measurement, Objective
-from taskweaver.treesearch.node import Node, NodeError, NodeKind, NodeStatus
-from taskweaver.treesearch.page import write_page
-from taskweaver.treesearch.places import RunPlaces
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Measurement, Objective
+from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
+from taskweaver.treesearch.record.facts import RunFacts
+from taskweaver.treesearch.record.places import RunPlaces
+from taskweaver.treesearch.reports.page import write_page
 
 NODES, REPEATS = sized((1000, 7), (4, 1))
 LIMIT_S = 60.0

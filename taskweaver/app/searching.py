@@ -19,23 +19,23 @@ from taskweaver.session.storage.clone import copy_working_folder
 from taskweaver.session.storage.damage import MEMORY_FILE
 from taskweaver.session.storage.store import WORKING_FOLDER
 from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
-from taskweaver.treesearch.config import SearchConfig
-from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.idea import read_idea
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.metric import Objective
-from taskweaver.treesearch.places import RunPlaces
-from taskweaver.treesearch.results import results_of
-from taskweaver.treesearch.run_config import load_config, save_config
-from taskweaver.treesearch.runlog import read_log
-from taskweaver.treesearch.search import (
+from taskweaver.treesearch.engine.search import (
     Machine,
     Search,
     discard_run,
     new_run,
     place_memory,
 )
-from taskweaver.treesearch.state import fold
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.config import SearchConfig
+from taskweaver.treesearch.model.idea import read_idea
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.record.places import RunPlaces
+from taskweaver.treesearch.record.run_config import load_config, save_config
+from taskweaver.treesearch.record.runlog import read_log
+from taskweaver.treesearch.record.state import fold
+from taskweaver.treesearch.reports.results import results_of
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.system.platform import require_linux

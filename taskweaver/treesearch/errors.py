@@ -51,3 +51,7 @@ class PhasePlanError(SearchError):
     def __reduce__(self) -> tuple[type[PhasePlanError], tuple[str, str]]:
         """Survive pickling: a worker process may raise it."""
         return type(self), (self.place, self.problem)
+
+
+class ReplyUnusable(SearchError):
+    """A model's replies could not be used, as often as it was asked."""

@@ -175,7 +175,7 @@ memory/branched/test_memory_keys.py::test_pressure_is_relieved_from_the_configur
 memory/branched/test_memory_keys.py::test_the_level_of_pressure_begins_where_configured
   memory.pressure_thresholds.medium memory.pressure_thresholds.high
   memory.pressure_thresholds.critical
-treesearch/test_search_prompts.py::test_a_reader_is_told_how_often_it_may_read
+treesearch/agent/test_search_prompts.py::test_a_reader_is_told_how_often_it_may_read
   memory.max_memory_read_rounds
 memory/branched/test_memory_keys.py::test_a_run_ends_with_its_final_memory_under_its_names
   memory.final_memory_enabled memory.final_memory_filename_md memory.final_memory_filename_json
@@ -199,54 +199,54 @@ ext_role/test_web_explorer.py::test_a_task_that_takes_too_many_steps_tells_how_f
   web_explorer.max_steps
 ext_role/test_web_explorer.py::test_a_page_has_the_configured_time_and_hosts
   web_explorer.page_timeout_s web_explorer.allowed_hosts
-treesearch/test_search_keys.py::test_a_run_has_a_memory_where_it_is_enabled
+treesearch/engine/test_search_keys.py::test_a_run_has_a_memory_where_it_is_enabled
   memory.enabled
-treesearch/test_search_keys.py::test_a_run_ends_after_its_steps_in_its_folder
+treesearch/engine/test_search_keys.py::test_a_run_ends_after_its_steps_in_its_folder
   search.folder search.steps
-treesearch/test_search_keys.py::test_words_are_those_of_the_configured_folder
+treesearch/engine/test_search_keys.py::test_words_are_those_of_the_configured_folder
   search.prompt_dir
-treesearch/test_search_keys.py::test_as_many_attempts_at_a_time_as_configured
+treesearch/engine/test_search_keys.py::test_as_many_attempts_at_a_time_as_configured
   search.workers
-treesearch/test_search_keys.py::test_each_stage_has_as_many_nodes_as_configured
+treesearch/engine/test_search_keys.py::test_each_stage_has_as_many_nodes_as_configured
   search.stage1_nodes search.stage2_nodes search.stage3_nodes search.stage4_nodes
   search.num_drafts
-treesearch/test_search_keys.py::test_a_failed_attempt_is_repaired_as_configured
+treesearch/engine/test_search_keys.py::test_a_failed_attempt_is_repaired_as_configured
   search.debug_prob search.max_debug_depth
-treesearch/test_search_keys.py::test_the_best_node_is_repeated_as_often_as_configured
+treesearch/engine/test_search_keys.py::test_the_best_node_is_repeated_as_often_as_configured
   search.num_seeds search.seed
-treesearch/test_search_keys.py::test_the_policy_is_the_configured_one
+treesearch/engine/test_search_keys.py::test_the_policy_is_the_configured_one
   search.policy
-treesearch/test_search_again.py::test_one_script_is_run_again
+treesearch/engine/test_search_again.py::test_one_script_is_run_again
   search.phase_mode search.fork_kernels
-treesearch/test_search_installing.py::test_an_installer_has_as_many_steps_as_configured
+treesearch/execution/test_search_installing.py::test_an_installer_has_as_many_steps_as_configured
   search.install search.phase1_max_steps
-treesearch/test_search_durability.py::test_a_run_keeps_to_its_time
+treesearch/engine/test_search_durability.py::test_a_run_keeps_to_its_time
   search.time_limit_s
-treesearch/test_search_budgets.py::test_tokens_are_counted_call_by_call
+treesearch/engine/test_search_budgets.py::test_tokens_are_counted_call_by_call
   search.token_limit
-treesearch/test_search_budgets.py::test_no_call_is_made_when_the_money_is_spent
+treesearch/engine/test_search_budgets.py::test_no_call_is_made_when_the_money_is_spent
   search.cost_limit
-treesearch/test_search_budgets.py::test_only_so_many_calls_are_made_at_a_time
+treesearch/engine/test_search_budgets.py::test_only_so_many_calls_are_made_at_a_time
   search.model_calls
-treesearch/test_search_installing.py::test_one_command_that_fails_again_and_again_ends_it
+treesearch/execution/test_search_installing.py::test_one_command_that_fails_again_and_again_ends_it
   search.download_timeout_s
-treesearch/test_after_run.py::test_programs_that_draw_nothing_are_told_why
+treesearch/engine/test_after_run.py::test_programs_that_draw_nothing_are_told_why
   search.compile_timeout_s
-treesearch/test_search_faults.py::test_a_run_that_hangs_is_stopped
+treesearch/engine/test_search_faults.py::test_a_run_that_hangs_is_stopped
   search.run_timeout_s
-treesearch/test_search_durability.py::test_a_worker_that_is_killed_costs_an_attempt
+treesearch/engine/test_search_durability.py::test_a_worker_that_is_killed_costs_an_attempt
   search.attempts
-treesearch/test_after_run.py::test_calls_that_fail_after_a_run_leave_it_as_it_was
+treesearch/engine/test_after_run.py::test_calls_that_fail_after_a_run_leave_it_as_it_was
   search.retries
-treesearch/test_search_keys.py::test_a_model_is_asked_for_what_is_configured
+treesearch/engine/test_search_keys.py::test_a_model_is_asked_for_what_is_configured
   search.phase0 search.review search.summaries search.plots
-treesearch/test_after_run.py::test_a_model_nobody_knows_is_told_at_once
+treesearch/engine/test_after_run.py::test_a_model_nobody_knows_is_told_at_once
   search.vlm_alias
-treesearch/test_search_substages.py::test_a_model_sets_goals_until_they_are_reached
+treesearch/engine/test_search_substages.py::test_a_model_sets_goals_until_they_are_reached
   search.goals
-treesearch/test_search_whole.py::test_further_substages_have_goals_of_their_own
+treesearch/engine/test_search_whole.py::test_further_substages_have_goals_of_their_own
   search.max_substages
-treesearch/test_search_judge.py::test_nobody_is_asked_who_was_not_wanted
+treesearch/engine/test_search_judge.py::test_nobody_is_asked_who_was_not_wanted
   search.judge
 cli/test_cli_search.py::test_a_resource_file_counts_from_the_current_folder
   search.resources

@@ -9,15 +9,15 @@ import pytest
 from rich.console import Console
 
 from taskweaver.console.terminal.search_view import search_view
-from taskweaver.treesearch.facts import (
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import NodeKind, NodeStatus
+from taskweaver.treesearch.record.facts import (
     Budgets,
     NodeFacts,
     RunningPhase,
     SearchSnapshot,
     Use,
 )
-from taskweaver.treesearch.metric import Objective
-from taskweaver.treesearch.node import NodeKind, NodeStatus
 
 OK, BUGGY = NodeStatus.OK, NodeStatus.BUGGY
 NODES = (

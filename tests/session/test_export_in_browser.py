@@ -23,9 +23,9 @@ from taskweaver.memory.branched.run.paper import generate_final_memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.session.exports.export import export
-from taskweaver.treesearch.metric import Measurement
-from taskweaver.treesearch.node import NodeKind
-from taskweaver.treesearch.report import build_report
+from taskweaver.treesearch.model.metric import Measurement
+from taskweaver.treesearch.model.node import NodeKind
+from taskweaver.treesearch.reports.report import build_report
 from taskweaver.utils.inert_markdown import inert_line, inert_markdown, inert_text
 
 _OPEN = {"html": True, "linkify": False, "typographer": True}

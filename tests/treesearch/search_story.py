@@ -10,10 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from taskweaver.treesearch.facts import Budgets, RunFacts, StageFacts, Use
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.metric import Measurement, Objective
-from taskweaver.treesearch.node import (
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Measurement, Objective
+from taskweaver.treesearch.model.node import (
     Cost,
     Node,
     NodeError,
@@ -21,7 +20,8 @@ from taskweaver.treesearch.node import (
     NodeStatus,
     PhaseOutcome,
 )
-from taskweaver.treesearch.stages import STAGES
+from taskweaver.treesearch.model.stages import STAGES
+from taskweaver.treesearch.record.facts import Budgets, RunFacts, StageFacts, Use
 
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"

@@ -12,7 +12,7 @@ from taskweaver.ces.box_start import BoxPlan
 from taskweaver.ces.manager import default_limits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.config.errors import ConfigError
-from taskweaver.treesearch.workers import Workers
+from taskweaver.treesearch.execution.workers import Workers
 from taskweaver.trust.opening import inspect_folder
 from taskweaver.utils.app_utils import CONFIG_FILE, MOST_BYTES, discover_app_dir
 

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from taskweaver.console.terminal.search_view import search_view
 from taskweaver.console.terminal.text import safe
-from taskweaver.treesearch.facts import RunningPhase, SearchSnapshot
-from taskweaver.treesearch.results import run_facts
-from taskweaver.treesearch.search import Search
-from taskweaver.treesearch.state import RunState
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.record.facts import RunningPhase, SearchSnapshot
+from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.reports.results import run_facts
 
 _MARGIN = 2
 

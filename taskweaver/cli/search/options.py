@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from taskweaver.treesearch.bfts import Bfts, read_bfts
+from taskweaver.treesearch.record.bfts import Bfts, read_bfts
 
 _KEYS = {
     "workers": "search.workers",

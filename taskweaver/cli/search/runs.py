@@ -26,16 +26,16 @@ from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.search.options import Wish
 from taskweaver.console.terminal.surface import is_plain
 from taskweaver.console.terminal.text import safe
-from taskweaver.treesearch import findings
-from taskweaver.treesearch.engine import Changed
+from taskweaver.treesearch.engine.coordinator import Changed
+from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.journal import Journal
-from taskweaver.treesearch.node import Node
-from taskweaver.treesearch.places import RunPlaces
-from taskweaver.treesearch.results import write_results
-from taskweaver.treesearch.runlog import is_worked_on, read_log
-from taskweaver.treesearch.search import Search
-from taskweaver.treesearch.state import RunState, fold
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.record import findings
+from taskweaver.treesearch.record.places import RunPlaces
+from taskweaver.treesearch.record.runlog import is_worked_on, read_log
+from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.reports.results import write_results
 from taskweaver.utils.text import counted
 
 _STOPPED = "stopped"

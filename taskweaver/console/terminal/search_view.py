@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from taskweaver.console.terminal.text import safe
-from taskweaver.treesearch.facts import NodeFacts, SearchSnapshot
-from taskweaver.treesearch.node import NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import NodeKind, NodeStatus
+from taskweaver.treesearch.record.facts import NodeFacts, SearchSnapshot
 
 _SIGNS = {
     NodeStatus.OK: ("●", "green"),

@@ -10,8 +10,8 @@ from taskweaver.treesearch.embedded.proposer import RuleProposer
 from taskweaver.treesearch.embedded.space import Space
 from taskweaver.treesearch.embedded.stencil import STENCIL
 from taskweaver.treesearch.embedded.tabular import TABULAR
-from taskweaver.treesearch.idea import Idea
-from taskweaver.treesearch.needs import Needs, named_packages
+from taskweaver.treesearch.model.idea import Idea
+from taskweaver.treesearch.model.needs import Needs, named_packages
 
 Model = Callable[[Sequence[ChatMessage]], str]
 _NAMED = re.compile(r"built-in proposer\W+(?:is\s+)?`(?P<name>[a-z_]+)`", re.IGNORECASE)

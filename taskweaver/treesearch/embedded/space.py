@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.treesearch.needs import Needs
+from taskweaver.treesearch.model.needs import Needs
 
 Values = Mapping[str, Any]
 

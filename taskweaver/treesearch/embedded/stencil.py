@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.treesearch.embedded.space import Parameter, Space, Values
-from taskweaver.treesearch.needs import Needs
+from taskweaver.treesearch.model.needs import Needs
 
 _SOURCE = Path(__file__).with_name("stencil.c")
 

@@ -1,1 +1,1 @@
-"""Work on whole files and across branches: consolidation, pressure, comparison, transfer, checks."""
+"""Work on whole files and across branches: consolidation, comparison, transfer, checks."""

@@ -1,0 +1,1 @@
+"""A model's part in a run: prompts, questions, replies, and descriptions of nodes."""

@@ -1,0 +1,257 @@
+"""What a run writes to its memory: every event of a node and of a stage, from this one place.
+
+The kinds and tags are those of the original, so that what reads them goes on to. Without a memory
+nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.utils import encodable
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Node, PhaseOutcome
+from taskweaver.treesearch.model.stages import StageState
+
+_PLAN_CHARS = 1200
+_TEXT_CHARS = 500
+_GIST_CHARS = 300
+_PHASE_NAMES = {"download": "phase1"}
+
+
+_SAID_KEYS = frozenset(
+    {
+        "idea_md_summary", "phase0_summary", "last_vlm_analysis", "hardware_cpu", "hardware_gpu",
+        "hardware_os", "hardware_compiler", "hardware_tools",
+    }
+)  # fmt: skip
+_SAID_ELSEWHERE = frozenset(
+    {
+        *_SAID_KEYS, *(f"core_key:{key}" for key in _SAID_KEYS),
+        "IDEA_MD", "ENVIRONMENT", "PHASE0_INTERNAL", "METRICS", "STAGE_PROGRESSION",
+        "STAGE_COMPLETE", "FINDINGS", "GOAL", "goal_generated", "node_created", "phase1_complete",
+        "phase1_failed", "coding_complete", "coding_failed", "compile_complete", "compile_failed",
+        "run_complete", "run_failed", "metrics_extracted", "metrics_failed",
+        "vlm_analysis_complete", "node_summary", "node_result", "substage_complete",
+        "substage_incomplete", "stage2_complete", "stage4_complete", "stage_progression",
+    }
+)  # fmt: skip
+"""Core keys, tags of records and kinds of events: prompts have idea, machine, plan and goals in
+sections of their own; what came of an attempt is in the event of its round, and of a stage in that
+of its summary."""
+
+
+def said_elsewhere(node: Node | None = None) -> frozenset[str]:
+    """Return what prompts, of a node or of the run, leave out of the memory, having said it."""
+    ids = [id_ for id_ in (node.id, node.parent) if id_] if node else []
+    return _SAID_ELSEWHERE.union(*({f"node:{id_}", f"node_uid:{id_}"} for id_ in ids))
+
+
+class NodeEvents:
+    """Writes what happens to one node to its branch."""
+
+    def __init__(self, store: BranchedMemory | None, objective: Objective) -> None:
+        self._store = store
+        self._objective = objective
+
+    def _note(
+        self,
+        node: Node,
+        kind: str,
+        text: str,
+        records: list[dict[str, Any]] | None = None,
+        core: Mapping[str, str] | None = None,
+    ) -> None:
+        if self._store is None:
+            return
+        event = {"kind": kind, "summary": text, "node_id": node.id, "phase": node.kind.value}
+        self._store[node.branch].write(
+            core=core, event=storable(event), records=storable(records or [])
+        )
+
+    def created(self, node: Node, label: str, loss: str) -> None:
+        """Note that a node was made, and what of its parent is lost."""
+        text = f"stage={label} node_id={node.id} kind={node.kind}\n{loss}".strip()
+        self._note(node, "node_created", f"{text}\n{node.plan[:_PLAN_CHARS]}".strip())
+
+    def phase(self, node: Node, outcome: PhaseOutcome) -> None:
+        """Note how a phase ended; a compile failure is kept as a record too."""
+        if outcome.status == "skipped":
+            return
+        name = _PHASE_NAMES.get(outcome.name, outcome.name)
+        kind = f"{name}_{'failed' if outcome.has_failed else 'complete'}"
+        text = outcome.message[:_TEXT_CHARS] or f"{outcome.seconds:.1f} s"
+        records = []
+        if outcome.has_failed and outcome.name == "compile":
+            tags = ["ERROR", "COMPILE", f"node:{node.id}"]
+            records.append({"text": f"compile failed: {outcome.message}", "tags": tags})
+        self._note(node, kind, text, records)
+
+    def metrics(self, node: Node, problem: str = "") -> None:
+        """Note that a metric was found, or why not."""
+        if problem or node.metric is None:
+            self._note(node, "metrics_failed", problem[:_TEXT_CHARS] or "there is no metric")
+            return
+        text = f"{self._objective.name}: {self._objective.text(node.value)}"
+        values = ", ".join(f"{name or 'all'}={value:g}" for name, value in _items(node))
+        tags = ["METRICS", f"node_uid:{node.id}", f"stage:{node.stage}"]
+        self._note(node, "metrics_extracted", text, [{"text": f"{text} ({values})", "tags": tags}])
+
+    def looked_at(self, node: Node, said: str) -> None:
+        """Note what the plots show."""
+        tags = ["VLM_ANALYSIS", f"node:{node.id}"]
+        core = {"last_vlm_analysis": f"node:{node.id}, plots:{len(node.plots)}"}
+        records = [{"text": said, "tags": tags}]
+        self._note(node, "vlm_analysis_complete", said[:_TEXT_CHARS], records, core)
+
+    def summary(self, node: Node) -> None:
+        """Note what was learnt."""
+        findings = node.summary.get("findings", "")
+        text = "\n".join(f"{name}: {value}" for name, value in node.summary.items() if value)
+        tags = ["NODE_SUMMARY", f"node_uid:{node.id}", f"stage:{node.stage}"]
+        self._note(node, "node_summary", findings[:200], [{"text": text, "tags": tags}])
+
+    def result(self, node: Node) -> None:
+        """Note what became of a node."""
+        value = self._objective.text(node.value)
+        failure = f" exc_type={node.error.kind}" if node.error else ""
+        text = f"node_id={node.id} metric={value} is_buggy={node.has_failed}{failure}"
+        records = []
+        if node.is_good:
+            said = f"{node.kind} {node.name}: {self._objective.name} {value}. {node.plan}".strip()
+            tags = ["SUCCESS", f"node_uid:{node.id}", f"stage:{node.stage}"]
+            records.append({"text": said[:_PLAN_CHARS], "tags": tags})
+        elif node.error is not None:
+            said = f"{node.kind} {node.name} failed: {node.error.kind}: {node.error.message}"
+            tags = ["ERROR", f"node_uid:{node.id}"]
+            records.append({"text": said[:_PLAN_CHARS], "tags": tags})
+        self._note(node, "node_result", text, records)
+
+
+class RunEvents:
+    """Writes what concerns the whole run to its root, once each."""
+
+    def __init__(self, store: BranchedMemory | None, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+
+    def _note(
+        self,
+        kind: str,
+        mark: str,
+        text: str,
+        tags: list[str] | None = None,
+        nodes: int | None = None,
+    ) -> bool:
+        """Write an event, and return whether it was new.
+
+        A run that is resumed comes by again, with as many nodes as before; one that is opened
+        again, with more of them.
+        """
+        root = self._store.root if self._store else None
+        if root is None:
+            return False
+        is_of = {"mark": mark, "nodes": len(self._journal) if nodes is None else nodes}
+        if _is_noted(root, kind, is_of):
+            return False
+        records = [{"text": text, "tags": tags}] if tags else []
+        event = {"kind": kind, "summary": text[:2000], **is_of}
+        root.write(event=storable(event), records=storable(records))
+        return True
+
+    def substage_ended(self, state: StageState, reason: str, *, is_complete: bool) -> None:
+        """Note that a substage is over."""
+        kind = f"substage_{'complete' if is_complete else 'incomplete'}"
+        number = state.stage.number
+        tags = ["STAGE_COMPLETE", f"stage:{number}"] if is_complete else None
+        self._note(kind, state.label, f"{state.label}: {reason}", tags)
+
+    def stage_ended(self, state: StageState, reason: str, tested: str) -> None:
+        """Note that a stage is over; of the second and the fourth, what was tested."""
+        number = state.stage.number
+        names = {2: "DATASETS_TESTED", 4: "ABLATIONS"}
+        if number in names:
+            tags = ["STAGE_COMPLETE", f"stage:{number}", names[number]]
+            self._note(f"stage{number}_complete", state.stage.label, tested or reason, tags)
+
+    def judged(self, state: StageState, after: int, said: str) -> None:
+        """Note that another node is carried on than the one the metric puts first."""
+        tags = ["BEST_NODE", f"stage:{state.stage.number}"]
+        self._note("best_node_judged", f"{state.label}:{after}", said, tags)
+
+    def goal_generated(self, state: StageState) -> None:
+        """Note the goals of a substage."""
+        tags = ["GOAL", f"substage:{state.substage}"]
+        self._note("goal_generated", state.label, state.goals, tags, nodes=state.first)
+
+    def progressed(self, old: StageState, new: StageState | None, reason: str) -> None:
+        """Note that the run goes on to the next stage."""
+        target = new.stage.label if new else "the end"
+        text = f"{old.stage.label} -> {target}: {reason}"
+        tags = ["STAGE_PROGRESSION", f"stage:{old.stage.number}"]
+        self._note("stage_progression", old.stage.label, text, tags)
+
+    def stage_summary(self, state: StageState, summary: str) -> None:
+        """Note what a stage brought."""
+        tags = ["SUMMARY", f"stage:{state.stage.number}", "FINDINGS"]
+        self._note("stage_summary", state.stage.label, summary, tags)
+
+    def lesson(self, best: Node) -> None:
+        """Bring what the best node of a stage teaches to the root, where every attempt sees it."""
+        root = self._store.root if self._store else None
+        if self._store is None or root is None or not best.branch:
+            return
+        if _is_noted(root, "lesson_promoted", {"mark": best.id}):
+            return
+        for tag in ("NODE_SUMMARY", "SUCCESS"):
+            mark, branch = f"node_uid:{best.id}", self._store[best.branch]
+            for record in branch.search("", 1, tags=[mark, tag]):
+                copy = branch.promote(record.id, root.id)
+                gist = record.text[:_GIST_CHARS]
+                text = f"Lesson of {best.id} (archival record #{copy}, tag {mark}): {gist}"
+                self._note("lesson_promoted", best.id, text, nodes=0)
+                return
+
+    def journal_summary(self) -> None:
+        """Note what the whole run brought, when it ends."""
+        journal = self._journal
+        best = journal.best()
+        reached = f"{best.id}, {journal.objective.text(best.value)}" if best else "none"
+        text = (
+            f"{len(journal)} nodes, {len(journal.good)} good, {len(journal.buggy)} failed."
+            f" Best: {reached}."
+        )
+        self._note("journal_summary", "run", text)
+
+
+def _is_noted(root: BranchHandle, kind: str, is_of: Mapping[str, Any]) -> bool:
+    """Return whether a branch has an event of a kind with these data, once or repeated."""
+    return any(
+        is_of.items() <= each.data.items()
+        for noted in root.events()
+        if noted.kind == kind
+        for each in root.occurrences(noted.seq)
+    )
+
+
+def storable(data: Any) -> Any:
+    """Return plain data with the characters a memory refuses replaced.
+
+    Models and programs write what they like; halves of surrogate pairs and NUL are no reason to
+    lose what they said.
+    """
+    if isinstance(data, str):
+        return str(encodable(data)).replace("\0", "\ufffd")
+    if isinstance(data, Mapping):
+        return {str(storable(key)): storable(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [storable(item) for item in data]
+    return data
+
+
+def _items(node: Node) -> list[tuple[str, float]]:
+    return list(node.metric.values.items()) if node.metric else []

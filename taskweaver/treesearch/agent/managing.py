@@ -1,0 +1,60 @@
+"""The run's own way to the model: questions about stages, not about one attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taskweaver.llm.api import LLMApi
+from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.treesearch.agent.events import said_elsewhere
+from taskweaver.treesearch.agent.prompting import KEEPING
+from taskweaver.treesearch.agent.thinking import MemorySeat, Thinker, as_unusable
+from taskweaver.treesearch.agent.toolbox import Toolbox
+
+
+class Manager:
+    """Asks a model about the run as a whole; what it remembers is on the root."""
+
+    def __init__(self, tools: Toolbox) -> None:
+        self._tools = tools
+        self._api = LLMApi(tools.services)
+
+    def give_up(self) -> None:
+        """Give up what is asked now or later, from any thread: it is then a cancelled call."""
+        self._api.close()
+
+    def ask(
+        self,
+        name: str,
+        label: str,
+        sections: Mapping[str, Any],
+        schema: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Ask for an object of a schema; of a task with a memory, for the memory block first.
+
+        Args:
+            name: Name of the prompt's file, below ``prompts/``.
+            label: What the files of the prompt are called.
+            sections: What is shown.
+            schema: Form of the answer.
+
+        Raises:
+            ReplyUnusable: If no reply could be used.
+            BudgetSpent: If no more may be spent.
+            ModelError: If no other question could be answered either.
+        """
+        tools = self._tools
+        folder = tools.places.folder / "logs" / "0-run" / "prompt_logs" / "manager"
+        store = tools.store if name in KEEPING else None
+        root = store.root if store else None
+        seat = None
+        if root is not None:
+            seat = MemorySeat(root, PromptLog(folder), said_elsewhere())
+        system, limits = tools.prompts.text("core/system"), tools.config.asking
+        thinker = Thinker(self._api, "root", folder, system, seat, limits)
+        prompt = {"Introduction": tools.prompts.text(name), **sections}
+        first = tools.prompts.text(name, with_memory=True)
+        hint = name.removesuffix("/introduction").rpartition("/")[2]
+        with as_unusable():
+            return thinker.ask_structured(label, prompt, schema, first, hint=hint)

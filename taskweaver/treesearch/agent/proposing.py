@@ -1,0 +1,323 @@
+"""What a model is asked before an attempt, and how its answers are read.
+
+Each question is an ordered mapping: what is to be done, what there is, and the form of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.treesearch.agent.phase0 import read_plan
+from taskweaver.treesearch.agent.prompting import PromptFiles, plan_lines
+from taskweaver.treesearch.agent.telling import (
+    code_of,
+    environment_lines,
+    measured_text,
+    metric_text,
+    parent_sections,
+    sibling_digest,
+)
+from taskweaver.treesearch.agent.thinking import Thinker, required_object
+from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.model.idea import Idea
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.plan import PhasePlan
+from taskweaver.treesearch.model.plan_values import refuse_mask
+from taskweaver.treesearch.model.stages import StageState
+from taskweaver.utils.text import fenced, shorten
+
+_PLAN_CODE_CHARS = 12_000
+_INTRODUCTIONS = {
+    NodeKind.DRAFT: "agent/parallel/tasks/draft/introduction",
+    NodeKind.DEBUG: "agent/parallel/tasks/debug/introduction",
+    NodeKind.IMPROVE: "agent/parallel/tasks/improve/introduction",
+    NodeKind.HYPERPARAM: "agent/parallel/nodes/hyperparam/introduction",
+    NodeKind.ABLATION: "agent/parallel/nodes/ablation/introduction",
+}
+HINTS = {
+    NodeKind.DRAFT: "draft",
+    NodeKind.DEBUG: "debug",
+    NodeKind.IMPROVE: "improve",
+    NodeKind.HYPERPARAM: "hyperparam_node",
+    NodeKind.ABLATION: "ablation_node",
+}
+"""What the memory is rendered for, by kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """All that is known when a node begins.
+
+    Attributes:
+        node: The node.
+        parent: The node it is made from; None for a draft.
+        idea: The idea.
+        state: The stage.
+        journal: All nodes so far.
+        environment: Facts about the machine.
+        resources: What there is besides, in words; empty for nothing.
+        history: What earlier runs of the same idea found, in words; empty for nothing.
+        compilers: Names of the compilers that are there.
+        run_seconds: Longest time of a run.
+        has_memory: Whether the node has a memory.
+        is_script: Whether the attempt is one script in a kernel, and not phases.
+        is_forked: Whether that kernel has the parent's variables.
+        loss: What is not there of what the parent had, in words; empty for nothing.
+    """
+
+    node: Node
+    parent: Node | None
+    idea: Idea
+    state: StageState
+    journal: Journal
+    environment: Mapping[str, Any]
+    resources: str
+    history: str
+    compilers: tuple[str, ...]
+    run_seconds: float
+    has_memory: bool
+    is_script: bool
+    is_forked: bool
+    loss: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What is to be tried.
+
+    Attributes:
+        plan: In words.
+        name: The parameter or part that is changed; empty for none.
+        artifacts: The ``phase_artifacts``, or ``{"code": ...}``.
+    """
+
+    plan: str
+    name: str
+    artifacts: Mapping[str, Any]
+
+
+class Proposer:
+    """Puts the questions of one node to its thinker."""
+
+    def __init__(self, prompts: PromptFiles, thinker: Thinker) -> None:
+        self._prompts = prompts
+        self._thinker = thinker
+
+    def plan(self, question: Question) -> tuple[dict[str, Any], str]:
+        """Return the plan of Phase 0, normalised, and the reply it was read from.
+
+        Raises:
+            ReplyUnusable, ModelError: If there can be none.
+        """
+        introduction = "config/phases/phase0_planning"
+        prompt = {
+            "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
+            "Task": self._task(question),
+            **_code(question),
+            "Time limit": f"{question.run_seconds:g} seconds for a run",
+            "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
+            **_history(question),
+            "Environment": environment_lines(question.environment),
+            **_resources(question),
+            "Reply": self._prompts.text("agent/parallel/response_format/phase0"),
+        }
+
+        def read(text: str) -> tuple[dict[str, Any], str]:
+            return read_plan(text), text
+
+        return self._thinker.ask("phase0", prompt, read, hint="phase0_planning")
+
+    def propose(
+        self, question: Question, plan: Mapping[str, Any], claim: Callable[[Node, str], str]
+    ) -> Proposal:
+        """Return what is to be tried.
+
+        Args:
+            question: What is known.
+            plan: The plan of Phase 0.
+            claim: Claims a change; returns the node that makes it already, or nothing.
+
+        Raises:
+            ReplyUnusable, ModelError: If there can be none.
+        """
+        kind = question.node.kind
+        prompt = attempt_prompt(self._prompts, question, plan)
+
+        def read(text: str) -> Proposal:
+            found = read_proposal(text, question)
+            other = claim(question.node, found.name)
+            if other:
+                raise PhasePlanError(
+                    "name", f"{other} makes the change {found.name} already; make another change"
+                )
+            return found
+
+        return self._thinker.ask(kind.value, prompt, read, hint=HINTS[kind])
+
+    def install_step(
+        self,
+        question: Question,
+        plan: Mapping[str, Any],
+        artifacts: Mapping[str, Any],
+        progress: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Return the next command of the installer: ``command``, ``done`` and ``notes``.
+
+        Raises:
+            ReplyUnusable, ModelError: If there is none.
+        """
+        introduction = "config/phases/phase1_installer"
+        guidance = plan.get("phase_guidance", {}).get("phase1", {})
+        wanted = {
+            "commands that were planned": artifacts.get("download", {}).get("commands", []),
+            "guidance": guidance,
+            "compile": artifacts.get("compile", {}),
+            "run": artifacts.get("run", {}),
+        }
+        prompt = {
+            "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
+            "Research idea": fenced(question.idea.text, "markdown"),
+            "Phase plan": plan_lines(wanted),
+            "Environment": environment_lines(question.environment),
+            **_resources(question),
+            "Progress": plan_lines(progress),
+            "Reply": self._prompts.text("agent/parallel/response_format/phase1"),
+        }
+        schema = {
+            "required": ["command", "done"],
+            "properties": {"command": {"type": "string"}, "done": {"type": "boolean"}},
+        }
+
+        def read(text: str) -> dict[str, Any]:
+            step = required_object(text, schema)
+            refuse_mask("command", step["command"])
+            return step
+
+        label = f"phase1_step{progress.get('step', 0)}"
+        return self._thinker.ask(label, prompt, read, hint="phase1")
+
+    def _task(self, question: Question) -> dict[str, Any]:
+        node, parent = question.node, question.parent
+        task: dict[str, Any] = {
+            "Research idea": fenced(question.idea.text, "markdown"),
+            "Evaluation metric": metric_text(question.journal),
+            "Kind of attempt": f"{node.kind}. Whoever writes it is told:"
+            f" {self._prompts.text(_INTRODUCTIONS[node.kind])}",
+            **_stage(question),
+        }
+        if parent is not None:
+            outcome = f"{parent.id}: {measured_text(question.journal, parent)}"
+            task["Made from"] = f"{outcome}. {shorten(parent.plan, 600)}"
+            if parent.error:
+                error = parent.error
+                task["Made from"] += f"\nIt failed: {error.kind}: {shorten(error.message, 600)}"
+        return task
+
+
+def attempt_prompt(
+    prompts: PromptFiles, question: Question, plan: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the prompt for an attempt, by its kind."""
+    node, parent = question.node, question.parent
+    form = "default" if question.is_script else "execution_split"
+    is_mended = question.parent is not None and not question.parent.is_good
+    where = "the parent's program began with" if is_mended else "the program of the parent left"
+    state = (
+        f"Its variables are those {where}; do not compute them again."
+        if question.is_forked
+        else "It is new: nothing is defined in it."
+    )
+    files = (
+        "The workspace is empty: list all files."
+        if parent is None
+        else f"The files of {parent.id} are in the workspace already: list those that are new or"
+        " changed."
+    )
+    response = prompts.text(
+        f"agent/parallel/response_format/{form}",
+        run_seconds=f"{question.run_seconds:g}",
+        kernel_state=state,
+        workspace_state=files,
+    )
+    introduction = prompts.text(_INTRODUCTIONS[node.kind], with_memory=question.has_memory)
+    prompt: dict[str, Any] = {
+        "Introduction": introduction,
+        "Kind of attempt": f"{node.kind}{f' {node.name}' if node.name else ''}",
+        "Research idea": fenced(question.idea.text, "markdown"),
+        "Evaluation metric": metric_text(question.journal),
+        **_stage(question),
+    }
+    if parent is not None:
+        prompt |= parent_sections(parent, question.journal)
+    if question.loss:
+        prompt["Lost"] = question.loss
+    digest = sibling_digest(question.journal, node)
+    if digest:
+        prompt["Other attempts"] = digest
+    prompt["Domain"] = prompts.text("core/domain_neutral")
+    prompt["Environment"] = environment_lines(question.environment)
+    prompt |= _resources(question)
+    planned = plan_lines(plan)
+    if planned:
+        prompt["Phase 0 plan"] = planned
+    prompt["Instructions"] = {"Response format": response}
+    return prompt
+
+
+def read_proposal(text: str, question: Question) -> Proposal:
+    """Read the reply to an attempt's prompt.
+
+    Raises:
+        PhasePlanError: If it cannot be carried out.
+        ValueError: If it is not of the form that was asked for.
+    """
+    if question.is_script:
+        schema = {
+            "required": ["plan", "code"],
+            "properties": {"plan": {"type": "string"}, "code": {"type": "string"}},
+        }
+        data = required_object(text, schema)
+        if not data["code"].strip():
+            raise PhasePlanError("code", "there is none")
+        refuse_mask("code", data["code"])
+        artifacts: Mapping[str, Any] = {"code": data["code"]}
+    else:
+        data = required_object(text, {})
+        given = data.get("phase_artifacts", data)
+        plan = PhasePlan.from_dict(given, question.compilers)
+        artifacts = plan.to_dict()
+    outline = data.get("plan")
+    name = data.get("name")
+    return Proposal(
+        outline if isinstance(outline, str) else "",
+        name[:120] if isinstance(name, str) else "",
+        artifacts,
+    )
+
+
+def _stage(question: Question) -> dict[str, str]:
+    """Return the stage and its goals; whoever mends has the goals of what failed."""
+    if question.node.kind is NodeKind.DEBUG:
+        return {}
+    return {"Stage": f"{question.state.stage.label}: {question.state.goals}"}
+
+
+def _resources(question: Question) -> dict[str, str]:
+    return {"Resources": question.resources} if question.resources else {}
+
+
+def _history(question: Question) -> dict[str, str]:
+    return {"History": question.history} if question.history else {}
+
+
+def _code(question: Question) -> dict[str, str]:
+    parent = question.parent
+    if parent is None:
+        return {}
+    files = question.journal.files(parent.id)
+    return {
+        f"Code of {parent.id}": shorten(code_of(parent.artifacts or {}, files), _PLAN_CODE_CHARS)
+    }

@@ -1,0 +1,265 @@
+"""What is found out after an attempt ran: its metric, whether it can be true, what was learnt.
+
+The metric comes from the result file of the run. The model is asked only for what no program can
+tell: in two steps, first what it wants to keep in memory, then an answer of a given form.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taskweaver.treesearch.agent.prompting import PromptFiles, plan_lines
+from taskweaver.treesearch.agent.telling import code_of, measured_text, metric_text, output_text
+from taskweaver.treesearch.agent.thinking import Thinker, as_unusable, required_object
+from taskweaver.treesearch.errors import ReplyUnusable
+from taskweaver.treesearch.execution.job import JobResult
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Measurement
+from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.sources import own_files
+from taskweaver.utils.text import fenced, shorten
+
+_OUTPUT_CHARS = 6000
+_PROBLEM_CHARS = 2000
+MOST_PLOTS = 10
+_MOST_PLOT_BYTES = 4 << 20
+
+
+def _object(**fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+_PROGRAM = re.compile(r"```(?:python|py)\n(.*?)```", re.DOTALL)
+_TEXT = {"type": "string"}
+_FLAG = {"type": "boolean"}
+_REVIEW = _object(is_bug=_FLAG, summary=_TEXT)
+_SUMMARY = _object(findings=_TEXT, significance=_TEXT, next_steps=_TEXT)
+_SELECTION = _object(selected_plots={"type": "array", "items": _TEXT})
+_VISION = _object(
+    plot_analyses={"type": "array", "items": _object(analysis=_TEXT)},
+    valid_plots_received=_FLAG,
+    vlm_feedback_summary=_TEXT,
+)
+_POINT = _object(dataset_name=_TEXT, value={"type": "number"})
+_METRICS = _object(
+    valid_metrics_received=_FLAG,
+    metric_names={
+        "type": "array",
+        "items": _object(
+            metric_name=_TEXT,
+            lower_is_better=_FLAG,
+            description=_TEXT,
+            data={"type": "array", "items": _POINT},
+        ),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a reviewer says.
+
+    Attributes:
+        is_bug: Whether the attempt did not do what it set out to do.
+        summary: Why, or what it did.
+    """
+
+    is_bug: bool
+    summary: str
+
+
+def measured(result: Mapping[str, Any] | None) -> Measurement | None:
+    """Return what a run wrote to its result file; None when it holds no metric."""
+    if result is None:
+        return None
+    metric, details = result.get("metric"), result.get("details")
+    values = dict(metric) if isinstance(metric, Mapping) else {"": metric}
+    numbers = {
+        str(name): float(value)
+        for name, value in values.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    if not numbers or len(numbers) < len(values):
+        return None
+    return Measurement(numbers, dict(details) if isinstance(details, Mapping) else {})
+
+
+class Reviewer:
+    """Puts the questions about one finished run to the thinker of its node."""
+
+    def __init__(self, prompts: PromptFiles, thinker: Thinker, idea: str) -> None:
+        self._prompts = prompts
+        self._thinker = thinker
+        self._idea = idea
+
+    def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
+        introduction = self._prompts.text(name)
+        files = {**journal.files(node.id), **own_files(node.artifacts)}
+        sections = {
+            "Introduction": introduction,
+            "Research idea": fenced(self._idea, "markdown"),
+            "Evaluation metric": metric_text(journal),
+            "Plan": node.plan,
+            "Code": code_of(node.artifacts or {}, files),
+            "Execution output": output_text(node, _OUTPUT_CHARS),
+            **more,
+        }
+        if node.error:
+            sections["Error"] = f"{node.error.kind}: {node.error.message}"
+        return sections
+
+    def _ask(
+        self, name: str, label: str, prompt: Mapping[str, Any], schema: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        first = self._prompts.text(name, with_memory=True)
+        with as_unusable():
+            return self._thinker.ask_structured(label, prompt, schema, first, hint=label)
+
+    def review(self, node: Node, journal: Journal) -> Review:
+        """Judge whether a node did what it set out to do.
+
+        Raises:
+            ReplyUnusable, ModelError: If nobody can say.
+        """
+        name = "agent/parallel/tasks/execution_review/introduction"
+        prompt = self._prompt(name, node, journal, Result=_result(node, journal))
+        answer = self._ask(name, "execution_review", prompt, _REVIEW)
+        return Review(bool(answer["is_bug"]), str(answer["summary"]))
+
+    def metric(self, node: Node, journal: Journal, result: JobResult) -> Measurement | None:
+        """Return the metric a run printed; None when it printed none.
+
+        Raises:
+            ReplyUnusable, ModelError: If nobody can say.
+        """
+        name = "agent/parallel/tasks/parse_metrics/introduction"
+        prompt = self._prompt(name, node, journal, Files=list(result.files))
+        answer = self._ask(name, "metrics_extraction", prompt, _METRICS)
+        if not answer["valid_metrics_received"]:
+            return None
+        wanted = journal.objective.name.lower()
+        found = [entry for entry in answer["metric_names"] if isinstance(entry, Mapping)]
+        named = [e for e in found if str(e.get("metric_name", "")).strip().lower() == wanted]
+        if not named and len(found) == 1:
+            named = found  # one figure under another name; of several, none is taken for it
+        values = {name: value for entry in named for name, value in _points(entry)}
+        source = {"source": "read from the output by a model"}
+        return Measurement(values, source) if values else None
+
+    def plot_code(
+        self, node: Node, journal: Journal, result: JobResult, failed: Sequence[tuple[str, str]]
+    ) -> str:
+        """Return a program that draws what a run found.
+
+        Args:
+            node: The node.
+            journal: All nodes.
+            result: What the run left.
+            failed: Earlier programs, and why each did not work.
+
+        Raises:
+            ReplyUnusable, ModelError: If there is none.
+        """
+        name = "agent/parallel/tasks/plotting/introduction"
+        form = 'Reply with one JSON object: {"code": "the whole program"}'
+        prompt = self._prompt(name, node, journal, Files=list(result.files), Instructions=form)
+        has_memory = self._thinker.memory is not None
+        prompt["Introduction"] = self._prompts.text(name, with_memory=has_memory)
+        if failed:
+            code, problem = failed[-1]
+            told = f"It failed: {shorten(problem, _PROBLEM_CHARS)}"
+            prompt["Last program"] = f"{fenced(code, 'python')}\n{told}"
+        schema = {"required": ["code"], "properties": {"code": {"type": "string"}}}
+
+        def read(text: str) -> str:
+            program = _PROGRAM.search(text)
+            return program[1] if program else str(required_object(text, schema)["code"])
+
+        label = f"plotting{len(failed) + 1}"
+        with as_unusable():
+            return self._thinker.ask(label, prompt, read, hint="plotting_code")
+
+    def select_plots(self, node: Node, journal: Journal, plots: Sequence[str]) -> list[str]:
+        """Return the most telling plots, at most `MOST_PLOTS`.
+
+        Raises:
+            ReplyUnusable, ModelError: If nobody can say.
+        """
+        name = "agent/parallel/tasks/select_plots/introduction"
+        prompt = self._prompt(name, node, journal, Plots=list(plots))
+        answer = self._ask(name, "plot_selection", prompt, _SELECTION)
+        named = (str(plot).rpartition("/")[2] for plot in answer["selected_plots"])
+        chosen = [plot for plot in dict.fromkeys(named) if plot in plots]
+        return (chosen or list(plots))[:MOST_PLOTS]
+
+    def look_at(self, node: Node, journal: Journal, plots: Sequence[Path], alias: str) -> str:
+        """Return what a model that sees images says of plots.
+
+        Raises:
+            ReplyUnusable: If nobody can say, whatever that model's trouble is.
+            OSError: If a plot cannot be read.
+        """
+        shown = [plot for plot in plots if plot.stat().st_size <= _MOST_PLOT_BYTES]
+        if not shown:
+            raise ReplyUnusable(f"Each has more than {_MOST_PLOT_BYTES >> 20} MiB.")
+        name = "agent/parallel/vlm_analysis"
+        prompt = self._prompt(name, node, journal, Plots=[plot.name for plot in shown])
+        first = self._prompts.text(name, with_memory=True)
+        images = [_data_url(plot) for plot in shown]
+        label = "vlm_analysis"
+        with as_unusable(fatal={"cancelled"}):  # the search does not need that model
+            answer = self._thinker.ask_structured(
+                label, prompt, _VISION, first, hint=label, alias=alias, images=images
+            )
+        return str(answer["vlm_feedback_summary"])
+
+    def summary(self, node: Node, journal: Journal) -> dict[str, str]:
+        """Return ``findings``, ``significance`` and ``next_steps``.
+
+        Raises:
+            ReplyUnusable, ModelError: If there is none.
+        """
+        name = "agent/parallel/tasks/summary/introduction"
+        line = [ancestor for ancestor in journal.path(node.id)[:-1] if ancestor.is_good]
+        before = f"{measured_text(journal, line[-1])}, {line[-1].id}" if line else "none"
+        result = measured_text(journal, node)
+        prompt = self._prompt(name, node, journal, Result=result, Before=before)
+        answer = self._ask(name, "node_summary", prompt, _SUMMARY)
+        return {field: str(answer[field]) for field in ("findings", "significance", "next_steps")}
+
+
+def _points(entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a metric, those that are some: the form is asked for, not certain."""
+    data = entry.get("data")
+    for point in data if isinstance(data, list) else []:
+        value = point.get("value") if isinstance(point, Mapping) else None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield str(point.get("dataset_name", "")), _number(value)
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf
+
+
+def _data_url(path: Path) -> str:
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def _result(node: Node, journal: Journal) -> str:
+    value = measured_text(journal, node)
+    details = plan_lines(node.metric.details) if node.metric else []
+    return f"{value}\nDetails: {shorten('; '.join(details), 2000)}" if details else value

@@ -1,0 +1,109 @@
+"""Which node is carried on: the best by metric, or one as good that a model trusts more.
+
+A model answers differently from one time to the next, so it is asked once, and what it said is kept
+in the log: whoever asks for the best node is told the same from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from taskweaver.treesearch.agent.managing import Manager
+from taskweaver.treesearch.agent.telling import code_of, metric_text
+from taskweaver.treesearch.agent.toolbox import Toolbox
+from taskweaver.treesearch.errors import ReplyUnusable
+from taskweaver.treesearch.model.budget import BudgetSpent
+from taskweaver.treesearch.model.journal import Journal, Judgement
+from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.stages import StageState
+from taskweaver.treesearch.record import findings
+from taskweaver.utils.text import fenced, shorten
+
+MOST = 5
+"""Candidates, at most."""
+_NAME = "agent/journal/best_node/introduction"
+_CODE_CHARS = 8000
+_REASONING_CHARS = 600
+_ANSWER = {
+    "type": "object",
+    "properties": {"selected_id": {"type": "string"}, "reasoning": {"type": "string"}},
+    "required": ["selected_id", "reasoning"],
+    "additionalProperties": False,
+}
+
+
+def candidates(journal: Journal) -> list[Node]:
+    """Return the nodes to choose from, the best by metric first.
+
+    They are no further from the best than its own seeds are from one another; where these are all
+    the same, or there are none, nobody knows the noise, and the first ones are taken.
+    """
+    found = journal.leaders(MOST)
+    if not found:
+        return []
+    again = [node for node in journal.seeds_of(found[0].id) if node.is_good]
+    once = journal.objective.rank  # each by its own seed, not by a mean that only some have
+    ranks = [once(node.metric) for node in [found[0], *again]]
+    spread = max(ranks) - min(ranks)
+    return [node for node in found if not spread or ranks[0] - once(node.metric) <= spread]
+
+
+class Judge:
+    """Asks a model which node is carried on."""
+
+    def __init__(self, tools: Toolbox, journal: Journal, manager: Manager) -> None:
+        self._tools = tools
+        self._journal = journal
+        self._manager = manager
+
+    def judgement(self, stage: StageState, after: int) -> Judgement | None:
+        """Return which node is carried on; None where there is nothing to ask, or nobody.
+
+        Args:
+            stage: The stage that is over.
+            after: Nodes there are, seed evaluations not counted.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
+        nodes = candidates(self._journal)
+        is_asked = self._tools.config.has_judge and not self._tools.is_embedded
+        if not is_asked or len(nodes) < 2:
+            return None
+        ids = tuple(node.id for node in nodes)
+        try:
+            answer = self._ask(stage, nodes)
+            chosen, why = str(answer["selected_id"]).strip(), str(answer["reasoning"])
+            if chosen not in ids:
+                chosen, why = ids[0], f"By metric: {chosen!r} was chosen, which is no candidate."
+        except BudgetSpent:
+            return None
+        except ReplyUnusable as error:
+            chosen, why = ids[0], f"By metric: no model could judge. {error}"
+        reasoning = shorten(" ".join(why.split()), _REASONING_CHARS)
+        return Judgement(stage.stage.number, after, ids, chosen, reasoning)
+
+    def _ask(self, stage: StageState, nodes: Sequence[Node]) -> dict[str, Any]:
+        shown = {
+            "Research idea": fenced(self._tools.idea.text, "markdown"),
+            "Evaluation metric": metric_text(self._journal),
+            "Goals": stage.goals,
+            "Candidates": {node.id: self._described(node) for node in nodes},
+        }
+        return self._manager.ask(_NAME, f"{stage.label}_best_node", shown, _ANSWER)
+
+    def _described(self, node: Node) -> dict[str, str]:
+        objective = self._journal.objective
+        metric = node.metric.to_dict() if node.metric else {}
+        again = findings.seeds(self._journal, node.id)
+        code = code_of(node.artifacts or {}, self._journal.files(node.id))
+        said = {
+            "Metric": f"{objective.text(node.value)}\n{shorten(str(metric), 1000)}",
+            "With other seeds": again.text(objective) if again else "",
+            "Plan": node.plan,
+            "Review": node.analysis,
+            "Findings": node.summary.get("findings", ""),
+            "Code": shorten(code, _CODE_CHARS),
+        }
+        return {title: text for title, text in said.items() if text}

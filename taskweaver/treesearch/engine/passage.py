@@ -1,0 +1,156 @@
+"""How a run passes from stage to stage: what is asked then, what is noted, and what comes next.
+
+What is noted in the log is not asked for again: a run that is resumed in between goes on from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from taskweaver.treesearch.agent.events import RunEvents
+from taskweaver.treesearch.agent.managing import Manager
+from taskweaver.treesearch.agent.toolbox import Toolbox
+from taskweaver.treesearch.engine.judging import Judge
+from taskweaver.treesearch.engine.substages import Substages, Verdict
+from taskweaver.treesearch.model.journal import Judgement
+from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.stages import STAGES, StageState
+from taskweaver.treesearch.record import findings
+from taskweaver.treesearch.record.runlog import RunLog
+from taskweaver.treesearch.record.state import RunState, StagePassed, stage_entry
+
+
+class Passage:
+    """Brings a run from one stage to the next, and to its end."""
+
+    def __init__(self, tools: Toolbox, state: RunState, log: RunLog) -> None:
+        self._config = tools.config
+        self._state = state
+        self._journal = state.journal
+        self._log = log
+        self._events = RunEvents(tools.store, state.journal)
+        self._manager = Manager(tools)
+        self._substages = Substages(tools, state.journal, self._manager)
+        self._judge = Judge(tools, state.journal, self._manager)
+
+    def give_up(self) -> None:
+        """Give up what is asked now or later, from any thread."""
+        self._manager.give_up()
+
+    def enter(self, stage: StageState) -> None:
+        """Begin a stage, or a substage."""
+        self._state.stage = stage
+        self._log.add("stage", **stage_entry(stage))
+        self.begun(stage)
+
+    def begun(self, stage: StageState) -> None:
+        """Note that a stage began, unless that was noted."""
+        if stage.substage > 1:
+            self._events.goal_generated(stage)
+
+    def go_on(self, stage: StageState, reason: str) -> None:
+        """Go on from a stage that is over: to a substage with goals of its own, or to the next.
+
+        Where a judgement chooses another node, the stage goes on until that one has had its seeds.
+
+        Args:
+            stage: The stage; its best node has had its seeds.
+            reason: Why it is over.
+
+        Raises:
+            ModelError: If no question could be answered.
+        """
+        best = self._journal.best()
+        is_asked = self._is_judged() and not self._journal.judgements[-1].is_spent
+        is_decided = is_asked or self._is_closed(stage)
+        verdict = Verdict() if is_decided else self._substages.verdict(stage)
+        if verdict.goals:
+            self._events.substage_ended(stage, _told(reason, verdict), is_complete=False)
+            first, number = len(self._journal), stage.substage + 1
+            self.enter(replace(stage, substage=number, goals=verdict.goals, first=first))
+            return
+        if self._judged(stage) and self._journal.best() is not best:
+            return
+        self._close(stage, reason, _told(reason, verdict))
+        self._leave(stage, reason, best)
+
+    def break_off(self, stage: StageState, spent: str) -> None:
+        """End the run in the middle of a stage, since it has used up what it may."""
+        self._judged(stage, is_spent=True)
+        self._close(stage, spent, spent, is_spent=True)
+        self._end(spent, is_spent=True)
+
+    def _is_judged(self) -> bool:
+        done = self._journal.judgements
+        return bool(done) and done[-1].after == self._journal.attempts
+
+    def _judged(self, stage: StageState, *, is_spent: bool = False) -> bool:
+        """Have it judged which node is carried on, once; return whether it was judged now."""
+        if self._is_judged():
+            return False
+        judgement = self._judge.judgement(stage, self._journal.attempts)
+        if judgement is None:
+            return False
+        entry = self._log.add("judged", **asdict(replace(judgement, is_spent=is_spent)))
+        self._journal.judge(Judgement.from_dict(entry))  # as a resumed run reads it
+        return True
+
+    def _leave(self, stage: StageState, reason: str, best: Node | None) -> None:
+        following = self._following(stage, best)
+        self._events.progressed(stage, following, reason)
+        if following is None:
+            self._end(reason if best else f"no attempt of the first stage worked; {reason}")
+        else:
+            self.enter(following)
+
+    def _is_closed(self, stage: StageState) -> bool:
+        """Return whether the end of a stage was noted, by a process that went no further."""
+        return bool(self._state.passed) and self._state.passed[-1].state == stage
+
+    def _close(self, stage: StageState, reason: str, told: str, *, is_spent: bool = False) -> None:
+        """Note that a stage is over, and what it brought."""
+        passed, best = self._state.passed, self._journal.best()
+        if not self._is_closed(stage):
+            best_id = best.id if best else None
+            self._log.add("stage_ended", reason=reason, best=best_id)
+            passed.append(StagePassed(stage, reason, best_id))
+        if self._is_judged() and self._journal.judgements[-1].passed_over:
+            told_of = findings.overruled(self._journal)[-1]
+            self._events.judged(stage, self._journal.attempts, told_of)
+        is_complete = best is not None and not is_spent
+        self._events.substage_ended(stage, told, is_complete=is_complete)
+        self._events.stage_ended(stage, reason, self._tested(stage))
+        if not passed[-1].summary:
+            summary = self._substages.summary(stage)
+            self._log.add("stage_summary", summary=summary)
+            passed[-1] = replace(passed[-1], summary=summary)
+        self._events.stage_summary(stage, passed[-1].summary)
+        if best is not None:
+            self._events.lesson(best)
+
+    def _following(self, stage: StageState, best: Node | None) -> StageState | None:
+        if best is None:
+            return None
+        for next_ in STAGES[stage.stage.number :]:
+            if self._config.stage_nodes[next_.number - 1]:
+                return StageState(next_, best.id, 1, next_.goals, len(self._journal))
+        return None
+
+    def _tested(self, stage: StageState) -> str:
+        nodes = self._journal.of_stage(stage.stage.number)
+        names = ", ".join(dict.fromkeys(node.name for node in nodes if node.name))
+        if stage.stage.number != 2:
+            return names
+        tried = {name for node in nodes if node.is_good for name in node.datasets}
+        datasets = ", ".join(sorted(tried)) or "one, without a name"
+        return f"Data sets: {datasets}. Tuned: {names or 'nothing'}."
+
+    def _end(self, reason: str, *, is_spent: bool = False) -> None:
+        self._events.journal_summary()
+        self._log.add("ended", reason=reason, spent=is_spent)
+        self._state.is_over, self._state.reason, self._state.stage = True, reason, None
+        self._state.is_spent = is_spent
+
+
+def _told(reason: str, verdict: Verdict) -> str:
+    return f"{reason}. {verdict.reason}" if verdict.reason else reason

@@ -1,0 +1,141 @@
+"""The plots of a node: drawn by a program of the model's, chosen, and looked at.
+
+An attempt that ran is as good without them: whatever goes wrong here, the node stays what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from taskweaver.treesearch.agent.events import NodeEvents
+from taskweaver.treesearch.agent.reviewing import MOST_PLOTS, Reviewer
+from taskweaver.treesearch.errors import ReplyUnusable, WorkerLost
+from taskweaver.treesearch.execution.job import Job, JobResult
+from taskweaver.treesearch.execution.takeover import list_files, read_inside
+from taskweaver.treesearch.model.budget import BudgetSpent
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.plan import WORKING
+from taskweaver.treesearch.record.places import NodePlaces
+
+_TRIES = 3
+_PROGRAM = ".plots/plot.py"
+_SUFFIX = ".png"
+_MOST_BYTES = 64 << 20
+_BEGINNING = b"\x89PNG\r\n\x1a\n"
+_END = b"IEND\xaeB`\x82"
+
+
+@dataclass(frozen=True, slots=True)
+class Plotter:
+    """Draws what a run found.
+
+    Attributes:
+        places: Where the node's files are.
+        events: Where it is noted.
+        reviewer: Asks the model.
+        job: The job of the node, of which another one is made.
+        submit: Runs it.
+        vlm_alias: The model that looks at plots; empty for none.
+    """
+
+    places: NodePlaces
+    events: NodeEvents
+    reviewer: Reviewer
+    job: Job
+    submit: Callable[[Job], JobResult]
+    vlm_alias: str
+
+    def draw(self, node: Node, journal: Journal, result: JobResult) -> Node:
+        """Return the node with its plots, and what they show.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
+        drawn = self._drawn(node, journal, result)
+        node = replace(node, plots=self._kept(self._chosen(node, journal, drawn)))
+        if not node.plots or not self.vlm_alias:
+            return node
+        plots = [self.places.run_dir / plot for plot in node.plots]
+        try:
+            said = self.reviewer.look_at(node, journal, plots, self.vlm_alias)
+        except (ReplyUnusable, BudgetSpent) as error:
+            return replace(node, plot_feedback=f"The plots were not looked at: {error}")
+        self.events.looked_at(node, said)
+        return replace(node, plot_feedback=said)
+
+    def _drawn(self, node: Node, journal: Journal, result: JobResult) -> list[str]:
+        """Return the names of what the run itself drew, or else a program."""
+        drawn = self._pictures()
+        failed: list[tuple[str, str]] = []
+        while not drawn and len(failed) < _TRIES:
+            try:
+                code = self.reviewer.plot_code(node, journal, result, failed)
+            except (ReplyUnusable, BudgetSpent):
+                break
+            problem = self._problem(code)
+            drawn = [] if problem and len(failed) + 1 < _TRIES else self._pictures()
+            failed.append((code, problem or f"it left no {_SUFFIX} file in {WORKING}/"))
+        return drawn
+
+    def _problem(self, code: str) -> str:
+        """Run a program; return why it failed."""
+        job = replace(self.job, log_dir=self.job.log_dir / "plots", **_program(code))
+        try:
+            done = self.submit(job)
+        except (WorkerLost, BudgetSpent) as error:
+            return str(error)
+        return f"{done.error.message}\n{done.output}" if done.error else ""
+
+    def _chosen(self, node: Node, journal: Journal, drawn: list[str]) -> list[str]:
+        if len(drawn) <= MOST_PLOTS:
+            return drawn
+        try:
+            return self.reviewer.select_plots(node, journal, drawn)
+        except (ReplyUnusable, BudgetSpent):
+            return drawn[:MOST_PLOTS]
+
+    def _kept(self, names: list[str]) -> tuple[str, ...]:
+        """Copy plots to where the next run of the workspace leaves them alone."""
+        kept = []
+        for name in names:
+            data = self._picture(name)
+            if data is not None:
+                target = self.places.plots / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+                kept.append(str(target.relative_to(self.places.run_dir)))
+        return tuple(kept)
+
+    def _pictures(self) -> list[str]:
+        workspace = self.places.workspace
+        if workspace.is_symlink():
+            return []  # it leads to what code itself cannot read
+        names = (path.removeprefix(f"{WORKING}/") for path in list_files(workspace, WORKING))
+        return [n for n in names if n.endswith(_SUFFIX) and "/" not in n and self._picture(n)]
+
+    def _picture(self, name: str) -> bytes | None:
+        """Return a plot; None for what is none, or was not written to its end."""
+        path = f"{self.places.node_id}/{WORKING}/{name}"
+        try:
+            data = read_inside(self.places.workspace.parent, path, _MOST_BYTES) or b""
+        except ValueError:
+            return None
+        return data if data.startswith(_BEGINNING) and data.endswith(_END) else None
+
+
+def _program(code: str) -> dict[str, Any]:
+    """Return what a job needs to run a program that leaves ``working`` as it is."""
+    file = {"path": _PROGRAM, "content": code}
+    build = {"language": "other", "compiler_selected": "", "workdir": "/workspace"}
+    return {
+        "phases": ("coding", "compile"),
+        "parent_workspace": None,
+        "artifacts": {
+            "coding": {"workspace": {"root": "/workspace", "tree": [], "files": [file]}},
+            "compile": {"build_plan": build, "commands": [f"python {_PROGRAM}"]},
+            "run": {"commands": ["true"]},  # is not run, and must be there
+        },
+    }

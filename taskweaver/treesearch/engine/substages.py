@@ -1,0 +1,122 @@
+"""What is said of a stage in words: whether it goes on with new goals, and what it brought."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.treesearch.agent.managing import Manager
+from taskweaver.treesearch.agent.telling import attempt_lines, findings_lines, metric_text, repeated
+from taskweaver.treesearch.agent.toolbox import Toolbox
+from taskweaver.treesearch.errors import ReplyUnusable
+from taskweaver.treesearch.model.budget import BudgetSpent
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.stages import StageState
+from taskweaver.utils.text import fenced
+
+_TEXT = {"type": "string"}
+
+
+def _object(**fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+_COMPLETE = _object(is_complete={"type": "boolean"}, reasoning=_TEXT)
+_GOALS = _object(goals=_TEXT)
+_SUMMARY = _object(summary=_TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of the goals of a substage.
+
+    Attributes:
+        reason: Why they are reached, or not; empty where nobody was asked.
+        goals: The next ones; empty when the stage is over.
+    """
+
+    reason: str = ""
+    goals: str = ""
+
+
+class Substages:
+    """Asks a model about stages; without one, the figures alone decide and speak."""
+
+    def __init__(self, tools: Toolbox, journal: Journal, manager: Manager) -> None:
+        self._tools = tools
+        self._journal = journal
+        self._manager = manager
+
+    def verdict(self, stage: StageState) -> Verdict:
+        """Return whether a stage goes on, and with what.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
+        config = self._tools.config
+        is_wanted = config.has_goals and not self._tools.is_embedded and stage.stage.number > 1
+        if not is_wanted or stage.substage >= config.max_substages:
+            return Verdict()
+        most = config.stage_nodes[stage.stage.number - 1]
+        if len(self._journal.of_stage(stage.stage.number)) >= most:
+            return Verdict()
+        reason = ""
+        try:
+            said = self._ask("completion_eval", stage, _COMPLETE)
+            reason = str(said["reasoning"])
+            if said["is_complete"]:
+                return Verdict(reason)
+            return Verdict(reason, str(self._ask("goal_prompt", stage, _GOALS)["goals"]).strip())
+        except (ReplyUnusable, BudgetSpent):
+            return Verdict(reason)
+
+    def summary(self, stage: StageState) -> str:
+        """Return what a stage brought.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
+        figures = self._figures(stage)
+        if self._tools.is_embedded or not self._tools.config.has_summaries:
+            return figures
+        try:
+            said = self._ask("stage_summary", stage, _SUMMARY)["summary"]
+        except (ReplyUnusable, BudgetSpent):
+            return figures
+        return f"{said}\n{figures}"
+
+    def _ask(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
+        nodes = self._journal.of_stage(stage.stage.number)
+        shown = {
+            "Research idea": fenced(self._tools.idea.text, "markdown"),
+            "Evaluation metric": metric_text(self._journal),
+            "Goals": stage.goals,
+            "Figures": self._figures(stage),
+            "Attempts": attempt_lines(self._journal, nodes),
+            "What was learnt": findings_lines(nodes),
+        }
+        best = self._journal.best(nodes)
+        if best is not None:
+            shown |= repeated(best, self._journal)
+        return self._manager.ask(f"agent/manager/{name}", f"{stage.label}_{name}", shown, schema)
+
+    def _figures(self, stage: StageState) -> str:
+        journal = self._journal
+        nodes = journal.of_stage(stage.stage.number)
+        good, failed = [n for n in nodes if n.is_good], [n for n in nodes if n.has_failed]
+        best = journal.best(nodes)
+        base = journal[stage.base] if stage.base else None
+        parts = [f"{stage.label}: {len(nodes)} nodes, {len(good)} good, {len(failed)} failed."]
+        if base is not None:
+            parts.append(f"It began with {base.id}: {journal.objective.text(base.value)}.")
+        if best is not None:
+            told = f"The best of its own nodes is {best.id}: {journal.objective.text(best.value)}"
+            is_gain = base is None or journal.objective.is_better(best.metric, base.metric)
+            parts.append(f"{told}." if is_gain else f"{told}, no better than what it began with.")
+        return " ".join(parts)

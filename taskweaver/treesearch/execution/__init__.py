@@ -1,0 +1,1 @@
+"""Carries out attempts: jobs and their phases, workers, scripts, and workspaces of nodes."""

@@ -1,0 +1,229 @@
+"""The download phase step by step: somebody decides, a command runs, and what came of it is told.
+
+Who decides and who runs are given as functions, so this is the loop alone.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from taskweaver.ces.command import CommandResult
+from taskweaver.treesearch.execution.commands import last_lines
+from taskweaver.treesearch.execution.installation.downloads import extract_download_info
+
+__all__ = [
+    "STEPS_FILE", "BadReply", "InstallerResult", "InstallerStep", "extract_download_info",
+    "phase1_iterative_driver",
+]  # fmt: skip
+
+STEPS_FILE = "phase1_steps.jsonl"
+Ending = Literal[
+    "done", "empty_command", "max_steps", "repeated", "bad_reply", "cancelled"
+]  # fmt: skip
+_ATTEMPTS = 3
+_MOST_REPEATED = 3
+_MAX_COMMAND_CHARS = 100_000
+_STOPPED = 124  # the exit status that `timeout` gives
+
+
+class BadReply(Exception):
+    """What was decided is no decision; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallerStep:
+    """A step.
+
+    Attributes:
+        step: Its number, from 1.
+        command: What was run; empty for nothing.
+        done: Whether this was said to be the last.
+        notes: What was said about it.
+        exit_code: Of the command; None when there was none.
+        stdout_summary: End of its output, where it went well.
+        stderr_summary: End of its output, where it failed, or why it could not run.
+        download: What it fetches, where that can be told: ``tool``, ``url`` and ``dest``.
+    """
+
+    step: int
+    command: str
+    done: bool
+    notes: str
+    exit_code: int | None = None
+    stdout_summary: str = ""
+    stderr_summary: str = ""
+    download: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstallerResult:
+    """How the phase ended.
+
+    Attributes:
+        ending: ``done``, or why it failed: ``empty_command``, ``max_steps``, ``repeated`` (one
+            command failed again and again), ``bad_reply`` (no decision could be read),
+            ``cancelled`` (its command was).
+        message: The same in words.
+        steps: What was done.
+    """
+
+    ending: Ending
+    message: str
+    steps: tuple[InstallerStep, ...]
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether it did what it should."""
+        return self.ending == "done"
+
+    @property
+    def explanation(self) -> str:
+        """The message; where it failed, with the last command that did, and what it printed."""
+        failed = [step for step in self.steps if step.exit_code]
+        if self.is_ok or not failed:
+            return self.message
+        return f"{self.message}\n`{failed[-1].command:.200}`: {failed[-1].stderr_summary}"
+
+
+Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Run = Callable[[str], CommandResult]
+
+
+def phase1_iterative_driver(
+    ask: Ask,
+    run: Run,
+    max_steps: int,
+    *,
+    folder: Path | None = None,
+    check: Callable[[], str] | None = None,
+) -> InstallerResult:
+    """Install step by step, until it is said to be done or cannot go on.
+
+    Args:
+        ask: Decides. It is given ``step``, ``max_steps``, ``history`` (the steps so far as plain
+            data) and ``problem`` (why its last reply was refused; empty for none), and returns
+            ``command``, ``done`` and ``notes``.
+        run: Runs a command.
+        max_steps: Most steps.
+        folder: Where `STEPS_FILE` is written, a line for each step; None writes none.
+        check: Says what is still missing when it is said to be done, and it goes on; empty for
+            nothing. None when there is nothing to check.
+
+    Raises:
+        OSError: If the steps cannot be written.
+    """
+    driver = _Driver(ask, run, max_steps, folder)
+    for number in range(1, max_steps + 1):
+        try:
+            command, is_done, notes = driver.decide(number)
+        except BadReply as error:
+            return driver.ended("bad_reply", f"No decision could be read: {error}.")
+        ending = driver.take(InstallerStep(number, command, is_done, notes), check)
+        if ending is not None:
+            return ending
+    return driver.ended("max_steps", f"It was not done within {max_steps} steps.")
+
+
+class _Driver:
+    """The state of the loop."""
+
+    def __init__(self, ask: Ask, run: Run, max_steps: int, folder: Path | None) -> None:
+        self._ask = ask
+        self._run = run
+        self._max_steps = max_steps
+        self._file = folder / STEPS_FILE if folder is not None else None
+        self._steps: list[InstallerStep] = []
+
+    def decide(self, number: int) -> tuple[str, bool, str]:
+        """Ask for the next step.
+
+        Raises:
+            BadReply: If no reply is a decision.
+        """
+        problem = ""
+        for _ in range(_ATTEMPTS):
+            progress = {
+                "step": number,
+                "max_steps": self._max_steps,
+                "history": [asdict(step) for step in self._steps],
+                "problem": problem,
+            }
+            try:
+                return _decision(self._ask(progress))
+            except BadReply as error:
+                problem = str(error)
+        raise BadReply(problem)
+
+    def take(self, step: InstallerStep, check: Callable[[], str] | None) -> InstallerResult | None:
+        """Take a step, and keep it; return the end, or None when it goes on."""
+        result = self._run(step.command) if step.command else None
+        if result is not None:
+            step = _with_result(step, result)
+        has_failed = result is not None and bool(step.exit_code)
+        missing = check() if check is not None and step.done and not has_failed else ""
+        if missing:
+            step = replace(step, stderr_summary=f"It is not done yet: {missing}")
+        self._keep(step)
+        if result is not None and result.status == "cancelled":
+            return self.ended("cancelled", "It was cancelled.")
+        if result is None and not step.done:
+            return self.ended("empty_command", "There was no command, and it was not done.")
+        last = self._steps[-_MOST_REPEATED:]
+        is_repeated = all(one.command == step.command and one.exit_code for one in last)
+        if is_repeated and len(last) == _MOST_REPEATED:
+            return self.ended("repeated", f"The same command failed {_MOST_REPEATED} times.")
+        # Said to be done together with a command that failed: whoever said it did not know yet.
+        if not step.done or missing or has_failed:
+            return None
+        return self.ended("done", f"Done in {len(self._steps)} steps.")
+
+    def _keep(self, step: InstallerStep) -> None:
+        self._steps.append(step)
+        if self._file is not None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(step)) + "\n")
+
+    def ended(self, ending: Ending, message: str) -> InstallerResult:
+        """Return the end."""
+        return InstallerResult(ending, message, tuple(self._steps))
+
+
+def _with_result(step: InstallerStep, result: CommandResult) -> InstallerStep:
+    said = last_lines(result.tail)
+    return replace(
+        step,
+        exit_code=_STOPPED if result.exit_code is None else result.exit_code,
+        stdout_summary=said if result.is_ok else "",
+        stderr_summary="" if result.is_ok else f"{result.ending}\n{said}".strip(),
+        download=extract_download_info(step.command),
+    )
+
+
+def _decision(reply: object) -> tuple[str, bool, str]:
+    """Return command, whether it is done, and notes.
+
+    Raises:
+        BadReply: If it is no decision.
+    """
+    if not isinstance(reply, Mapping):
+        raise BadReply(f"the reply must be an object, not {type(reply).__name__}")
+    command, is_done = reply.get("command") or "", reply.get("done", False)
+    if isinstance(command, list) and all(isinstance(word, str) for word in command):
+        command = shlex.join(command)
+    if not isinstance(command, str):
+        raise BadReply(f"command must be text, not {command!r:.60}")
+    if not isinstance(is_done, bool):
+        raise BadReply(f"done must be true or false, not {is_done!r:.60}")
+    if "\0" in command or len(command) > _MAX_COMMAND_CHARS:
+        raise BadReply(f"command holds a NUL, or more than {_MAX_COMMAND_CHARS:,} characters")
+    try:
+        command.encode()
+    except UnicodeEncodeError:
+        raise BadReply("command holds half of a surrogate pair") from None
+    return command.strip(), is_done, str(reply.get("notes") or "")

@@ -1,0 +1,303 @@
+"""Carries out the phases of a node: fetch, write, compile, run. A worker process runs this."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.command import Command, CommandLimits, CommandResult
+from taskweaver.treesearch.errors import PhasePlanError, SearchError
+from taskweaver.treesearch.execution.commands import failure, run_commands_with_logging, shown
+from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of
+from taskweaver.treesearch.execution.job import (
+    PACKAGES,
+    PHASES,
+    FileStates,
+    Job,
+    JobResult,
+    run_variables,
+)
+from taskweaver.treesearch.execution.result_file import BadResult, read_result
+from taskweaver.treesearch.execution.takeover import empty_working, list_files, take_over
+from taskweaver.treesearch.execution.workspace import apply_workspace_plan
+from taskweaver.treesearch.model.node import CommandRun, NodeError, PhaseOutcome
+from taskweaver.treesearch.model.plan import WORKING, PhasePlan
+from taskweaver.treesearch.model.plan_values import CommandText
+
+_KINDS = {
+    "download": "DownloadError",
+    "coding": "CodingError",
+    "compile": "CompilationError",
+    "run": "RuntimeError",
+}
+_MIRRORS = ("HF_ENDPOINT",)
+_MOST_NAMED = 10
+_COMMAND_CHARS = 2000
+
+
+def run_job(job: Job) -> JobResult:
+    """Carry out the phases of a job, up to the first that fails; never raises for what they do.
+
+    Raises:
+        OSError: If the logs cannot be written.
+    """
+    run = _Run(job)
+    try:
+        plan = PhasePlan.from_dict(job.artifacts)
+        prepare_workspace(job)
+    except PhasePlanError as error:
+        return JobResult(error=NodeError("PhasePlanError", str(error)))
+    except SearchError as error:
+        return JobResult(error=NodeError("CodingError", str(error)))
+    run.carry_out(plan)
+    return run.result()
+
+
+def run_download_command(job: Job, command: CommandText) -> CommandResult:
+    """Run one command of the download phase, for an installer that decides step by step.
+
+    Args:
+        job: The node; its artifacts are not looked at.
+        command: What to run.
+
+    Raises:
+        SearchError: If there is no workspace, and none can be made.
+        OSError: If the log cannot be written.
+    """
+    prepare_workspace(job)
+    whole = _command(job, "download", command, job.workspace)
+    return run_commands_with_logging([whole], job.log_dir / "download.log")[0]
+
+
+def prepare_workspace(job: Job) -> None:
+    """Make a node's folder, with its parent's files; one that is there stays as it is.
+
+    Files of a parent whose folder is gone are written anew, as far as they were proposed.
+
+    Raises:
+        SearchError: If it cannot be made.
+    """
+    if job.workspace.is_dir():
+        return
+    try:
+        job.workspace.parent.mkdir(parents=True, exist_ok=True)
+        if job.parent_workspace is not None:
+            take_over(job.parent_workspace, job.workspace)
+            return
+        job.workspace.mkdir()
+    except OSError as error:
+        raise SearchError(f"{job.workspace} cannot be made: {error}.") from error
+    for artifacts in job.inherited:
+        with suppress(PhasePlanError):  # it could not be written the first time either
+            apply_workspace_plan(job.workspace, PhasePlan.from_dict(artifacts).workspace)
+
+
+class _Failed(Exception):
+    """A phase that failed."""
+
+    def __init__(self, kind: str, message: str, result: CommandResult | None = None) -> None:
+        super().__init__(kind, message)
+        self.error = NodeError(kind, message)
+        self.is_timeout = result is not None and result.status == "timeout"
+        self.exit_code = result.exit_code if result else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """How a phase ended."""
+
+    message: str = ""
+    status: str = "ok"
+    exit_code: int | None = None
+
+
+class _Run:
+    """The phases of one job."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._phases: list[PhaseOutcome] = []
+        self._error: NodeError | None = None
+        self._output = ""
+        self._result: Mapping[str, Any] | None = None
+        self._exec_seconds = 0.0
+        self._before = job.before
+        self._ran: tuple[CommandRun, ...] = ()
+
+    def carry_out(self, plan: PhasePlan) -> None:
+        """Run the phases that are asked for, in order, up to the first that fails."""
+        if self._before is None:
+            self._before = _states(self._job.workspace, plan.expected_outputs)
+        before = self._before
+        steps = {
+            "download": lambda: self._commands("download", plan, plan.download),
+            "coding": lambda: self._coding(plan),
+            "compile": lambda: self._commands("compile", plan, plan.compile),
+            "run": lambda: self._run(plan, before),
+        }
+        for name in PHASES:
+            if name in self._job.phases and self._error is None:
+                self._phase(name, steps[name])
+
+    def result(self) -> JobResult:
+        """Return what came of it."""
+        return JobResult(
+            phases=tuple(self._phases),
+            error=self._error,
+            output=self._output,
+            result=self._result,
+            files=tuple(list_files(self._job.workspace, WORKING)),
+            exec_seconds=self._exec_seconds,
+            before=self._before,
+        )
+
+    def _phase(self, name: str, step: Callable[[], _Done]) -> None:
+        began = time.monotonic()
+        self._ran = ()
+        try:
+            done = step()
+        except _Failed as failed:
+            self._error = failed.error
+            status = "timeout" if failed.is_timeout else "failed"
+            done = _Done(failed.error.message, status, failed.exit_code)
+        seconds = time.monotonic() - began
+        if name == "run":
+            self._exec_seconds = seconds
+        log = os.path.relpath(self._log(name), self._job.run_dir)
+        self._phases.append(
+            PhaseOutcome(name, done.status, seconds, done.exit_code, done.message, log, self._ran)
+        )
+
+    def _log(self, phase: str) -> Path:
+        return self._job.log_dir / f"{phase}.log"
+
+    def _coding(self, plan: PhasePlan) -> _Done:
+        try:
+            apply_workspace_plan(self._job.workspace, plan.workspace)
+        except PhasePlanError as error:
+            raise _Failed("PhasePlanError", str(error)) from error
+        except SearchError as error:
+            raise _Failed("CodingError", str(error)) from error
+        files = plan.workspace.files
+        log = self._log("coding")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        lines = [f"{file.path} ({len(file.data)} bytes)\n" for file in files]
+        with log.open("a", encoding="utf-8") as opened:
+            opened.writelines(lines or ["No files.\n"])
+        return _Done(f"Files: {_named([file.path for file in files])}")
+
+    def _commands(self, phase: str, plan: PhasePlan, texts: Sequence[CommandText]) -> _Done:
+        """Run the commands of a phase."""
+        cwd = self._job.workspace
+        if phase == "compile":
+            cwd = self._inside(plan.build.workdir)
+        commands = [_command(self._job, phase, plan.build.filled(text), cwd) for text in texts]
+        results = run_commands_with_logging(commands, self._log(phase))
+        if not results:
+            return _Done("No commands.", "skipped")
+        last = results[-1]
+        self._output = last.tail
+        self._ran = tuple(
+            CommandRun(shown(command)[:_COMMAND_CHARS], result.exit_code, result.seconds)
+            for command, result in zip(commands, results, strict=False)
+        )
+        if not last.is_ok:
+            message = failure(commands[len(results) - 1], last, is_compiler=phase == "compile")
+            kind = "TimeoutError" if last.status == "timeout" else _KINDS[phase]
+            raise _Failed(kind, f"{phase}: {message}", last)
+        count = len(results)
+        compiler = plan.build.compiler_selected if phase == "compile" else ""
+        said = [f"Compiler: {compiler}"] if compiler else []
+        said.append(f"{count} command{'s' if count > 1 else ''}")
+        return _Done(", ".join(said), exit_code=last.exit_code)
+
+    def _run(self, plan: PhasePlan, before: FileStates) -> _Done:
+        try:
+            empty_working(self._job.workspace)
+        except SearchError as error:
+            raise _Failed("RuntimeError", str(error)) from error
+        done = self._commands("run", plan, plan.run)
+        after = _states(self._job.workspace, plan.expected_outputs)
+        missing = [path for path in plan.expected_outputs if after[path] is None]
+        stale = [path for path, state in after.items() if state and state == before[path]]
+        if missing or stale:
+            parts = [
+                *([f"did not write what it should: {', '.join(missing)}"] if missing else []),
+                *([f"left as it was before: {', '.join(stale)}"] if stale else []),
+            ]
+            raise _Failed("RuntimeError", f"run: {'; '.join(parts)}\n{self._output[-2000:]}")
+        try:
+            self._result = read_result(self._job.workspace)
+        except BadResult as bad:
+            raise _Failed(bad.error.kind, bad.error.message) from bad
+        made = _named(list_files(self._job.workspace, WORKING))
+        return replace(done, message=f"{done.message}. Outputs: {made}")
+
+    def _inside(self, path: str) -> Path:
+        """Return a folder in the workspace."""
+        place = (self._job.workspace / path).resolve()
+        if not place.is_relative_to(self._job.workspace.resolve()) or not place.is_dir():
+            raise _Failed("CompilationError", f"compile: there is no folder {path} to work in")
+        return place
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return (", ".join(paths[:_MOST_NAMED]) or "none") + more
+
+
+def _states(workspace: Path, paths: Sequence[str]) -> FileStates:
+    """Return what tells whether a file was written since; None where there is none.
+
+    What a child takes over from its parent must not pass for its own output.
+    """
+    states: dict[str, tuple[int, ...] | None] = {}
+    root = workspace.resolve()
+    for path in paths:
+        place = root / path
+        try:
+            facts = place.stat() if place.resolve().is_relative_to(root) else None
+        except (OSError, RuntimeError):  # missing, or a loop of links
+            facts = None
+        states[path] = (facts.st_ino, facts.st_ctime_ns, facts.st_size) if facts else None
+    return states
+
+
+def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
+    """Return a command of a phase, with what it may use; only downloads have the network.
+
+    Only other commands have the GPUs of this process, a worker's own.
+    """
+    limits = job.limits
+    seconds = {"download": limits.download_s, "compile": limits.compile_s, "run": limits.run_s}
+    sandbox = job.sandbox
+    if sandbox is not None and phase != "download":
+        devices = devices_of(os.environ.get(VARIABLE, ""))
+        sandbox = replace(sandbox, has_network=False, allowed_hosts=(), devices=devices)
+    packages = str(job.workspace.resolve() / PACKAGES)
+    variables = run_variables(job.seed, packages)
+    if phase == "download":
+        # `pip install` means this folder, and replaces what the parent left there.
+        variables |= {"PIP_TARGET": packages, "PIP_UPGRADE": "1"}
+        variables |= {name: os.environ[name] for name in _MIRRORS if name in os.environ}
+    return Command(
+        run,
+        job.workspace,
+        cwd,
+        variables,
+        sandbox,
+        CommandLimits(
+            timeout_s=seconds[phase],
+            memory_bytes=limits.memory_bytes,
+            process_limit=limits.process_limit,
+            file_bytes=limits.file_bytes,
+            open_files=limits.open_files,
+            folder_bytes=limits.folder_bytes,
+            output_bytes=limits.output_bytes,
+        ),
+    )

@@ -1,0 +1,105 @@
+"""What a node takes over from its parent, and what is found in a node's folder.
+
+Experiments write there, so nothing in it is trusted: links are copied and never followed, special
+files are left out, and depth, number and size are bounded.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.plan import WORKING
+from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
+from taskweaver.utils.safe_fs import Folder
+
+TAKE_OVER_BYTES = 8 << 30
+"""Most bytes that are really copied; files that share storage are free."""
+
+_MOST_ENTRIES = 100_000
+_MOST_LISTED = 1000
+
+
+def take_over(parent: Path, workspace: Path, *, limit_bytes: int = TAKE_OVER_BYTES) -> None:
+    """Copy a parent's files, all but those of its run; links stay links.
+
+    Args:
+        parent: Folder of the parent.
+        workspace: Folder of the node; it must not be there yet, but its parent.
+        limit_bytes: Most bytes that are really copied.
+
+    Raises:
+        SearchError: If there is more to copy, or it cannot be done; `workspace` is not made.
+    """
+    rules = CopyRules(limit_bytes, _MOST_ENTRIES, left_out=WORKING)
+    draft = f"{workspace.name}.partial"
+    try:
+        with Folder.at(workspace.parent) as place, Folder.at(parent) as source:
+            try:
+                place.remove(draft)
+                place.make_folder(draft)
+                with place.folder(draft) as target:
+                    copy_tree(source, target, rules)
+                place.move(draft, place, workspace.name)
+            finally:
+                place.remove(draft)
+    except OSError as error:
+        raise SearchError(f"{parent} cannot be taken over: {error}.") from error
+    except CopyTooLarge as error:
+        raise SearchError(
+            f"{parent} cannot be taken over: it holds more than {error.limit}.",
+            "Keep large files in working, which is not taken over.",
+        ) from error
+
+
+def list_files(workspace: Path, below: str = "") -> list[str]:
+    """Return the plain files in a folder, relative to it, sorted; the first thousand.
+
+    Args:
+        workspace: The folder.
+        below: Folder in it to look in; empty for all of it.
+    """
+    prefix = f"{below}/" if below else ""
+    try:
+        with Folder.at(workspace) as root, root.folder(below) as folder:
+            return [prefix + path for path, _ in islice(folder.files(), _MOST_LISTED)]
+    except OSError:  # there is none, or a link in its place
+        return []
+
+
+def read_inside(workspace: Path, path: str, max_bytes: int) -> bytes | None:
+    """Return the bytes of a plain file in a folder; None when there is none.
+
+    Args:
+        workspace: The folder.
+        path: Relative to it; no part of it may be a link.
+        max_bytes: Largest file.
+
+    Raises:
+        ValueError: If there is something else, or it is larger.
+    """
+    try:
+        with Folder.at(workspace) as folder, folder.open_file(path) as file:
+            data = file.read(max_bytes + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ValueError(f"{path} is no plain file: {error.strerror}") from error
+    if len(data) > max_bytes:
+        raise ValueError(f"{path} is larger than {max_bytes:,} bytes")
+    return data
+
+
+def empty_working(workspace: Path) -> None:
+    """Make the folder of a run, empty.
+
+    Raises:
+        SearchError: If it cannot be emptied.
+    """
+    try:
+        with Folder.at(workspace) as folder:
+            folder.remove(WORKING)
+            folder.make_folder(WORKING)
+    except OSError as error:
+        raise SearchError(f"{workspace / WORKING} cannot be emptied: {error}.") from error

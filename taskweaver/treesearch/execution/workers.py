@@ -1,0 +1,323 @@
+"""Workers: an executor whose jobs can die, hang and be cancelled without harm to the others."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import queue
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, TypeVar
+
+from taskweaver.ces.cgroup import sweep_groups
+from taskweaver.ces.environment import WORKER_MARK
+from taskweaver.ces.homes import sweep_folders
+from taskweaver.ces.process import kill_marked
+from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
+from taskweaver.treesearch.execution.gpus import VARIABLE
+from taskweaver.treesearch.execution.worker import Reply
+from taskweaver.utils.ids import create_id
+from taskweaver.utils.system.signals import signal_name
+
+# As a module it would be `__main__`, and its classes others than they are here.
+_MAIN = "from taskweaver.treesearch.execution.worker import main; main()"
+_PACKAGE_ROOT = Path(__file__).parents[3]
+_STOP_S = 5.0
+_LONGEST_POLL_S = 3600.0
+_LAST_WORDS_BYTES = 2000
+_KILL_ROUNDS = 10
+T = TypeVar("T")
+
+
+class _Task(Future[Any]):
+    """A future that can be cancelled while it runs.
+
+    It stays pending for `Future` until its worker has answered, so that cancelling works.
+    """
+
+    def __init__(self, call: bytes, deadline_s: float) -> None:
+        super().__init__()
+        self.call = call
+        self.deadline_s = deadline_s
+        self.has_begun = False
+
+    def running(self) -> bool:
+        """Whether a worker is at it."""
+        return self.has_begun and not self.done()
+
+
+class Workers(Executor):
+    """Runs functions in processes of their own. Shut it down.
+
+    A function must be importable, by name; it, its arguments and its result are pickled. A future
+    that is cancelled while it runs ends at once as cancelled; its process, and every process that
+    carries its mark, is killed. A worker that dies fails its own future with `WorkerLost`, and is
+    replaced. What a function raises is raised by its future, with a note of where; what cannot
+    travel between processes is a `NotTransferable`.
+    """
+
+    def __init__(self, count: int, gpus: Sequence[str] = ()) -> None:
+        """Make the slots; processes start when they are needed.
+
+        Args:
+            count: Most jobs at a time.
+            gpus: GPUs; slots get them round robin, as `gpus.VARIABLE`.
+
+        Raises:
+            ValueError: If `count` is below 1.
+        """
+        if count < 1:
+            raise ValueError(f"count must be at least 1, not {count}")
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._open: set[_Task] = set()
+        self._is_shut = False
+        self._threads = [
+            threading.Thread(
+                target=self._serve,
+                args=(gpus[n % len(gpus)] if gpus else None,),
+                name=f"search-worker-{n}",
+                daemon=True,
+            )
+            for n in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+        atexit.register(self.shutdown, cancel_futures=True)
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Run a function in a worker.
+
+        Raises:
+            RuntimeError: If the workers are shut down.
+        """
+        return self.submit_within(0.0, fn, *args, **kwargs)
+
+    def submit_within(
+        self, deadline_s: float, fn: Callable[..., T], /, *args: Any, **kwargs: Any
+    ) -> Future[T]:
+        """Run a function in a worker that is lost when it takes too long.
+
+        Args:
+            deadline_s: Longest time from its start on; 0 for no end.
+            fn: The function.
+            args: Its arguments.
+            kwargs: Its named arguments.
+
+        Raises:
+            RuntimeError: If the workers are shut down.
+        """
+        try:
+            task = _Task(pickle.dumps((fn, args, kwargs)), deadline_s)
+        except Exception as error:  # noqa: BLE001 - classes decide themselves what they raise here
+            task = _Task(b"", 0.0)
+            problem = NotTransferable(f"The job cannot travel to a worker: {error!r:.300}.")
+            task.set_exception(problem)
+            return task
+        with self._lock:
+            if self._is_shut:
+                raise RuntimeError("The workers are shut down.")
+            self._open.add(task)
+            self._tasks.put(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: Future[Any]) -> None:
+        with self._lock:
+            self._open.discard(task)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Take no more; end the processes when what was taken is done. Safe to call again.
+
+        Args:
+            wait: Return when nothing of it is left.
+            cancel_futures: Cancel what was taken, also what runs.
+        """
+        with self._lock:
+            is_first, self._is_shut = not self._is_shut, True
+            tasks = list(self._open)
+        if cancel_futures:
+            for task in tasks:
+                task.cancel()
+        if is_first:
+            atexit.unregister(self.shutdown)
+            for _ in self._threads:
+                self._tasks.put(None)
+        if wait:
+            for thread in self._threads:
+                thread.join()
+
+    def _serve(self, gpu: str | None) -> None:
+        """Do one task after the other, in a process that is replaced when it is lost."""
+        process: _Process | None = None
+        while (task := self._tasks.get()) is not None:
+            if task.cancelled():
+                task.set_running_or_notify_cancel()
+                continue
+            task.has_begun = True
+            try:
+                if process is None or process.has_ended:
+                    process = _Process(gpu) if process is None else process.replaced(gpu)
+                reply = process.ask(task)
+            except (SearchError, OSError) as error:
+                reply = Reply(error=error)
+            if process is not None and (task.cancelled() or isinstance(reply.error, WorkerLost)):
+                process.end(0.0)
+                process = None
+            if task.set_running_or_notify_cancel():
+                _settle(task, reply)
+        if process is not None:
+            process.end(_STOP_S)
+
+
+def _settle(task: _Task, reply: Reply) -> None:
+    if reply.error is None:
+        task.set_result(reply.value)
+        return
+    if reply.trace:
+        reply.error.add_note(f"In a worker:\n{reply.trace}")
+    task.set_exception(reply.error)
+
+
+class _Process:
+    """A worker process. End it.
+
+    It is tied to the thread that started it, and ends with it.
+    """
+
+    def __init__(self, gpu: str | None) -> None:
+        self._mark = create_id("worker")
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
+        ours, theirs = socket.socketpair()
+        environment = dict(os.environ) | {WORKER_MARK: self._mark}
+        paths = [str(_PACKAGE_ROOT), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        if gpu is not None:
+            environment[VARIABLE] = gpu
+        with theirs, ours:
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", _MAIN, str(theirs.fileno())],
+                    env=environment,
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._said,
+                    stderr=self._said,
+                    start_new_session=True,
+                )
+            except BaseException:
+                self._said.close()
+                raise
+            self._death_fd = os.pidfd_open(self._process.pid)
+            self._connection = Connection(ours.detach())
+        with suppress(BrokenPipeError):  # it ended at once; the first question tells
+            self._connection.send_bytes(pickle.dumps(sys.path))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._ends_within(0.0)
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Wait for its end, and leave its number taken: nobody else can have it meanwhile."""
+        poll = select.poll()
+        poll.register(self._death_fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    def replaced(self, gpu: str | None) -> _Process:
+        """End it, and return another."""
+        self.end(0.0)
+        return _Process(gpu)
+
+    def ask(self, task: _Task) -> Reply:
+        """Have a task done; whoever cancels it ends the wait.
+
+        Raises:
+            WorkerLost: If the process dies, or takes too long.
+            NotTransferable: If its reply cannot be read here.
+        """
+        bell, rope = socket.socketpair()
+        with bell, rope:
+
+            def ring(_: object) -> None:
+                with suppress(OSError):  # it was done: nobody waits any more
+                    rope.send(b"\0")
+
+            task.add_done_callback(ring)
+            try:
+                self._connection.send_bytes(task.call)
+                if not self._has_answer(bell.fileno(), task):
+                    return Reply()
+                data = self._connection.recv_bytes()
+            except (EOFError, OSError) as error:
+                raise WorkerLost(f"The worker {self._ending()}.") from error
+        try:
+            reply: Reply = pickle.loads(data)  # noqa: S301 - from this package's own process
+        except Exception as error:
+            text = f"What the job returned cannot be read: {error!r:.300}."
+            raise NotTransferable(text) from error
+        return reply
+
+    def _has_answer(self, bell_fd: int, task: _Task) -> bool:
+        """Wait for an answer; return False when the task is cancelled."""
+        deadline = time.monotonic() + task.deadline_s if task.deadline_s else float("inf")
+        poll = select.poll()
+        for fd in (bell_fd, self._connection.fileno(), self._death_fd):
+            poll.register(fd, select.POLLIN)
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise WorkerLost(f"The worker did not come back within {task.deadline_s:g} s.")
+            ready = {fd for fd, _ in poll.poll(min(left, _LONGEST_POLL_S) * 1000)}
+            if bell_fd in ready:
+                return False
+            if self._connection.fileno() in ready:
+                return True
+            if ready:  # it is dead, and something it started holds the connection
+                raise WorkerLost(f"The worker {self._ending()}.")
+
+    def _ending(self) -> str:
+        """Say how the process ended, and what it said last."""
+        if not self._ends_within(_STOP_S):
+            return "closed its connection"
+        code = self._kill()
+        how = f"ended with exit status {code}"
+        if code < 0:
+            how = f"was killed by {signal_name(-code)}"
+        size = self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, size - _LAST_WORDS_BYTES))
+        words = self._said.read().decode("utf-8", "backslashreplace").strip()
+        return f"{how}; it said last:\n{words}\n" if words else how
+
+    def _kill(self) -> int:
+        """Kill it and its group, if that was not done; return its exit code, as Popen does."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):  # it is gone, and nothing is left in its group
+                os.killpg(self._process.pid, signal.SIGKILL)
+        return self._process.wait()
+
+    def end(self, grace_s: float) -> None:
+        """Let it end by itself within a time, then kill it and everything it started."""
+        self._connection.close()
+        self._ends_within(grace_s)
+        self._kill()
+        # What was just forked by one that is gone may have been missed.
+        for _ in range(_KILL_ROUNDS):
+            if not kill_marked(self._mark, WORKER_MARK):
+                break
+        os.close(self._death_fd)
+        self._said.close()
+        sweep_folders()
+        sweep_groups()

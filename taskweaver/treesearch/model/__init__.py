@@ -1,0 +1,1 @@
+"""The core of a search: nodes and their journal, metric, plan, stages, policy, and budget."""

@@ -1,0 +1,76 @@
+"""Configuration of the tree search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.config.module_config import ModuleConfig
+from taskweaver.treesearch.model.limits import AskLimits, PhaseLimits
+from taskweaver.treesearch.model.policy import SearchRules
+
+STAGES = 4
+
+
+class SearchConfig(ModuleConfig):
+    """Keys under ``search.``; docs/configuration.md says what each does.
+
+    Attributes:
+        folder: Where runs are kept.
+        rules: Numbers of the policy.
+        allowance: What a run may use: nodes, seconds, tokens, money; 0 is no limit.
+        limits: Limits of phases; those on resources are the keys of kernels.
+        asking: How often a model is asked.
+        stage_nodes: Most nodes of each stage.
+    """
+
+    def _configure(self) -> None:
+        self._set_name("search")
+        self.folder = Path(self._get_path("folder"))
+        self.prompt_dir = Path(self._get_path("prompt_dir"))
+        self.workers = self._get_int("workers")
+        self.model_calls = self._get_int("model_calls")
+        self.steps = self._get_int("steps")
+        self.stage_nodes = [self._get_int(f"stage{n}_nodes") for n in range(1, STAGES + 1)]
+        self.rules = SearchRules(
+            self._get_int("num_drafts"),
+            self._get_float("debug_prob"),
+            self._get_int("max_debug_depth"),
+        )
+        self.num_seeds = self._get_int("num_seeds")
+        self.policy = self._get_enum("policy")
+        self.seed = self._get_int("seed")
+        self.is_script = self._get_enum("phase_mode") == "single"
+        self.is_forking = self._get_bool("fork_kernels")
+        self.is_iterative = self._get_enum("install") == "iterative"
+        self.install_steps = self._get_int("phase1_max_steps")
+        self.time_limit_s = self._get_float("time_limit_s")
+        self.token_limit = self._get_int("token_limit")
+        self.cost_limit = self._get_float("cost_limit")
+        self.allowance = (self.steps, self.time_limit_s, self.token_limit, self.cost_limit)
+        most = KernelLimits.from_source(self.src)
+        self.limits = PhaseLimits(
+            self._get_float("download_timeout_s"),
+            self._get_float("compile_timeout_s"),
+            self._get_float("run_timeout_s"),
+            memory_bytes=most.memory_limit_bytes,
+            process_limit=most.process_limit,
+            file_bytes=most.file_limit_bytes,
+            open_files=most.open_file_limit,
+            folder_bytes=most.folder_limit_bytes,
+        )
+        self.attempts = self._get_int("attempts")
+        self.asking = AskLimits(
+            self._get_int("retries"), self.src.get_int("memory.max_memory_read_rounds")
+        )
+        self.has_phase0 = self._get_bool("phase0")
+        self.has_review = self._get_bool("review")
+        self.has_summaries = self._get_bool("summaries")
+        self.has_plots = self._get_bool("plots")
+        self.vlm_alias = self._get_str("vlm_alias")
+        self.has_goals = self._get_bool("goals")
+        self.has_judge = self._get_bool("judge")
+        self.max_substages = self._get_int("max_substages")
+        self.has_memory = self.src.get_bool("memory.enabled")
+        resources = self._get_path("resources")
+        self.resources = Path(resources) if resources else None

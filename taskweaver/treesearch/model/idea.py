@@ -1,0 +1,154 @@
+"""The idea of a search: a Markdown file, or the original's JSON, and what it says is measured."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.utils.files import read_text
+
+_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$")
+_METRIC = re.compile(
+    r"^[\s>*_-]*(?:primary\s+|evaluation\s+)?(?:metric|objective)[*_]*\s*[:=]\s*(?P<text>\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_METRIC_SECTION = re.compile(r"(?:(?:primary|evaluation) )?metric", re.IGNORECASE)
+_NAME_MARK = re.compile(r"^(?:[>*_+\s-]|name\s*[:=])*", re.IGNORECASE)
+# One line that begins with a name of a few words, and is no sentence.
+_NAMING = re.compile(
+    r"[*_`\"']*[^\W\d_][^\s,;(\[:]*(?:\s+[^\s,;(\[:]+){0,4}\s*(?:[,;(\[].*)?(?<![.:])"
+)
+_DOWN = re.compile(
+    r"\bminimi[sz]\w*|\b(?:lower|smaller|less|fewer)\s+(?:is|the)\s+better", re.IGNORECASE
+)
+_UP = re.compile(
+    r"\bmaximi[sz]\w*|\b(?:higher|larger|greater|more)\s+(?:is|the)\s+better", re.IGNORECASE
+)
+_NAMES_DOWN = re.compile(
+    r"loss|error|rmse|\bmae\b|\bmse\b|time|latency|seconds|perplexity|distance|cost", re.IGNORECASE
+)
+_WRITE = (
+    "Write a line such as `Metric: accuracy (maximize)` or `Metric: error, lower is better`; what a"
+    " run optimises is fixed when it begins."
+)
+_UNIT = re.compile(r"\bin\s+(?P<unit>[A-Za-z%/]+)|\[(?P<bracket>[^\]\s]{1,16})\]")
+_JSON_SECTIONS = (
+    "Abstract", "Short Hypothesis", "Experiments", "Evaluation", "Risk Factors and Limitations",
+    "Related Work", "Code",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Idea:
+    """What a search is about.
+
+    Attributes:
+        title: Its title.
+        text: The whole of it, Markdown.
+        sections: Text by heading, in small letters; text without a heading is ``abstract``.
+    """
+
+    title: str
+    text: str
+    sections: Mapping[str, str]
+
+    def objective(self) -> tuple[Objective, str]:
+        """Return what is optimised, and what the idea left open about it, in words.
+
+        It is a line such as ``Metric: accuracy (maximize)`` or ``Metric: run time in s, lower is
+        better``, or such a line under a heading ``Metric``. A name that means a loss or a time is
+        minimised where the line does not say.
+        """
+        text = self._metric_line().rstrip(". ")
+        if not text:
+            return Objective(), f"The idea names no metric: the run optimises `score`. {_WRITE}"
+        name = re.split(r"[,;(\[]|\bin\b", text)[0].strip(" *_`") or "score"
+        unit = _UNIT.search(text)
+        is_down, is_up = bool(_DOWN.search(text)), bool(_UP.search(text))
+        is_told = is_down != is_up
+        maximize = is_up if is_told else not _NAMES_DOWN.search(name)
+        objective = Objective(name, maximize, (unit["unit"] or unit["bracket"]) if unit else "")
+        if is_told:
+            return objective, ""
+        note = f"The idea does not say whether a higher or a lower {name} is better."
+        return objective, f"{note} {_WRITE}"
+
+    def _metric_line(self) -> str:
+        """Return what is said of the metric; empty for nothing."""
+        found = _METRIC.search(self.text)
+        if found is not None:
+            return found["text"].strip()
+        for title, text in self.sections.items():
+            line = _NAME_MARK.sub("", text.partition("\n\n")[0])
+            if _METRIC_SECTION.fullmatch(title) and _NAMING.fullmatch(line):
+                return line
+        return ""
+
+
+def read_idea(path: Path, index: int = 0) -> Idea:
+    """Read an idea.
+
+    Args:
+        path: Markdown, or JSON: one idea, or a list of them.
+        index: Which of a list.
+
+    Raises:
+        SearchError: If there is none.
+    """
+    try:
+        text = read_text(path)
+    except FileNotFoundError as error:
+        raise SearchError(f"There is no file {path}.") from error
+    except (OSError, ValueError) as error:
+        raise SearchError(f"The idea cannot be read: {error}.") from error
+    if path.suffix == ".json":
+        text = _from_json(path, text, index)
+    if not text.strip():
+        raise SearchError(f"{path} is empty.", "Write what is to be tried, and how it is measured.")
+    return parse_idea(text)
+
+
+def parse_idea(text: str) -> Idea:
+    """Return an idea; one without headings is all abstract, and its first line the title."""
+    title, heading = "", "abstract"
+    sections: dict[str, list[str]] = {}
+    is_code = False
+    for line in text.splitlines():
+        is_code ^= line.lstrip().startswith("```")
+        match = None if is_code else _HEADING.match(line)
+        if match is None:
+            sections.setdefault(heading, []).append(line)
+        elif not title and line.startswith("# "):
+            title = match[1].removeprefix("Title:").strip()
+        else:
+            heading = match[1].strip().lower()
+    found = {name: "\n".join(lines).strip() for name, lines in sections.items()}
+    found = {name: body for name, body in found.items() if body}
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return Idea(title or found.get("title", "") or first.lstrip("# ")[:120], text, found)
+
+
+def _from_json(path: Path, text: str, index: int) -> str:
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SearchError(f"{path} is not JSON: {error}.") from error
+    if isinstance(data, list):
+        if not 0 <= index < len(data):
+            raise SearchError(f"{path} has {len(data)} ideas; there is no number {index}.")
+        data = data[index]
+    if not isinstance(data, dict) or not data.get("Title"):
+        raise SearchError(f"{path} holds no idea: an object with a `Title` is wanted.")
+    parts = [f"# {data['Title']}"]
+    for name in _JSON_SECTIONS:
+        if data.get(name):
+            value = data[name]
+            body = "\n".join(f"- {item}" for item in value) if isinstance(value, list) else value
+            parts.append(f"## {name}\n\n{body}")
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,305 @@
+"""The journal: every node of a run, in order, and questions about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from heapq import nlargest
+from statistics import fmean
+from typing import Any, Self
+
+from taskweaver.treesearch.model.metric import Measurement, Objective
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.sources import own_files
+
+_UNNAMED = {"", "all"}
+"""Names of the data set of a figure that names none."""
+
+VERSION = 3
+"""Of the exported form; 2 is the original's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Which of the best nodes was carried on: asked for once, and kept.
+
+    Attributes:
+        stage: Number of the stage that was over.
+        after: Nodes there were, seed evaluations not counted.
+        candidates: Ids of the nodes to choose from, the best by metric first.
+        chosen: Id of the node that was chosen.
+        reasoning: Why.
+        is_spent: Whether the run was broken off then, and not asked about its goals.
+    """
+
+    stage: int
+    after: int
+    candidates: tuple[str, ...]
+    chosen: str
+    reasoning: str
+    is_spent: bool = False
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """Ids of the nodes the metric puts before the chosen one."""
+        return self.candidates[: self.candidates.index(self.chosen)]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `asdict` gave."""
+        said = data["chosen"], data["reasoning"], data.get("is_spent", False)
+        return cls(data["stage"], data["after"], tuple(data["candidates"]), *said)
+
+
+class Journal:
+    """The nodes of a run. One thread adds them and replaces them by their next state; any may read.
+
+    Attributes:
+        objective: What the run optimises.
+        judgements: What was judged, in order.
+    """
+
+    def __init__(self, objective: Objective, nodes: Iterable[Node] = ()) -> None:
+        self.objective = objective
+        self.judgements: list[Judgement] = []
+        self._nodes: dict[str, Node] = {}
+        self._children: dict[str, list[str]] = {}
+        # Asked for once per node and decision: kept, so that a decision costs one look at each.
+        self._ranks: dict[str, float] = {}
+        self._roots: dict[str, str] = {}
+        self._files: dict[str, Mapping[str, str]] = {}
+        self._first_good: Node | None = None
+        for node in nodes:
+            self.put(node)
+
+    def drop(self, node_id: str) -> None:
+        """Forget a node that did not finish; its number is free again."""
+        node = self._nodes.pop(node_id)
+        del self._ranks[node_id], self._roots[node_id]
+        self._files.pop(node_id, None)
+        if node.parent is not None:
+            self._children[node.parent].remove(node_id)
+
+    def put(self, node: Node) -> None:
+        """Add a node, or take its next state."""
+        if node.id not in self._nodes and node.parent is not None:
+            self._children.setdefault(node.parent, []).append(node.id)
+        self._ranks[node.id] = self.objective.rank(node.metric)
+        self._roots[node.id] = self._roots.get(node.parent or "", node.id)
+        self._nodes[node.id] = node
+        if node.is_good and _ended(node) < _ended(self._first_good):
+            self._first_good = node
+        if node.kind is NodeKind.SEED and node.parent in self._nodes:
+            self._ranks[node.parent] = self._repeated(node.parent)
+
+    def __len__(self) -> int:
+        """Number of nodes."""
+        return len(self._nodes)
+
+    def __contains__(self, node_id: object) -> bool:
+        """Whether there is a node with this id."""
+        return node_id in self._nodes
+
+    def __getitem__(self, node_id: str) -> Node:
+        """Return a node.
+
+        Raises:
+            KeyError: If there is none with this id.
+        """
+        return self._nodes[node_id]
+
+    @property
+    def attempts(self) -> int:
+        """Number of nodes, seed evaluations not counted."""
+        return sum(node.kind is not NodeKind.SEED for node in self._nodes.values())
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes, in order."""
+        return list(self._nodes.values())
+
+    @property
+    def finished(self) -> list[Node]:
+        """The nodes that came to an end, other than by being cancelled."""
+        open_ = {NodeStatus.RUNNING, NodeStatus.CANCELLED}
+        return [node for node in self.nodes if node.status not in open_]
+
+    @property
+    def running(self) -> list[Node]:
+        """The nodes that are worked on."""
+        return [node for node in self.nodes if node.status is NodeStatus.RUNNING]
+
+    @property
+    def good(self) -> list[Node]:
+        """The nodes that ran, and measured something; those of seed evaluations too."""
+        return [node for node in self.nodes if node.is_good]
+
+    @property
+    def buggy(self) -> list[Node]:
+        """The nodes that failed."""
+        return [node for node in self.nodes if node.has_failed]
+
+    def of_stage(self, stage: int) -> list[Node]:
+        """Return the nodes of a stage, in order; seed evaluations are not counted."""
+        return [
+            node for node in self.nodes if node.stage == stage and node.kind is not NodeKind.SEED
+        ]
+
+    def children(self, node_id: str) -> list[Node]:
+        """Return the nodes that were made from a node."""
+        return [self._nodes[child] for child in tuple(self._children.get(node_id, ()))]
+
+    def path(self, node_id: str) -> list[Node]:
+        """Return a node and its ancestors, the draft first."""
+        path: list[Node] = []
+        next_: str | None = node_id
+        while next_ is not None and next_ in self._nodes:
+            path.append(self._nodes[next_])
+            next_ = path[-1].parent
+        return path[::-1]
+
+    def _repeated(self, node_id: str) -> float:
+        """Return the rank of a node that was repeated: its mean; the least if most runs fail."""
+        runs = [self._nodes[node_id], *self.seeds_of(node_id)]
+        good = [self.objective.rank(run.metric) for run in runs if run.is_good]
+        failed = sum(run.has_failed for run in runs)
+        return fmean(good) if good and len(good) > failed else -math.inf
+
+    def files(self, node_id: str) -> Mapping[str, str]:
+        """Return the text of a node's files by path, those it took over from its parent too."""
+        unknown: list[Node] = []
+        next_: str | None = node_id
+        while next_ in self._nodes and next_ not in self._files:
+            unknown.append(self._nodes[next_])
+            next_ = unknown[-1].parent
+        files = self._files.get(next_ or "", {})
+        for node in reversed(unknown):
+            files = {**files, **own_files(node.artifacts)}
+            if node.finished_at is not None:  # what has ended does not change
+                self._files[node.id] = files
+        return files
+
+    def debug_depth(self, node: Node) -> int:
+        """Return how many attempts at mending end with this node."""
+        depth = 0
+        step: Node | None = node
+        while step is not None and step.kind is NodeKind.DEBUG:
+            depth += 1
+            step = self._nodes.get(step.parent or "")
+        return depth
+
+    def root_of(self, node_id: str) -> str:
+        """Return the draft a node goes back to."""
+        return self._roots[node_id]
+
+    def rank(self, node_id: str) -> float:
+        """Return a number that is higher for what is better; see `Objective.rank`.
+
+        Of a node that was repeated with other seeds it is the mean: what was luck once is not
+        better.
+        """
+        return self._ranks[node_id]
+
+    def best(self, among: Sequence[Node] | None = None) -> Node | None:
+        """Return the best node, the first of `leaders`. None when none measured anything.
+
+        Args:
+            among: The candidates; None takes all but seed evaluations.
+        """
+        return next(iter(self.leaders(1, among)), None)
+
+    def leaders(self, count: int, among: Sequence[Node] | None = None) -> list[Node]:
+        """Return the best nodes, the best first: by metric, of equals the earliest.
+
+        Those that a judgement passed over are left out, unless there are no others.
+        """
+        nodes = self.nodes if among is None else among
+        good = [node for node in nodes if node.is_good and node.kind is not NodeKind.SEED]
+        over = {name for one in self.judgements if self.holds(one) for name in one.passed_over}
+        standing = [node for node in good if node.id not in over] or good
+        return nlargest(count, standing, key=lambda node: (self._ranks[node.id], -node.step))
+
+    def judge(self, judgement: Judgement) -> None:
+        """Take a judgement: every question for the best node is answered by it from now on.
+
+        Raises:
+            KeyError: If one of its candidates is no node.
+            ValueError: If it chooses something else than a candidate.
+        """
+        for node_id in judgement.candidates:
+            self[node_id]
+        if judgement.chosen not in judgement.candidates:
+            raise ValueError(f"{judgement.chosen!r} is no candidate")
+        self.judgements.append(judgement)
+
+    def holds(self, judgement: Judgement) -> bool:
+        """Return whether a node that was chosen is still as good as the first by metric.
+
+        Its repetitions come after the judgement, and may show that it was only lucky.
+        """
+        first, chosen = self[judgement.candidates[0]], self[judgement.chosen]
+        if not self.seeds_of(chosen.id):
+            return True
+        once = self.objective.rank
+        ranks = [once(run.metric) for run in (first, *self.seeds_of(first.id)) if run.is_good]
+        noise = max(max(ranks) - min(ranks), once(first.metric) - once(chosen.metric))
+        return self._ranks[first.id] - self._ranks[chosen.id] <= noise
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets every attempt is compared on: those of the first that worked."""
+        metric = self._first_good.metric if self._first_good else None
+        return tuple(metric.values) if metric else ()
+
+    def comparable(self, metric: Measurement) -> tuple[Measurement, str]:
+        """Return what counts of a measurement, and why it cannot be compared; empty if it can.
+
+        A mean over other data sets than those of the run is no better and no worse: leaving the
+        hard one out would win.
+        """
+        datasets = self.datasets
+        if len(datasets) == len(metric.values) == 1 and _UNNAMED & {*datasets, *metric.values}:
+            (value,) = metric.values.values()
+            metric = Measurement({datasets[0]: value}, metric.details)
+        missing = [name or "one figure for all" for name in datasets if name not in metric.values]
+        if not missing:
+            return (metric.over(datasets) if datasets else metric), ""
+        measured = ", ".join(name or "one figure for all" for name in metric.values)
+        return metric, f"the run compares {', '.join(missing)} too, and only measured: {measured}"
+
+    def seeds_of(self, node_id: str) -> list[Node]:
+        """Return the seed evaluations of a node."""
+        return [node for node in self.children(node_id) if node.kind is NodeKind.SEED]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, the form of ``journal.json``."""
+        objective = self.objective
+        return {
+            "__version": str(VERSION),
+            "objective": {
+                "name": objective.name,
+                "maximize": objective.maximize,
+                "unit": objective.unit,
+            },
+            "nodes": [node.to_dict() for node in self.nodes],
+            "node2parent": {node.id: node.parent for node in self.nodes if node.parent is not None},
+            "judgements": [asdict(judgement) for judgement in self.judgements],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Journal:
+        """Read what `to_dict` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it is no journal.
+        """
+        journal = cls(Objective(**data["objective"]), map(Node.from_dict, data["nodes"]))
+        for judgement in data.get("judgements", ()):
+            journal.judge(Judgement.from_dict(judgement))
+        return journal
+
+
+def _ended(node: Node | None) -> float:
+    """Return when a node ended; never, for none."""
+    return math.inf if node is None else (node.finished_at or 0.0)

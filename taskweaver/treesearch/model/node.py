@@ -1,0 +1,254 @@
+"""A node: one attempt at an experiment, and what came of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Self
+
+from taskweaver.treesearch.model.metric import Measurement
+
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Warning)(?::|$)")
+
+
+class NodeKind(StrEnum):
+    """Why a node was made."""
+
+    DRAFT = "draft"
+    DEBUG = "debug"
+    IMPROVE = "improve"
+    HYPERPARAM = "hyperparam"
+    ABLATION = "ablation"
+    SEED = "seed"
+
+
+class NodeStatus(StrEnum):
+    """What became of a node. Plots never decide this."""
+
+    RUNNING = "running"
+    OK = "ok"
+    BUGGY = "buggy"
+    TIMEOUT = "timeout"
+    LOST = "lost"
+    """Its worker died, more than once."""
+    CANCELLED = "cancelled"
+
+
+FAILED = frozenset({NodeStatus.BUGGY, NodeStatus.TIMEOUT, NodeStatus.LOST})
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRun:
+    """A command that was run.
+
+    Attributes:
+        command: What one would type.
+        exit_code: Its exit status; None when it was stopped, or never started.
+        seconds: How long it took.
+    """
+
+    command: str
+    exit_code: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseOutcome:
+    """How a phase ended.
+
+    Attributes:
+        name: ``download``, ``coding``, ``compile`` or ``run``.
+        status: ``ok``, ``failed``, ``timeout`` or ``skipped``.
+        seconds: How long it took.
+        exit_code: Of the last command; None where none ran.
+        message: What went wrong, or what was done, in a few lines.
+        log: Its log, relative to the run's folder; empty for none.
+        commands: What was run, in order.
+    """
+
+    name: str
+    status: str
+    seconds: float = 0.0
+    exit_code: int | None = None
+    message: str = ""
+    log: str = ""
+    commands: tuple[CommandRun, ...] = ()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the node ends here."""
+        return self.status not in {"ok", "skipped"}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what a node's `to_dict` gave of it."""
+        commands = tuple(CommandRun(**command) for command in data.get("commands", ()))
+        return cls(**{**data, "commands": commands})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """Why a node failed.
+
+    Attributes:
+        kind: ``DownloadError``, ``CodingError``, ``CompilationError``, ``RuntimeError``,
+            ``TimeoutError``, ``PhasePlanError``, ``MetricError``, ``ValidityError`` (the run itself
+            says its result does not count), ``ReplayError`` (what it starts with could not be made
+            again), ``ReviewError``, ``ModelError``, ``WorkerLost`` or
+            ``InternalError`` (it could not be carried out).
+        message: What happened, in a few lines.
+    """
+
+    kind: str
+    message: str
+
+    @property
+    def gist(self) -> str:
+        """The last line with the name of an exception; the whole message if there is none."""
+        lines = self.message.splitlines()
+        named = (line.strip() for line in reversed(lines) if _EXCEPTION.match(line.strip()))
+        return next(named, self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What model calls consumed.
+
+    Attributes:
+        calls: Number of calls.
+        prompt_tokens: Tokens sent.
+        completion_tokens: Tokens received.
+        money: In the currency of the configured prices; None when they are unknown.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: float | None = None
+
+    def __add__(self, other: Cost) -> Cost:
+        known = [money for money in (self.money, other.money) if money is not None]
+        return Cost(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(known) if known else None,
+        )
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(
+            self.calls - other.calls,
+            self.prompt_tokens - other.prompt_tokens,
+            self.completion_tokens - other.completion_tokens,
+            None if self.money is None else self.money - (other.money or 0.0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One attempt. It is replaced as it goes on, and never changed once it has finished.
+
+    Attributes:
+        id: Its name, ``n0001`` and so on, in the order of creation.
+        step: Its number, from 1.
+        kind: Why it was made.
+        stage: Number of its stage, from 1.
+        substage: Number of the substage, from 1.
+        branch: Its branch of memory; empty without memory.
+        parent: Id of the node it was made from; None for a draft.
+        line: Nodes whose programs run before its own in its kernel, the first one first.
+        name: What is tuned or taken away, of ``hyperparam`` and ``ablation`` nodes.
+        seed: Seed of everything random in it.
+        attempt: Number of the attempt, from 1; a lost worker costs one.
+        status: What became of it.
+        plan: What it set out to do.
+        artifacts: What was proposed: the ``phase_artifacts``, or ``{"code": ...}`` of one script.
+        phases: How its phases ended.
+        error: Why it failed.
+        metric: What it reached.
+        output: End of what its run printed.
+        analysis: What the review says.
+        summary: ``findings``, ``significance`` and ``next_steps``, where somebody wrote them.
+        plots: Its plots, relative to the run's folder.
+        plot_feedback: What the plots show, in words.
+        time_feedback: What its running time says to its children; empty for nothing.
+        datasets: Data sets it was tried on.
+        exec_seconds: How long the run phase took.
+        started_at: When it began, in seconds since 1970.
+        finished_at: When it ended; None while it runs.
+        cost: What its model calls consumed.
+    """
+
+    id: str
+    step: int
+    kind: NodeKind
+    stage: int
+    branch: str = ""
+    parent: str | None = None
+    substage: int = 1
+    line: tuple[str, ...] = ()
+    name: str = ""
+    seed: int = 0
+    attempt: int = 1
+    status: NodeStatus = NodeStatus.RUNNING
+    plan: str = ""
+    artifacts: Mapping[str, Any] | None = None
+    phases: tuple[PhaseOutcome, ...] = ()
+    error: NodeError | None = None
+    metric: Measurement | None = None
+    output: str = ""
+    analysis: str = ""
+    summary: Mapping[str, str] = field(default_factory=dict)
+    plots: tuple[str, ...] = ()
+    plot_feedback: str = ""
+    time_feedback: str = ""
+    datasets: tuple[str, ...] = ()
+    exec_seconds: float = 0.0
+    started_at: float = 0.0
+    finished_at: float | None = None
+    cost: Cost = field(default_factory=Cost)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it ran, and measured something."""
+        return self.status is NodeStatus.OK
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is something in it to mend."""
+        return self.status in FAILED
+
+    @property
+    def value(self) -> float | None:
+        """What it reached, as one number."""
+        return self.metric.value if self.metric else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        data = asdict(self)
+        data["metric"] = self.metric.to_dict() if self.metric else None
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave; fields of later versions are left out.
+
+        Raises:
+            KeyError, TypeError, ValueError: If it is no node.
+        """
+        known = {entry.name for entry in fields(cls)}
+        values = {key: value for key, value in data.items() if key in known}
+        values["kind"] = NodeKind(values["kind"])
+        values["status"] = NodeStatus(values["status"])
+        values["phases"] = tuple(map(PhaseOutcome.from_dict, values.get("phases", ())))
+        values["line"] = tuple(values.get("line", ()))
+        values["plots"] = tuple(values.get("plots", ()))
+        values["datasets"] = tuple(values.get("datasets", ()))
+        values["cost"] = Cost(**values.get("cost", {}))
+        if values.get("error"):
+            values["error"] = NodeError(**values["error"])
+        if values.get("metric"):
+            values["metric"] = Measurement.from_dict(values["metric"])
+        return cls(**values)

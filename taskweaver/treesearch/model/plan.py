@@ -1,0 +1,345 @@
+"""The plan of an attempt, ``phase_artifacts``: what to fetch, write, compile and run.
+
+Its form is read with patience, its content is not: whatever cannot be carried out as it is written
+is a `PhasePlanError` that names the place.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.model import plan_values as values
+from taskweaver.treesearch.model.plan_values import CommandText
+
+RESULT_FILE = "working/result.json"
+"""What a run writes: ``{"metric": number or {data set: number}, "valid": true, "details": {...}}``.
+
+A file is this run's own: the folder ``working`` is emptied before each run.
+"""
+WORKING = RESULT_FILE.partition("/")[0]
+"""Folder of what a run writes."""
+SECTIONS = ("download", "coding", "compile", "run")
+MAX_FILES = 500
+MAX_FILE_BYTES = 5 << 20
+MAX_ALL_BYTES = 50 << 20
+COMPILED = frozenset({"c", "cpp", "fortran"})
+_LANGUAGES = COMPILED | {"python", "other"}
+_ALIASES = {
+    "c++": "cpp", "cxx": "cpp", "cc": "cpp", "py": "python", "python3": "python", "f90": "fortran",
+    "bash": "other", "shell": "other", "": "other",
+}  # fmt: skip
+_OUTER = ("phase_artifacts", "plan")
+_COMPILER = re.compile(r"[\w./+-]+")
+# `${output}` is a variable of the shell.
+_PLACEHOLDER = re.compile(r"(?<!\$)\{(compiler_selected|cflags|ldflags|output)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A file to write.
+
+    Attributes:
+        path: Relative to the workspace.
+        content: Its text.
+        mode: Its rights.
+        encoding: Its encoding.
+    """
+
+    path: str
+    content: str
+    mode: int = 0o644
+    encoding: str = "utf-8"
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes."""
+        return self.content.encode(self.encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspacePlan:
+    """What to write.
+
+    Attributes:
+        root: What the plan calls the workspace; empty when it does not say.
+        tree: Folders to make, relative to the workspace.
+        files: Files to write.
+    """
+
+    root: str = ""
+    tree: tuple[str, ...] = ()
+    files: tuple[PlannedFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """How it is compiled.
+
+    Attributes:
+        language: ``c``, ``cpp``, ``fortran``, ``python`` or ``other``.
+        compiler_selected: The compiler; empty for none.
+        cflags: Its options.
+        ldflags: Its options for linking.
+        workdir: Folder the compile commands work in, relative to the workspace.
+        output: What is built, relative to the workspace; empty when the plan does not say.
+    """
+
+    language: str = "other"
+    compiler_selected: str = ""
+    cflags: tuple[str, ...] = ()
+    ldflags: tuple[str, ...] = ()
+    workdir: str = "."
+    output: str = ""
+
+    def filled(self, command: CommandText) -> CommandText:
+        """Return a command with its placeholders filled in; all other braces stay.
+
+        In a text, values are quoted for the shell. A word that is nothing but ``{cflags}`` or
+        ``{ldflags}`` becomes as many words as there are options.
+        """
+        if isinstance(command, str):
+            return _PLACEHOLDER.sub(lambda match: shlex.join(self._words(match[1])), command)
+        return tuple(
+            filled
+            for word in command
+            for whole in [_PLACEHOLDER.fullmatch(word)]
+            for filled in (
+                self._words(whole[1])
+                if whole
+                else [_PLACEHOLDER.sub(lambda match: " ".join(self._words(match[1])), word)]
+            )
+        )
+
+    def _words(self, name: str) -> tuple[str, ...]:
+        value: str | tuple[str, ...] = getattr(self, name)
+        if isinstance(value, tuple):
+            return value
+        return (value,) if value else ()
+
+
+@dataclass(frozen=True, slots=True)
+class PhasePlan:
+    """A plan that can be carried out.
+
+    Attributes:
+        download: Commands that fetch and install.
+        workspace: What to write.
+        build: How it is compiled.
+        compile: Commands that compile; none for Python.
+        run: Commands that run it.
+        expected_outputs: Files that are there afterwards, relative to the workspace.
+        notes: What its author says, by section.
+    """
+
+    download: tuple[CommandText, ...] = ()
+    workspace: WorkspacePlan = field(default_factory=WorkspacePlan)
+    build: BuildPlan = field(default_factory=BuildPlan)
+    compile: tuple[CommandText, ...] = ()
+    run: tuple[CommandText, ...] = ()
+    expected_outputs: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, the form of ``phase_artifacts``."""
+        build = self.build
+        sections: dict[str, dict[str, Any]] = {
+            "download": {"commands": _plain(self.download)},
+            "coding": {"workspace": _workspace_dict(self.workspace)},
+            "compile": {
+                "build_plan": {
+                    "language": build.language,
+                    "compiler_selected": build.compiler_selected,
+                    "cflags": list(build.cflags),
+                    "ldflags": list(build.ldflags),
+                    "workdir": build.workdir,
+                    "output": build.output,
+                },
+                "commands": _plain(self.compile),
+            },
+            "run": {
+                "commands": _plain(self.run),
+                "expected_outputs": list(self.expected_outputs),
+            },
+        }
+        for name, text in self.notes.items():
+            sections[name]["notes"] = text
+        return sections
+
+    @classmethod
+    def from_dict(cls, data: object, compilers: Collection[str] | None = None) -> PhasePlan:
+        """Read a plan.
+
+        Args:
+            data: The plan, alone or as ``phase_artifacts`` or ``plan`` of an outer object.
+            compilers: Names of the compilers there are; None takes any.
+
+        Raises:
+            PhasePlanError: If it cannot be carried out as it is written.
+        """
+        values.refuse_mask("phase_artifacts", data)
+        sections = _sections(data)
+        compile_ = sections.get("compile", {})
+        run = sections.get("run", {})
+        download = sections.get("download", {})
+        coding = sections.get("coding", {})
+        build = _build(values.section("compile.build_plan", compile_.get("build_plan")), compilers)
+        compile_commands = values.commands("compile.commands", compile_.get("commands"))
+        if build.language in COMPILED and not compile_commands:
+            raise PhasePlanError("compile.commands", f"is empty, though it is {build.language}")
+        run_commands = values.commands("run.commands", run.get("commands"))
+        if not run_commands:
+            raise PhasePlanError("run.commands", "is empty, so nothing would be measured")
+        notes = {name: values.note(sections[name].get("notes")) for name in sections}
+        return cls(
+            download=values.commands("download.commands", download.get("commands")),
+            workspace=_workspace(coding),
+            build=build,
+            compile=() if build.language == "python" else compile_commands,
+            run=run_commands,
+            expected_outputs=_outputs("run.expected_outputs", run.get("expected_outputs")),
+            notes={name: text for name, text in notes.items() if text},
+        )
+
+
+def _outputs(place: str, value: object) -> tuple[str, ...]:
+    given = values.items(place, [value] if isinstance(value, str) else value)
+    paths = [values.path_below_root(f"{place}[{n}]", path) for n, path in enumerate(given)]
+    if "." in paths:
+        raise PhasePlanError(f"{place}[{paths.index('.')}]", "names no file")
+    return tuple(paths)
+
+
+def _plain(commands: tuple[CommandText, ...]) -> list[str | list[str]]:
+    return [command if isinstance(command, str) else list(command) for command in commands]
+
+
+def _workspace_dict(plan: WorkspacePlan) -> dict[str, Any]:
+    files = [
+        {"path": file.path, "mode": f"{file.mode:04o}", "encoding": file.encoding,
+         "content": file.content}
+        for file in plan.files
+    ]  # fmt: skip
+    return {"root": plan.root, "tree": list(plan.tree), "files": files}
+
+
+def _sections(data: object) -> dict[str, Mapping[str, Any]]:
+    """Return the sections, out of whatever they are wrapped in."""
+    for _ in range(len(_OUTER) + 2):
+        if isinstance(data, list | tuple) and len(data) == 1:
+            data = data[0]
+        if not isinstance(data, Mapping):
+            break
+        found = {name: data[name] for name in SECTIONS if name in data}
+        if found:
+            return {name: _section(name, value) for name, value in found.items()}
+        data = next((data[name] for name in _OUTER if name in data), None)
+    raise PhasePlanError("phase_artifacts", f"has none of the sections {', '.join(SECTIONS)}")
+
+
+def _section(name: str, value: object) -> Mapping[str, Any]:
+    """Return a section that may be given as its commands, or its files, alone."""
+    if name == "coding":
+        return {"files": value} if isinstance(value, list) else values.section(name, value)
+    return {"commands": value} if isinstance(value, str | list) else values.section(name, value)
+
+
+def _build(data: Mapping[str, Any], compilers: Collection[str] | None) -> BuildPlan:
+    place = "compile.build_plan"
+    given = values.text(f"{place}.language", data.get("language")).strip().lower()
+    language = _ALIASES.get(given, given)
+    if language not in _LANGUAGES:
+        wanted = ", ".join(sorted(_LANGUAGES))
+        raise PhasePlanError(f"{place}.language", f"must be one of {wanted}, not {given!r:.40}")
+    compiler = values.text(f"{place}.compiler_selected", data.get("compiler_selected")).strip()
+    if language in COMPILED:
+        _check_compiler(f"{place}.compiler_selected", compiler, compilers)
+    output = data.get("output")
+    return BuildPlan(
+        language=language,
+        compiler_selected=compiler if language != "python" else "",
+        cflags=values.words(f"{place}.cflags", data.get("cflags")),
+        ldflags=values.words(f"{place}.ldflags", data.get("ldflags")),
+        workdir=values.path_below_root(f"{place}.workdir", data.get("workdir")),
+        output=values.path_below_root(f"{place}.output", output) if output else "",
+    )
+
+
+def _check_compiler(place: str, compiler: str, compilers: Collection[str] | None) -> None:
+    if not _COMPILER.fullmatch(compiler):
+        raise PhasePlanError(place, f"must be the name of a compiler, not {compiler!r:.40}")
+    if compilers is not None and compiler not in compilers:
+        there = ", ".join(sorted(compilers)) or "none"
+        raise PhasePlanError(place, f"{compiler} is not here; there is: {there}")
+
+
+def _workspace(coding: Mapping[str, Any]) -> WorkspacePlan:
+    place = "coding.workspace"
+    data = values.section(place, coding.get("workspace"))
+    if not data and coding.get("files"):
+        data = coding
+    files = _files(f"{place}.files", data.get("files"))
+    taken = {file.path for file in files}
+    tree = [
+        values.inner_path(f"{place}.tree[{n}]", entry)
+        for n, entry in enumerate(values.items(f"{place}.tree", data.get("tree")))
+    ]
+    if len(tree) > MAX_FILES:
+        raise PhasePlanError(f"{place}.tree", f"has {len(tree)} entries, more than {MAX_FILES}")
+    for path in (*tree, *taken):
+        below = next((str(up) for up in PurePosixPath(path).parents if str(up) in taken), None)
+        if below is not None:
+            raise PhasePlanError(f"{place}.files", f"{path} is below {below}, which is a file")
+    # A tree often lists the files too.
+    folders = [path for path in dict.fromkeys(tree) if path not in taken and path != "."]
+    root = values.text(f"{place}.root", data.get("root"))
+    return WorkspacePlan(root, tuple(folders), files)
+
+
+def _files(place: str, value: object) -> tuple[PlannedFile, ...]:
+    if isinstance(value, Mapping):
+        value = [{"path": path, "content": content} for path, content in value.items()]
+    given = values.items(place, value)
+    if len(given) > MAX_FILES:
+        raise PhasePlanError(place, f"holds {len(given)} files, more than {MAX_FILES}")
+    files: dict[str, PlannedFile] = {}
+    left = MAX_ALL_BYTES
+    for n, entry in enumerate(given):
+        file = _file(f"{place}[{n}]", entry)
+        if file.path in files:
+            raise PhasePlanError(f"{place}[{n}].path", f"{file.path} is there twice")
+        left -= len(file.data)
+        if left < 0:
+            raise PhasePlanError(place, f"hold more than {MAX_ALL_BYTES >> 20} MiB together")
+        files[file.path] = file
+    return tuple(files.values())
+
+
+def _file(place: str, entry: object) -> PlannedFile:
+    data = values.section(place, entry)
+    path = values.file_path(f"{place}.path", data.get("path"))
+    if PurePosixPath(path).parts[0] == WORKING:
+        raise PhasePlanError(f"{place}.path", f"{WORKING} is emptied before the run, {path} too")
+    content = data.get("content")
+    if not isinstance(content, str):
+        raise PhasePlanError(
+            f"{place}.content", f"must be text, not {type(content).__name__} {content!r:.40}"
+        )
+    encoding = values.encoding(f"{place}.encoding", data.get("encoding"))
+    file = PlannedFile(path, content, values.mode(f"{place}.mode", data.get("mode")), encoding)
+    if len(content) > MAX_FILE_BYTES or len(_encoded(place, file)) > MAX_FILE_BYTES:
+        raise PhasePlanError(f"{place}.content", f"is over {MAX_FILE_BYTES >> 20} MiB")
+    return file
+
+
+def _encoded(place: str, file: PlannedFile) -> bytes:
+    try:
+        return file.data
+    except UnicodeError:
+        problem = f"cannot be written as {file.encoding}"
+        raise PhasePlanError(f"{place}.content", problem) from None

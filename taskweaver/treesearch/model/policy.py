@@ -1,0 +1,205 @@
+"""What to try next: a policy reads the journal and names parents and kinds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node, NodeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A node to be made.
+
+    Attributes:
+        kind: Why.
+        parent: Id of the node it is made from; None for a draft.
+        name: What to tune or take away; empty lets the proposer choose.
+        seed: Seed of a seed evaluation; None derives one from the run's.
+    """
+
+    kind: NodeKind
+    parent: str | None = None
+    name: str = ""
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRules:
+    """Numbers a policy keeps to.
+
+    Attributes:
+        num_drafts: Drafts before anything else is tried.
+        debug_prob: How often a failed node is mended rather than a good one improved.
+        max_debug_depth: Longest chain of attempts at mending.
+    """
+
+    num_drafts: int = 3
+    debug_prob: float = 0.5
+    max_debug_depth: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StageView:
+    """What a policy sees: the nodes of a stage, and where the stage began.
+
+    Attributes:
+        journal: All nodes.
+        nodes: Those of the stage, in order.
+        growth: What is made of a good node in this stage.
+        base: Id of the best node of the stage before; None in the first stage.
+        drafts: Drafts the stage begins with.
+    """
+
+    journal: Journal
+    nodes: Sequence[Node]
+    growth: NodeKind
+    base: str | None
+    drafts: int
+
+
+class Policy(Protocol):
+    """Chooses what to try next."""
+
+    def select(self, view: StageView, count: int, random: Random) -> list[Action]:
+        """Return at most `count` actions, as many as make sense; none only when `count` is 0.
+
+        Nodes that are still worked on are in the view too, so that the same is not tried twice.
+        """
+        ...
+
+
+class BestFirst:
+    """Drafts first; then, by chance, mend a failed leaf, else grow the best node."""
+
+    def __init__(self, rules: SearchRules) -> None:
+        self._rules = rules
+
+    def select(self, view: StageView, count: int, random: Random) -> list[Action]:
+        """Return exactly `count` actions."""
+        actions: list[Action] = []
+        for _ in range(count):
+            actions.append(self._one(view, actions, random))
+        return actions
+
+    def _one(self, view: StageView, taken: Sequence[Action], random: Random) -> Action:
+        if drafts_missing(view, taken):
+            return Action(NodeKind.DRAFT)
+        mendable = mendable_leaves(view, taken, self._rules.max_debug_depth)
+        if mendable and random.random() < self._rules.debug_prob:
+            return Action(NodeKind.DEBUG, random.choice(mendable).id)
+        grown = self._to_grow(view, taken)
+        if grown is not None:
+            return Action(view.growth, grown.id)
+        if mendable:
+            return Action(NodeKind.DEBUG, random.choice(mendable).id)
+        return Action(NodeKind.DRAFT)
+
+    def _to_grow(self, view: StageView, taken: Sequence[Action]) -> Node | None:
+        """Return the best node, a tree that is not grown at the moment before one that is."""
+        good = good_nodes(view)
+        busy = {view.journal.root_of(node.id) for node in view.nodes if node.status == "running"}
+        busy |= {view.journal.root_of(action.parent) for action in taken if action.parent}
+        idle = [node for node in good if view.journal.root_of(node.id) not in busy]
+        return view.journal.best(idle) or view.journal.best(good)
+
+
+class Uct:
+    """Upper confidence bounds for trees: grow what was good, and what was hardly tried.
+
+    The reward of a node is its place among the good nodes, from 0 for the worst to 1 for the best,
+    so that it needs no scale; a failed one has 0. A node is worth the mean reward of its subtree,
+    plus ``c * sqrt(ln(visits of its parent) / visits)`` (Kocsis and Szepesvari 2006). Nodes that
+    are worked on count as visits without reward.
+    """
+
+    def __init__(self, rules: SearchRules, c: float = math.sqrt(2.0)) -> None:
+        self._rules = rules
+        self._c = c
+
+    def select(self, view: StageView, count: int, random: Random) -> list[Action]:
+        """Return exactly `count` actions."""
+        actions: list[Action] = []
+        for _ in range(count):
+            actions.append(self._one(view, actions, random))
+        return actions
+
+    def _one(self, view: StageView, taken: Sequence[Action], random: Random) -> Action:
+        if drafts_missing(view, taken):
+            return Action(NodeKind.DRAFT)
+        mendable = mendable_leaves(view, taken, self._rules.max_debug_depth)
+        candidates = [*good_nodes(view), *mendable]
+        if not candidates:
+            return Action(NodeKind.DRAFT)
+        worth = _worth(view, [action.parent for action in taken if action.parent])
+        total = math.log(len(view.nodes) + len(taken) + 1)
+        scores = {
+            node.id: reward / visits + self._c * math.sqrt(total / visits)
+            for node in candidates
+            for visits, reward in [worth[node.id]]
+        }
+        best = max(scores.values())
+        chosen = random.choice([node for node in candidates if scores[node.id] == best])
+        kind = NodeKind.DEBUG if chosen.has_failed else view.growth
+        return Action(kind, chosen.id)
+
+
+def policy_named(name: str, rules: SearchRules) -> Policy:
+    """Return the policy called ``best_first`` or ``uct``.
+
+    Raises:
+        KeyError: If there is none with this name.
+    """
+    makers: Mapping[str, Callable[[SearchRules], Policy]] = {"best_first": BestFirst, "uct": Uct}
+    return makers[name](rules)
+
+
+def drafts_missing(view: StageView, taken: Sequence[Action]) -> bool:
+    """Return whether the stage has not had its drafts yet."""
+    drafts = sum(node.kind is NodeKind.DRAFT for node in view.nodes)
+    return drafts + sum(action.kind is NodeKind.DRAFT for action in taken) < view.drafts
+
+
+def good_nodes(view: StageView) -> list[Node]:
+    """Return what can be grown: good nodes of the stage, and the node it began with.
+
+    Parts are taken away from that node alone: their effects could not be compared otherwise.
+    """
+    base = [view.journal[view.base]] if view.base is not None else []
+    if base and view.growth is NodeKind.ABLATION:
+        return base
+    return [*base, *(node for node in view.nodes if node.is_good)]
+
+
+def mendable_leaves(view: StageView, taken: Sequence[Action], max_depth: int) -> list[Node]:
+    """Return failed nodes that nobody mended yet, or is about to."""
+    chosen = {action.parent for action in taken}
+    return [
+        node
+        for node in view.nodes
+        if node.has_failed
+        and node.id not in chosen
+        and not view.journal.children(node.id)
+        and view.journal.debug_depth(node) < max_depth
+    ]
+
+
+def _worth(view: StageView, pending: Sequence[str]) -> dict[str, tuple[int, float]]:
+    """Return visits and reward of each node's subtree within the stage."""
+    good = good_nodes(view)
+    ranks = sorted({view.journal.rank(node.id) for node in good})
+    places = {rank: n / max(len(ranks) - 1, 1) for n, rank in enumerate(ranks)}
+    rewards = {node.id: places[view.journal.rank(node.id)] for node in good}
+    nodes = [*([view.journal[view.base]] if view.base is not None else []), *view.nodes]
+    worth = {node.id: (1 + pending.count(node.id), rewards.get(node.id, 0.0)) for node in nodes}
+    for node in reversed(nodes):  # children come after their parents
+        if node.parent in worth:
+            visits, reward = worth[node.parent]
+            more, gained = worth[node.id]
+            worth[node.parent] = (visits + more, reward + gained)
+    return worth

@@ -1,0 +1,235 @@
+"""What a search found out: gains, effects, seeds, failures and costs, counted from its nodes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+from taskweaver.treesearch.model.journal import Journal, Judgement
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Cost, Node, NodeKind
+from taskweaver.treesearch.record.facts import RunFacts
+
+_NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What the same experiment reached with several seeds.
+
+    Attributes:
+        values: The values, in the order of the nodes.
+        failed: Seeds that failed.
+    """
+
+    values: tuple[float, ...]
+    failed: int = 0
+
+    @property
+    def mean(self) -> float | None:
+        """Their mean; None without values."""
+        return fmean(self.values) if self.values else None
+
+    @property
+    def std(self) -> float | None:
+        """Their sample standard deviation; None with fewer than two."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+    def text(self, objective: Objective) -> str:
+        """Return it as people read it."""
+        if self.mean is None:
+            return "none"
+        text = f"{self.mean:.5g}" if self.std is None else _with_deviation(self.mean, self.std)
+        return f"{text} {objective.unit}".strip() + f" (n = {len(self.values)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "mean": self.mean,
+            "std": self.std,
+            "n": len(self.values),
+            "values": list(self.values),
+            "failed": self.failed,
+        }
+
+
+def _with_deviation(mean: float, std: float) -> str:
+    """Return a mean and its deviation, both to the deviation's second digit."""
+    if not std or not math.isfinite(std) or not 1e-6 < std < 1e6:
+        return f"{mean:.5g} ± {std:.2g}"
+    digits = 1 - math.floor(math.log10(std))
+    places = max(digits, 0)
+    return f"{round(mean, digits):.{places}f} ± {round(std, digits):.{places}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A node beside the one it is compared with.
+
+    Attributes:
+        node: The node.
+        base: What it is compared with; None for nothing.
+        gain: How much better it is, below 0 for worse; None when one of them has no value.
+    """
+
+    node: Node
+    base: Node | None
+    gain: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Nodes that failed in the same way.
+
+    Attributes:
+        kind: Kind of the error, or the status where there is none.
+        nodes: The nodes, in order.
+        mended: How many of them have a child that works.
+    """
+
+    kind: str
+    nodes: tuple[Node, ...]
+    mended: int
+
+
+def gain(objective: Objective, after: Node | None, before: Node | None) -> float | None:
+    """Return how much better one node is than another; None when one of them has no value."""
+    if after is None or before is None or after.value is None or before.value is None:
+        return None
+    return after.value - before.value if objective.maximize else before.value - after.value
+
+
+def gain_text(objective: Objective, value: float | None, before: Node | None = None) -> str:
+    """Return a gain with its sign, and in per cent of what it was."""
+    if value is None:
+        return "-"
+    text = f"{value:+z.4g} {objective.unit}".strip()
+    reached = before.value if before else None
+    return f"{text} ({value / abs(reached):+z.1%})" if reached else text
+
+
+def first_draft(journal: Journal) -> Node | None:
+    """Return the first draft that works."""
+    drafts = (node for node in journal.nodes if node.kind is NodeKind.DRAFT)
+    return next((node for node in drafts if node.is_good), None)
+
+
+def baseline(journal: Journal) -> Node | None:
+    """Return the best node of the first stage: what works, before it is tuned."""
+    return journal.best(journal.of_stage(1)) or first_draft(journal)
+
+
+def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Effect]:
+    """Compare nodes: parts taken away with the stage's base, others with what they came from.
+
+    A mended node is compared with its nearest ancestor that works.
+    """
+    return [_effect(journal, facts, node) for node in nodes]
+
+
+def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
+    base_id = facts.base_of(node.stage) if node.kind is NodeKind.ABLATION else None
+    if base_id is not None and base_id in journal:
+        base: Node | None = journal[base_id]
+    else:
+        ancestors = journal.path(node.id)[:-1]
+        base = next((step for step in reversed(ancestors) if step.value is not None), None)
+    return Effect(node, base, gain(journal.objective, node, base) if node.is_good else None)
+
+
+def seeds(journal: Journal, node_id: str) -> Spread | None:
+    """Return what a node reached with other seeds; None when none were tried."""
+    nodes = journal.seeds_of(node_id)
+    if not nodes:
+        return None
+    values = tuple(node.value for node in nodes if node.is_good and node.value is not None)
+    return Spread(values, sum(node.has_failed for node in nodes))
+
+
+def reached(journal: Journal, node: Node) -> str:
+    """Return what a node reached, as people read it; repeated with other seeds, their mean."""
+    own, again = journal.objective.text(node.value), seeds(journal, node.id)
+    if node.value is None or again is None or not again.values:
+        return own
+    mean = fmean([node.value, *again.values])
+    runs = len(again.values) + 1
+    return f"{journal.objective.text(mean)}, the mean of {runs} runs ({own} with its own seed)"
+
+
+def overruled(journal: Journal) -> list[str]:
+    """Return a sentence for each judgement that chose another node than the metric."""
+    return [_told(journal, judgement) for judgement in journal.judgements if judgement.passed_over]
+
+
+def _told(journal: Journal, judgement: Judgement) -> str:
+    chosen, first = (
+        f"{node_id} ({journal.objective.text(journal[node_id].value)})"
+        for node_id in (judgement.chosen, judgement.candidates[0])
+    )
+    fell = "" if journal.holds(judgement) else " With other seeds it fell behind, and gave way."
+    return (
+        f"After stage {judgement.stage}, {chosen} was chosen by judgement; the metric alone would"
+        f" have chosen {first}. {judgement.reasoning}{fell}"
+    )
+
+
+def failures(journal: Journal) -> list[Failure]:
+    """Return the failures by kind, the most frequent first."""
+    by_kind: dict[str, list[Node]] = {}
+    for node in journal.buggy:
+        by_kind.setdefault(node.error.kind if node.error else node.status.value, []).append(node)
+    found = [
+        Failure(
+            kind,
+            tuple(nodes),
+            sum(any(child.is_good for child in journal.children(node.id)) for node in nodes),
+        )
+        for kind, nodes in by_kind.items()
+    ]
+    return sorted(found, key=lambda failure: (-len(failure.nodes), failure.kind))
+
+
+def missing_modules(journal: Journal) -> list[str]:
+    """Return the modules that attempts could not import, those of most attempts first."""
+    found: Counter[str] = Counter()
+    for node in journal.buggy:
+        message = node.error.message if node.error else ""
+        found.update(set(_NO_MODULE.findall(f"{message}\n{node.output}")))
+    return [name for name, _ in found.most_common()]
+
+
+def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float | None]]:
+    """Return nodes in order, each with the best value so far; seed evaluations are left out."""
+    best: Node | None = None
+    found: list[tuple[Node, float | None]] = []
+    for node in nodes:
+        if node.kind is NodeKind.SEED:
+            continue
+        is_better = best is None or journal.objective.is_better(node.metric, best.metric)
+        if node.is_good and node.value is not None and is_better:
+            best = node
+        found.append((node, best.value if best else None))
+    return found
+
+
+def total_cost(nodes: Iterable[Node]) -> Cost:
+    """Return what nodes consumed together; money is known when any of it is."""
+    return sum((node.cost for node in nodes), Cost())
+
+
+def seconds(node: Node) -> float:
+    """Return how long a node took as a whole, or how long its phases did while it is open."""
+    if node.finished_at is not None and node.started_at:
+        return max(node.finished_at - node.started_at, 0.0)
+    return sum(phase.seconds for phase in node.phases)
+
+
+def count(nodes: Iterable[Node]) -> tuple[Counter[str], Counter[str]]:
+    """Return how many nodes there are of each status, and of each kind."""
+    listed = list(nodes)
+    return Counter(str(node.status) for node in listed), Counter(str(node.kind) for node in listed)

@@ -1,0 +1,145 @@
+"""What a run is at: its journal and stage, as its log tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.journal import Journal, Judgement
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Cost, Node
+from taskweaver.treesearch.model.stages import STAGES, StageState
+from taskweaver.treesearch.record.findings import total_cost
+
+
+@dataclass(frozen=True, slots=True)
+class StagePassed:
+    """A stage that is over.
+
+    Attributes:
+        state: The stage.
+        reason: Why it is over.
+        best: Id of the best node then; None when none worked.
+        summary: What it brought, in words.
+    """
+
+    state: StageState
+    reason: str
+    best: str | None
+    summary: str = ""
+
+
+@dataclass(slots=True)
+class RunState:
+    """Where a run is.
+
+    Attributes:
+        journal: Its nodes; those that had not finished are left out when a log is read.
+        stage: Its stage; None when it has ended.
+        passed: Stages that are over.
+        title: Title of its idea.
+        seconds: How long it was worked on before.
+        spent: What its model calls consumed before, also those of nodes that were given up.
+        started_at: When it began, in seconds since 1970.
+        is_over: Whether it has ended; it is then not gone on with.
+        is_spent: Whether it ended because it had used up what it may; with more it can go on.
+        reason: Why it ended.
+    """
+
+    journal: Journal
+    stage: StageState | None
+    passed: list[StagePassed] = field(default_factory=list)
+    title: str = ""
+    seconds: float = 0.0
+    spent: Cost = field(default_factory=Cost)
+    started_at: float = 0.0
+    is_over: bool = False
+    is_spent: bool = False
+    reason: str = ""
+
+
+def fold(entries: Iterable[Mapping[str, Any]]) -> RunState | None:
+    """Return what a log tells; None for an empty one.
+
+    Raises:
+        SearchError: If an entry is not one of a run.
+    """
+    state: RunState | None = None
+    for entry in entries:
+        try:
+            if entry["t"] == "run":
+                objective = Objective(**entry["objective"])
+                title = str(entry.get("title", ""))
+                state = RunState(Journal(objective), None, title=title, started_at=entry["at"])
+            elif state is None:
+                raise KeyError("run")
+            else:
+                _take(state, entry)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise SearchError(
+                f"The run's log has an entry that cannot be read: {error}."
+            ) from error
+    if state is not None:
+        for node in state.journal.running:
+            state.journal.drop(node.id)
+        # What calls consumed may be missing: of a machine that went down, or an older version.
+        of_nodes = total_cost(state.journal.nodes)
+        if state.spent.calls < of_nodes.calls:
+            state.spent = of_nodes
+    return state
+
+
+def _take(state: RunState, entry: Mapping[str, Any]) -> None:
+    kind = entry["t"]
+    state.seconds = entry.get("elapsed", state.seconds)
+    state.spent += Cost(**entry.get("cost", {}))
+    if kind == "node":
+        _take_node(state.journal, Node.from_dict(entry["node"]))
+    elif kind == "stage":
+        stage = STAGES[entry["stage"] - 1]
+        state.stage = StageState(
+            stage, entry["base"], entry["substage"], entry["goals"], entry["first"]
+        )
+    elif kind == "judged":
+        state.journal.judge(Judgement.from_dict(entry))
+    elif kind == "stage_ended" and state.stage is not None:
+        passed = StagePassed(state.stage, entry["reason"], entry["best"])
+        if state.passed and state.passed[-1].state == state.stage:
+            state.passed.pop()  # the process ended before it went on: it was closed again
+        state.passed.append(passed)
+    elif kind == "stage_summary" and state.passed:
+        state.passed[-1] = replace(state.passed[-1], summary=entry["summary"])
+    elif kind == "ended":
+        state.is_over, state.reason, state.stage = True, entry["reason"], None
+        state.is_spent = bool(entry.get("spent"))
+    elif kind == "reopened":
+        reopen(state)
+
+
+def _take_node(journal: Journal, node: Node) -> None:
+    if node.parent is not None and node.parent not in journal:
+        raise KeyError(node.parent)
+    # Nodes stand in the order they were begun in, as while the run went on; one that begins
+    # again, after it was given up, begins anew.
+    if node.finished_at is None and node.id in journal:
+        journal.drop(node.id)
+    journal.put(node)
+
+
+def reopen(state: RunState) -> None:
+    """Go on with a run that had used up what it might: its last stage is not over after all."""
+    state.is_over, state.is_spent, state.reason = False, False, ""
+    state.stage = state.passed.pop().state if state.passed else None
+
+
+def stage_entry(state: StageState) -> dict[str, Any]:
+    """Return what the log keeps of a stage that begins."""
+    return {
+        "stage": state.stage.number,
+        "base": state.base,
+        "substage": state.substage,
+        "goals": state.goals,
+        "first": state.first,
+    }

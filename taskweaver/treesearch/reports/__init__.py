@@ -1,0 +1,1 @@
+"""Files that a run leaves behind: report, page, figures and data."""

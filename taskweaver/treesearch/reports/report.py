@@ -1,0 +1,373 @@
+"""The report of a run, in Markdown, written from its nodes alone: no model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from taskweaver.treesearch.model import sources
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.record import findings
+from taskweaver.treesearch.record.facts import RunFacts, Use
+from taskweaver.treesearch.record.findings import Effect, gain_text
+from taskweaver.treesearch.reports.figures import worth_of_parts, write_figures
+from taskweaver.treesearch.reports.markdown import block, inline, table
+from taskweaver.treesearch.reports.outputs import costs
+from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT, reproduction
+from taskweaver.utils.files import write_text
+from taskweaver.utils.redact import redact_secrets
+from taskweaver.utils.text import counted
+
+MOST_ROWS = 40
+MOST_STEPS = 12
+PLAN_CHARS = 1_500
+DIFF_CHARS = 4_000
+IDEA_CHARS = 4_000
+
+
+def write_report(journal: Journal, run_dir: Path, facts: RunFacts) -> Path:
+    """Write ``report.md`` and the figures it shows.
+
+    Raises:
+        OSError: If one of them cannot be written.
+    """
+    figures = write_figures(journal, run_dir, facts)
+    target = run_dir / "report.md"
+    write_text(target, build_report(journal, facts, idea=_idea(run_dir), figures=figures))
+    return target
+
+
+def _idea(run_dir: Path) -> str:
+    path = run_dir / "idea.md"
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(IDEA_CHARS * 8).decode("utf-8", "replace")
+
+
+def build_report(
+    journal: Journal,
+    facts: RunFacts,
+    *,
+    idea: str = "",
+    figures: Mapping[str, str] | None = None,
+) -> str:
+    """Return the report.
+
+    Args:
+        journal: The nodes.
+        facts: What else is known of the run.
+        idea: The idea, as it was given.
+        figures: Title of each figure by its path relative to the report.
+    """
+    title = inline(facts.title or facts.name)
+    parts = [
+        f"# {title}",
+        _asked(journal, idea),
+        _outcome(journal, facts, figures or {}),
+        _path(journal),
+        _without_gain(journal, facts),
+        _failures(journal),
+        _ablations(journal, facts, figures or {}),
+        _costs(journal, facts, figures or {}),
+        _reproduce(journal),
+    ]
+    # Shown to others: what programs printed and models wrote may hold a key.
+    return redact_secrets("\n\n".join(part for part in parts if part)) + "\n"
+
+
+def _asked(journal: Journal, idea: str) -> str:
+    objective = journal.objective
+    aim = "as high as possible" if objective.maximize else "as low as possible"
+    unit = f", in {inline(objective.unit)}" if objective.unit else ""
+    said = [f"## What was asked\n\nAim: {inline(objective.name)}{unit}, {aim}."]
+    if idea.strip():
+        said.append(block(idea.strip(), IDEA_CHARS, "markdown"))
+    return "\n\n".join(said)
+
+
+def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
+    best = journal.best()
+    rows = [("run", inline(facts.name)), *_times(facts)]
+    statuses, _ = findings.count(journal.nodes)
+    counted = ", ".join(f"{number:,} {status}" for status, number in statuses.items())
+    rows.append(("nodes", f"{len(journal):,}" + (f" ({counted})" if counted else "")))
+    if best is None:
+        said = "No node measured anything, so there is no best one."
+        return f"## What came out\n\n{said}\n\n{table(('', ''), rows)}{_stages(journal, facts)}"
+    reached = inline(findings.reached(journal, best))
+    if best.branch not in {"", best.id}:
+        rows.append(("branch of its memory", inline(best.branch)))
+    rows = [*_gains(journal, best), *rows]
+    pictures = _pictures(figures, "best", "values")
+    head = f"## What came out\n\n**{reached}**, by node {inline(best.id)}."
+    judged = "".join(f"\n\n{inline(said, 800)}" for said in findings.overruled(journal))
+    return f"{head}{judged}\n\n{table(('', ''), rows)}{pictures}{_stages(journal, facts)}"
+
+
+def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
+    objective = journal.objective
+    rows = []
+    first, baseline = findings.first_draft(journal), findings.baseline(journal)
+    bases = [("gain over the first draft", first)]
+    if baseline is not first:
+        bases.append(("gain over the baseline", baseline))
+    for name, base in bases:
+        if base is not None and base.id != best.id:
+            better = inline(gain_text(objective, findings.gain(objective, best, base), base))
+            was = inline(f"from {objective.text(base.value)}, node {base.id}")
+            rows.append((name, f"{better}, {was}"))
+    spread = findings.seeds(journal, best.id)
+    if spread is not None:
+        failed = f", {spread.failed} failed" if spread.failed else ""
+        rows.append(("other seeds", inline(spread.text(objective)) + failed))
+    values = best.metric.values if best.metric else {}
+    if len(values) > 1:
+        each = ", ".join(f"{name}: {objective.text(value)}" for name, value in values.items())
+        rows.append(("per data set", inline(each, 600)))
+    return rows
+
+
+def _times(facts: RunFacts) -> list[tuple[str, str]]:
+    started = datetime.fromtimestamp(facts.started_at, UTC)
+    rows = [("started", f"{started:%Y-%m-%d %H:%M} UTC")]
+    if facts.finished_at is not None:
+        finished = datetime.fromtimestamp(facts.finished_at, UTC)
+        rows.append(("finished", f"{finished:%Y-%m-%d %H:%M} UTC"))
+    if facts.reason:
+        rows.append(("ended because", inline(facts.reason)))
+    return rows
+
+
+def _stages(journal: Journal, facts: RunFacts) -> str:
+    if not facts.stages:
+        return ""
+    rows = [
+        (
+            str(stage.number),
+            inline(stage.name.replace("_", " ")),
+            str(len(journal.of_stage(stage.number))),
+            _named(journal, stage.base),
+            _named(journal, stage.best),
+            inline(stage.reason) or "goes on",
+        )
+        for stage in facts.stages
+    ]
+    header = ("stage", "name", "nodes:", "began with", "best", "ended because")
+    return f"\n\n### Stages\n\n{table(header, rows)}"
+
+
+def _named(journal: Journal, node_id: str | None) -> str:
+    if node_id is None or node_id not in journal:
+        return "-"
+    return inline(f"{node_id}, {journal.objective.text(journal[node_id].value)}")
+
+
+def _path(journal: Journal) -> str:
+    best = journal.best()
+    if best is None:
+        return ""
+    path = journal.path(best.id)
+    steps = [_step(journal, path, at) for at in range(len(path))]
+    rows = [
+        (inline(node.id), node.kind.value, _value(journal, node), better, _what(node))
+        for node, better in steps
+    ]
+    header = ("node", "kind", "value:", "gain:", "plan")
+    body = _bounded(header, rows, "steps")
+    details = [_detail(journal, path, at, steps[at][1]) for at in _telling(journal, path)]
+    note = "" if len(details) == len(path) else f" The {len(details)} steps that tell most follow."
+    return "\n\n".join(
+        [f"## From draft to best\n\n{counted(len(path), 'step')}.{note}\n\n{body}", *details]
+    )
+
+
+def _step(journal: Journal, path: Sequence[Node], at: int) -> tuple[Node, str]:
+    before = next((node for node in reversed(path[:at]) if node.value is not None), None)
+    better = findings.gain(journal.objective, path[at], before)
+    return path[at], inline(gain_text(journal.objective, better, before))
+
+
+def _telling(journal: Journal, path: Sequence[Node]) -> list[int]:
+    """Return which steps to tell in full: draft and best, and those that gained most."""
+    if len(path) <= MOST_STEPS:
+        return list(range(len(path)))
+    gains = {
+        at: findings.gain(journal.objective, path[at], path[at - 1]) or 0.0
+        for at in range(1, len(path) - 1)
+    }
+    most = sorted(gains, key=lambda at: -gains[at])[: MOST_STEPS - 2]
+    return sorted({0, len(path) - 1, *most})
+
+
+def _detail(journal: Journal, path: Sequence[Node], at: int, better: str) -> str:
+    node = path[at]
+    head = f"### {inline(node.id)}: {node.kind.value}, {_value(journal, node)}, gain {better}"
+    parts = [head]
+    if node.plan.strip():
+        parts.append(block(node.plan.strip(), PLAN_CHARS))
+    if node.error is not None:
+        parts.append(f"It failed: {inline(node.error.kind)}: {inline(node.error.gist, 400)}")
+    before = journal.files(path[at - 1].id) if at else {}
+    changed = sources.changes(before, journal.files(node.id), DIFF_CHARS)
+    if changed and at:
+        parts.append(block(changed, DIFF_CHARS * 2, "diff"))
+    elif changed:
+        names = ", ".join(f"{path} ({text.count(chr(10)):,} lines)" for path, text in
+                          journal.files(node.id).items())  # fmt: skip
+        parts.append(f"Files: {inline(names, 600)}")
+    return "\n\n".join(parts)
+
+
+def _without_gain(journal: Journal, facts: RunFacts) -> str:
+    best = journal.best()
+    path = {node.id for node in journal.path(best.id)} if best else set()
+    tried = [
+        node
+        for node in journal.good
+        if node.kind in {NodeKind.IMPROVE, NodeKind.HYPERPARAM} and node.id not in path
+    ]
+    found = [
+        effect
+        for effect in findings.effects(journal, facts, tried)
+        if effect.gain is not None and effect.gain <= 0
+    ]
+    if not found:
+        return ""
+    rows = [_effect_row(journal, effect) for effect in found]
+    header = ("node", "kind", "value:", "effect:", "compared with", "what")
+    return f"## Tried without gain\n\n{_bounded(header, rows, 'nodes')}"
+
+
+def _effect_row(journal: Journal, effect: Effect) -> tuple[str, ...]:
+    node, base = effect.node, effect.base
+    effect_text = inline(gain_text(journal.objective, effect.gain, base))
+    against = inline(base.id) if base else "-"
+    value = _value(journal, node)
+    return inline(node.id), node.kind.value, value, effect_text, against, _what(node)
+
+
+def _failures(journal: Journal) -> str:
+    found = findings.failures(journal)
+    if not found:
+        return ""
+    rows = [
+        (
+            inline(failure.kind),
+            str(len(failure.nodes)),
+            str(failure.mended),
+            inline(failure.nodes[-1].id),
+            inline(error.gist if (error := failure.nodes[-1].error) else "-"),
+        )
+        for failure in found
+    ]
+    header = ("kind", "nodes:", "mended:", "latest", "what it said")
+    return f"## Failures\n\n{_bounded(header, rows, 'kinds')}"
+
+
+def _ablations(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
+    found = worth_of_parts(journal, facts)
+    if not found:
+        return ""
+    objective = journal.objective
+    rows = [
+        (
+            inline(effect.node.name or effect.node.id),
+            _value(journal, effect.node),
+            inline(gain_text(objective, -(effect.gain or 0.0), effect.base)),
+            inline(effect.node.id),
+            inline(effect.base.id) if effect.base else "-",
+        )
+        for effect in found
+    ]
+    header = ("part", "value without:", "worth:", "node", "taken from")
+    said = "Worth is what is lost without the part; below zero, the rest is better without it."
+    body = _bounded(header, rows, "parts")
+    return f"## Ablations\n\n{said}\n\n{body}{_pictures(figures, 'ablations')}"
+
+
+def _costs(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
+    account = costs(journal, facts.beside)
+    header = ("stage", "kind", "nodes:", "calls:", "tokens in:", "tokens out:", "money:", "time:")
+    rows = [
+        _cost_row(str(stage), kind, entry)
+        for stage, of_stage in account["by_stage"].items()
+        for kind, entry in of_stage["by_kind"].items()
+    ]
+    if facts.beside.calls:
+        none = {"nodes": 0, "seconds": 0.0}
+        rows.append(_cost_row("beside nodes", "", account["beside_nodes"] | none))
+    rows.append(_cost_row("**all**", "", account["total"]))
+    used = ", ".join(_uses(facts))
+    said = f"Used of the budget: {used}.\n\n" if used else ""
+    return f"## Costs\n\n{said}{table(header, rows)}{_pictures(figures, 'times')}"
+
+
+def _cost_row(stage: str, kind: str, entry: Mapping[str, float | None]) -> tuple[str, ...]:
+    keys = ("nodes", "calls", "prompt_tokens", "completion_tokens")
+    money = entry["money"]
+    numbers = [f"{entry[key]:,}" for key in keys]
+    paid = "-" if money is None else f"{money:,.4g}"
+    return stage, kind, *numbers, paid, _duration(entry["seconds"] or 0.0)
+
+
+def _uses(facts: RunFacts) -> list[str]:
+    budgets = facts.budgets
+    uses: list[tuple[str, Use | None]] = [
+        ("nodes", budgets.nodes),
+        ("seconds", budgets.seconds),
+        ("tokens", budgets.tokens),
+        ("money", budgets.money),
+    ]
+    return [
+        f"{name} {round(use.used, 2):,.10g}" + (f" of {use.limit:,.10g}" if use.limit else "")
+        for name, use in uses
+        if use is not None and (use.used or use.limit)
+    ]
+
+
+def _reproduce(journal: Journal) -> str:
+    best = journal.best()
+    if best is None:
+        return ""
+    text = reproduction(journal, best)[SHELL_SCRIPT]
+    said = (
+        f"`best/{SHELL_SCRIPT}` runs the best node again, from its files in `best/workspace`"
+        " (those that were left out of them, `best/node.json` names), outside of any sandbox: read"
+        " it first. It is:"
+    )
+    return f"## How to reproduce\n\n{said}\n\n{block(text, 8_000, 'sh')}"
+
+
+def _bounded(header: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> str:
+    """Return a table of at most `MOST_ROWS` rows: the first half and the last."""
+    if len(rows) <= MOST_ROWS:
+        return table(header, rows)
+    half = MOST_ROWS // 2
+    gap = [f"{len(rows) - 2 * half:,} more {noun}", *[""] * (len(header) - 1)]
+    return table(header, [*rows[:half], gap, *rows[-half:]])
+
+
+def _value(journal: Journal, node: Node) -> str:
+    if not node.is_good:
+        return node.status.value
+    return inline(journal.objective.text(node.value))
+
+
+def _what(node: Node) -> str:
+    return inline(f"{node.name}: {node.plan}" if node.name else node.plan, 140)
+
+
+def _pictures(figures: Mapping[str, str], *names: str) -> str:
+    shown = [f"![{title}]({path})" for path, title in figures.items() if Path(path).stem in names]
+    return "".join(f"\n\n{picture}" for picture in shown)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

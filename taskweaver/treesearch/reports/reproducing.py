@@ -1,0 +1,86 @@
+"""How a node is run again without the search: a shell script, and the programs before its own."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.execution.job import PACKAGES, run_variables
+from taskweaver.treesearch.model import sources
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.plan import RESULT_FILE, PhasePlan
+
+SHELL_SCRIPT = "reproduce.sh"
+"""Name of the shell script."""
+_RERUN = Path(__file__).with_name("rerun.py")
+_PROGRAMS = "reproduce.py"
+_WORKSPACE = "workspace"
+_RAW_WORKING, _, _ = RESULT_FILE.partition("/")
+
+
+def reproduction(journal: Journal, node: Node) -> dict[str, str]:
+    """Return the files that run a node again, by path beside its ``workspace``."""
+    head = [
+        "#!/usr/bin/env bash",
+        f"# Runs node {node.id} again; `python` should be that of the search.",
+        "# There is no sandbox around it: it runs what a model wrote, with your rights.",
+        f"# What it measures is then in {_WORKSPACE}/{RESULT_FILE}.",
+        'cd -- "$(dirname -- "$0")" || exit',
+    ]
+    if sources.SCRIPT not in sources.own_files(node.artifacts):
+        return {SHELL_SCRIPT: _text([*head, *_phases(node)])}
+    files = {_PROGRAMS: _RERUN.read_text("utf-8")}
+    programs = []
+    for number, before in enumerate((journal[id_] for id_ in node.line), 1):
+        folder = f"before/{number:02}_{before.id}"
+        files |= {f"{folder}/{name}": text for name, text in _program(before)}
+        programs.append(f"{folder}:{before.id}:{before.seed}")
+    programs.append(f"{_WORKSPACE}:{node.id}:{node.seed}")
+    rerun = " ".join(["python", _PROGRAMS, *map(shlex.quote, programs)])
+    return {SHELL_SCRIPT: _text([*head, rerun]), **files}
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def _program(node: Node) -> Iterable[tuple[str, str]]:
+    return sources.own_files(node.artifacts).items()
+
+
+def _phases(node: Node) -> Iterator[str]:
+    """Give the lines that compile and run; each command in a shell of its own, as it was."""
+    values = run_variables(node.seed, f"$PWD/{PACKAGES}")
+    yield f"cd {_WORKSPACE} || exit"
+    yield "export " + " ".join(f'{name}="{value}"' for name, value in values.items())
+    commands = sources.commands(node.artifacts)
+    if commands["download"]:
+        yield "# download: what these commands fetched is in the folder"
+        yield from (f"# {line}" for text in commands["download"] for line in text.splitlines())
+    if commands["compile"]:
+        yield "# compile"
+        yield from _commands(commands["compile"], _workdir(node))
+    yield "# run"
+    yield f"rm -rf {_RAW_WORKING} && mkdir {_RAW_WORKING} || exit"
+    yield from _commands(commands["run"])
+
+
+def _commands(texts: Iterable[str], folder: str = ".") -> Iterator[str]:
+    there = "" if folder == "." else f"cd -- {shlex.quote(folder)} || exit\n"
+    yield from (f"( {there}{_whole(text)}\n) || exit" for text in texts)
+
+
+def _whole(text: str) -> str:
+    """Return a command so that nothing in it reaches beyond it, as plain as that can be."""
+    is_open = "<<" in text or text.lstrip().startswith("#") or text.rstrip().endswith("\\")
+    return f"bash --noprofile --norc -c {shlex.quote(text)}" if is_open else text
+
+
+def _workdir(node: Node) -> str:
+    try:
+        return PhasePlan.from_dict(node.artifacts).build.workdir
+    except PhasePlanError:
+        return "."

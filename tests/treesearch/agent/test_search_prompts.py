@@ -1,0 +1,147 @@
+"""What a model is shown: everything once, the form of the reply last, and faults in plain words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from search_lab import FULL, Climber, lab, proposal, remembering, search
+
+from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.agent.phase0 import read_plan
+from taskweaver.treesearch.agent.prompting import PromptFiles, plan_lines
+from taskweaver.treesearch.agent.thinking import required_object
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import NodeKind
+from taskweaver.treesearch.model.plan import PhasePlan
+from taskweaver.treesearch.record.findings import gain_text
+
+ONE = {"num_drafts": 1, "stage1_nodes": 1, "stage2_nodes": 0, "stage3_nodes": 0,
+       "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
+IDEA = "Three numbers, from 0 to 3."
+FORMS = {"Instructions", "Reply"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Climber]:
+    """A search with a failing draft, a model for everything, and several data sets."""
+
+    def fault(prompt: Mapping[str, str]) -> str | None:
+        if prompt.get("Kind of attempt") != "draft" or "Other attempts" in prompt:
+            return None
+        result = '{"metric": {"east": 1.0, "west": NaN}}'
+        return remembering(prompt, json.dumps(proposal({"x": 0, "y": 0, "z": 0}, text=result)))
+
+    model = Climber(fault=fault)
+    settings = {key.removeprefix("search."): value for key, value in FULL.items()}
+    project = lab(tmp_path_factory.mktemp("prompts"))
+    return search(project, model, num_drafts=1, **settings), model
+
+
+def asked(made: Search) -> list[str]:
+    """Return all prompts of nodes, as they were sent."""
+    return [path.read_text() for path in sorted(made.places.folder.rglob("*_attempt*.md"))]
+
+
+def test_nothing_is_said_twice(whole: tuple[Search, Climber]) -> None:
+    made, _ = whole
+    assert {node.kind for node in made.state.journal.nodes} == set(NodeKind)
+    prompts = [prompt for prompt in asked(made) if "# Research idea" in prompt]
+    assert len(prompts) > 20
+    for prompt in prompts:
+        assert prompt.count(IDEA) == 1
+        assert len(re.findall("^Begin your reply with exactly one", prompt, re.MULTILINE)) <= 1
+        assert prompt.count("- compilers:") + prompt.count("hardware_compiler") <= 1
+        assert prompt.count("go up") <= 1
+
+
+def test_the_form_of_the_reply_comes_last(whole: tuple[Search, Climber]) -> None:
+    _, model = whole
+    for prompt in model.prompts:
+        assert list(prompt)[-1] in FORMS
+        assert len(FORMS & set(prompt)) == 1
+
+
+def test_a_child_is_told_what_its_parent_wanted_reached_and_taught(
+    whole: tuple[Search, Climber],
+) -> None:
+    made, model = whole
+    children = [p for p in model.prompts if "Code" in p and "Kind of attempt" in p]
+    assert children
+    for prompt in children:
+        parent = made.state.journal[prompt["Made from"]]
+        assert parent.plan in prompt["Its plan"]
+        assert prompt["Result"].endswith(f"({parent.status})")
+        assert prompt["What was learnt"] == "well\nwell"
+    mended = next(p for p in children if p["Kind of attempt"] == "debug")
+    assert "the mean of east 1, west nan" in mended["Result"]
+    assert "Stage" not in mended
+
+
+@pytest.mark.parametrize("form", ["execution_split", "default", "phase0", "phase1"])
+def test_the_example_of_a_form_is_accepted(form: str) -> None:
+    text = PromptFiles().text(f"agent/parallel/response_format/{form}")
+    found = required_object(text, {})
+    if form == "execution_split":
+        plan = PhasePlan.from_dict(found["phase_artifacts"], {"gcc"})
+        assert plan.expected_outputs == ("working/result.json",)
+        assert "gcc -O2 src/main.c -o bin/main -lm" in str(plan.build.filled(plan.compile[0]))
+    elif form == "phase0":
+        assert "internal" in read_plan(text)
+    else:
+        assert {"default": "code", "phase1": "command"}[form] in found
+
+
+def test_parts_of_a_plan_that_say_nothing_are_left_out() -> None:
+    plan = {"goal": "go", "empty": {"a": [], "b": {"c": ""}}, "exit_code": 0, "no": None}
+    assert plan_lines(plan) == ["goal: go", "exit_code: 0"]
+
+
+def test_a_reader_is_told_how_often_it_may_read(tmp_path: Path) -> None:
+    def fault(prompt: Mapping[str, str]) -> str:
+        wants = {} if "You may read" not in prompt["Memory operations"] else {"core_get": ["a"]}
+        return remembering(prompt, json.dumps(proposal({"x": 0, "y": 0, "z": 0})), wants)
+
+    model = Climber(fault=fault)
+    made = search(lab(tmp_path, **{"memory.max_memory_read_rounds": 2}), model, **ONE)
+    assert made.state.journal.nodes[0].is_good
+    told = [re.findall(r"You may read .*\.", p["Memory operations"]) for p in model.prompts]
+    assert told == [["You may read at most 2 times."], ["You may read once."], []]
+
+
+def test_what_prompts_say_anyway_is_not_shown_when_it_is_put_away(tmp_path: Path) -> None:
+    model = Climber()
+    settings = ONE | {"stage2_nodes": 2}
+    made = search(lab(tmp_path, **{"memory.core_max_chars": 250}), model, **settings)
+    with MemoryManager(made.places.memory) as store:
+        branches = [node.branch for node in made.state.journal.nodes]
+        put_away = [r.text for b in branches for r in store[b].records(tags=["CORE_EVICT"])]
+    assert any("hardware_" in text for text in put_away)
+    assert len(model.prompts) == 3
+    assert not any("hardware_" in prompt["Memory"] for prompt in model.prompts)
+
+
+def test_a_fault_in_the_json_is_shown_with_its_place(tmp_path: Path) -> None:
+    good = json.dumps(proposal({"x": 0, "y": 0, "z": 0}))
+
+    def fault(prompt: Mapping[str, str]) -> str:
+        is_first = "Parsing Feedback" not in prompt
+        body = good.replace('"phase_artifacts":', '"phase_artifacts"') if is_first else good[:-1]
+        return remembering(prompt, body if is_first else f"{body},}}", {"core": {"a": "1"}})
+
+    model = Climber(fault=fault)
+    made = search(lab(tmp_path), model, **ONE)
+    assert made.state.journal.nodes[0].is_good
+    said = model.prompts[1]["Parsing Feedback"]
+    assert '"phase_artifacts" `, before `{"coding"' in said
+    assert "here a colon is needed" in said
+    assert "Its memory block was applied" in said
+    assert len(model.prompts) == 2
+
+
+def test_nothing_gained_is_no_loss() -> None:
+    assert gain_text(Objective(unit="s"), -0.0) == "+0 s"

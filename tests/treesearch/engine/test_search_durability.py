@@ -1,0 +1,239 @@
+"""Runs that are killed, stopped, shared or out of budget, and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+
+import psutil
+import pytest
+from search_lab import FAST, Climber, hill, lab, proposal, remembering, search, story
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.searching import find_run, report_run, resume_search, start_search
+from taskweaver.config.errors import ConfigError
+from taskweaver.treesearch.errors import RunInUse, SearchError
+from taskweaver.treesearch.model.node import NodeStatus
+from taskweaver.treesearch.record.runlog import read_log
+from taskweaver.treesearch.record.state import RunState, fold
+
+DRIVER = Path(__file__).parents[1] / "search_driver.py"
+SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,
+         "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
+LESS = {"stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 2}
+KILLS = 10
+
+
+def drive(project: Path, kills: list[tuple[int, float]]) -> list[int]:
+    """Work on the run of a project in one process after the other; kill each.
+
+    Args:
+        project: The project.
+        kills: How often the run goes on before a process is killed, and how many seconds later.
+    """
+    ran = subprocess.run(
+        [sys.executable, str(DRIVER), str(project), "3"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        input="".join(f"{steps} {delay}\n" for steps, delay in kills),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [int(line) for line in ran.stdout.split()]
+
+
+def on_disk(project: Path) -> RunState:
+    state = fold(read_log(project / "experiments/run/journal.jsonl"))
+    assert state is not None
+    return state
+
+
+def test_a_run_that_is_killed_again_and_again_comes_to_the_same(tmp_path: Path) -> None:
+    whole = search(lab(tmp_path / "whole"), Climber(), seed=3)
+    project = lab(tmp_path / "killed")
+    random = Random(20)
+    # A node is begun, ends, and the next is begun: each process brings the run on a little.
+    kills = [(random.choice([1, 2, 3]), random.uniform(0.0, 0.03)) for _ in range(KILLS)]
+    codes = drive(project, [*kills, (0, 60.0)])
+    assert codes == [-9] * KILLS + [0]
+    killed = on_disk(project)
+    assert killed.is_over
+    assert len(killed.journal) == len(whole.state.journal)
+    rows = [
+        (n.id, n.kind, n.stage, n.parent, n.name, n.seed, n.value, n.status)
+        for n in killed.journal.nodes
+    ]
+    assert rows == story(whole)
+    assert [(p.state.label, p.best, p.reason) for p in killed.passed] == [
+        (p.state.label, p.best, p.reason) for p in whole.state.passed
+    ]
+    with TaskWeaverApp(project, model=Climber()) as app:
+        assert report_run(app, find_run(app, "run")).is_file()
+
+
+def test_two_cannot_work_on_one_run(tmp_path: Path) -> None:
+    project = lab(tmp_path)
+    with TaskWeaverApp(project, model=Climber()) as app:
+        with start_search(app, project / "idea.md", FAST, name="run") as first:
+            before = first.places.config.read_bytes()
+            with pytest.raises(RunInUse, match="Another process works on the run run"):
+                resume_search(app, "run", {"search.steps": 1})
+            assert first.places.config.read_bytes() == before
+            with pytest.raises(SearchError, match="There is a run called run already"):
+                start_search(app, project / "idea.md", FAST, name="run")
+            assert first.places.idea.is_file()
+        with resume_search(app, "run"):
+            pass
+
+
+def test_settings_that_cannot_be_used_are_not_kept(tmp_path: Path) -> None:
+    project = lab(tmp_path)
+    with TaskWeaverApp(project, model=Climber()) as app:
+        start_search(app, project / "idea.md", FAST, name="run").close()
+        with pytest.raises(ConfigError):
+            resume_search(app, "run", {"search.workers": 0})
+        with resume_search(app, "run", {"search.steps": 1}) as again:
+            again.run(lambda _: None)
+        assert len(again.state.journal) == 1
+
+
+def test_a_line_that_was_cut_off_is_as_if_it_had_never_been(tmp_path: Path) -> None:
+    project = lab(tmp_path)
+    made = search(project, Climber(), **LESS)
+    log = made.places.log
+    lines = log.read_bytes().splitlines(keepends=True)
+    cut = len(lines) // 2
+    log.write_bytes(b"".join(lines[:cut]) + lines[cut][: len(lines[cut]) // 2])
+    seconds = on_disk(project).seconds
+    assert 0 < seconds <= made.budget.elapsed_s
+    again = search(project, Climber(), resume=True)
+    assert story(again) == story(made)
+    assert seconds < on_disk(project).seconds
+    log.write_bytes(b"".join(lines[:cut]) + b"nonsense\n" + b"".join(lines[cut:]))
+    with pytest.raises(SearchError, match=f"line {cut + 1}, is not of a log"):
+        search(project, Climber(), resume=True)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_is_stopped_and_gone_on_with(tmp_path: Path, workers: int) -> None:
+    project = lab(tmp_path)
+    with TaskWeaverApp(project, model=Climber()) as app:
+        less = {f"search.{name}": value for name, value in LESS.items()}
+        settings = FAST | less | {"search.workers": workers}
+        with start_search(app, project / "idea.md", settings, name="run") as stopped:
+
+            def changed(state: RunState) -> None:
+                if len(state.journal.finished) >= 4:
+                    stopped.stop()
+
+            stopped.run(changed)
+            assert not stopped.state.is_over
+            finished = story(stopped)
+    assert 4 <= len(finished) <= 4 + workers
+    assert not on_disk(project).is_over
+    again = search(project, Climber(), resume=True)
+    assert again.state.is_over
+    assert story(again)[: len(finished)] == finished
+    if workers == 1:
+        assert story(again) == story(search(lab(tmp_path / "whole"), Climber(), **LESS))
+
+
+def test_what_runs_is_given_up_when_it_is_stopped(tmp_path: Path) -> None:
+    project = lab(tmp_path)
+    sign = tmp_path / "sign"
+
+    def fault(prompt: Mapping[str, str]) -> str | None:
+        if prompt.get("Kind of attempt") != "draft":
+            return None
+        attempt = proposal(dict.fromkeys("xyz", 0), run={"commands": [f"touch {sign}; sleep 600"]})
+        return remembering(prompt, json.dumps(attempt))
+
+    with (
+        TaskWeaverApp(project, model=Climber(fault=fault)) as app,
+        start_search(app, project / "idea.md", FAST, name="run") as stopped,
+    ):
+        thread = threading.Thread(target=stopped.run, args=[lambda _: None])
+        thread.start()
+        wait_for(sign)
+        stopped.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+        assert len(stopped.state.journal) == 0
+    assert search(project, Climber(), resume=True).state.is_over
+
+
+def wait_for(sign: Path) -> None:
+    waiting = threading.Event()
+    for _ in range(2000):
+        if sign.exists():
+            return
+        waiting.wait(0.01)
+    raise AssertionError(f"{sign} never came")
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_run_keeps_to_its_steps_and_tokens(tmp_path: Path, *, asks: bool) -> None:
+    project = lab(tmp_path)
+    few = search(project, Climber(), name="steps", steps=4, report=True, summaries=asks)
+    assert few.state.is_over
+    assert few.state.reason == "limit of the run reached: 4 nodes"
+    assert len([row for row in story(few) if row[1] != "seed"]) == 4
+    poor = search(project, Climber(), name="tokens", token_limit=3000, summaries=asks)
+    assert poor.state.is_over
+    assert "of 3,000 tokens" in poor.state.reason
+    assert len(poor.state.journal) < 5
+    assert poor.budget.tokens_used >= 3000
+
+
+def test_a_run_keeps_to_its_time(tmp_path: Path) -> None:
+    def slow(values: Mapping[str, int]) -> float:
+        threading.Event().wait(0.3)
+        return hill(values)
+
+    made = search(lab(tmp_path), Climber(slow), time_limit_s=1.0, summaries=True)
+    assert made.state.is_over
+    assert made.state.reason == "its time of 1 s is over"
+    assert all(node.finished_at is not None for node in made.state.journal.nodes)
+    assert [passed.reason for passed in made.state.passed][-1] == made.state.reason
+
+
+def killing(counter: Path, times: int) -> Climber:
+    """A model whose first draft kills the worker it runs in, a number of times."""
+    kill = f'n=$(cat {counter} 2>/dev/null | wc -l); if [ "$n" -lt {times} ]; then echo x >> '
+    script = f"{kill}{counter}; kill -9 $PPID; sleep 60; fi; sh try.sh"
+
+    def fault(prompt: Mapping[str, str]) -> str | None:
+        if prompt.get("Kind of attempt") != "draft" or "Other attempts" in prompt:
+            return None
+        attempt = proposal(dict.fromkeys("xyz", 0), height=1.0, run={"commands": [script]})
+        return remembering(prompt, json.dumps(attempt))
+
+    return Climber(fault=fault)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_worker_that_is_killed_costs_an_attempt(tmp_path: Path, times: int) -> None:
+    made = search(lab(tmp_path), killing(tmp_path / "count", times), **SMALL)
+    first = made.state.journal["n0001"]
+    assert first.attempt == 2
+    assert made.state.is_over
+    if times == 1:
+        assert first.status is NodeStatus.OK
+        assert first.value == 1.0
+    else:
+        assert first.status is NodeStatus.LOST
+        assert first.error is not None
+        assert first.error.kind == "WorkerLost"
+        assert made.state.journal.best() is not None
+
+
+def test_nothing_is_left_running(tmp_path: Path) -> None:
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    search(lab(tmp_path), Climber(), workers=2, **SMALL)
+    assert {child.pid for child in psutil.Process().children(recursive=True)} <= before

@@ -1,0 +1,152 @@
+"""Keys under ``search.`` that shape a run, each set as a user sets it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from search_lab import Climber, lab, proposal, search
+
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.node import NodeKind
+
+SMALL = {
+    "stage1_nodes": 1,
+    "num_drafts": 1,
+    "stage2_nodes": 0,
+    "stage3_nodes": 0,
+    "stage4_nodes": 0,
+    "num_seeds": 0,
+    "memory": False,
+}
+
+
+def nodes_of(made: Search) -> Counter[int]:
+    nodes = [node for node in made.state.journal.nodes if node.kind is not NodeKind.SEED]
+    return Counter(node.stage for node in nodes)
+
+
+WRONG = json.dumps(
+    proposal(
+        {"x": 0, "y": 0, "z": 0},
+        coding={"workspace": {"files": [{"path": "try.sh", "content": "exit 3\n"}]}},
+    )
+)
+
+
+class Failing(Climber):
+    """A model whose attempts of some kinds fail the first time."""
+
+    def __init__(self, *kinds: str) -> None:
+        super().__init__(fault=self._wrong)
+        self._kinds = list(kinds)
+
+    def _wrong(self, prompt: Mapping[str, str]) -> str | None:
+        kind = prompt.get("Kind of attempt", "").partition(" ")[0]
+        if kind not in self._kinds:
+            return None
+        self._kinds.remove(kind)
+        return WRONG
+
+
+def test_each_stage_has_as_many_nodes_as_configured(tmp_path: Path) -> None:
+    few = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 1, "stage4_nodes": 1}
+    model = Failing("draft", "draft", "debug")
+    settings = SMALL | few | {"num_drafts": 2, "debug_prob": 0.0}
+    made = search(lab(tmp_path / "a"), model, **settings)
+    assert nodes_of(made) == {1: 3}  # none of them worked
+    made = search(lab(tmp_path / "b"), Climber(), **settings)
+    assert nodes_of(made) == {1: 2, 2: 2, 3: 1, 4: 1}
+    kinds = Counter(node.kind for node in made.state.journal.nodes)
+    assert kinds[NodeKind.DRAFT] == 2
+
+
+def test_the_best_node_is_repeated_as_often_as_configured(tmp_path: Path) -> None:
+    made = search(lab(tmp_path), Climber(), **SMALL | {"num_seeds": 2, "seed": 7})
+    repeated = [node for node in made.state.journal.nodes if node.kind is NodeKind.SEED]
+    assert [node.seed for node in repeated] == [8, 9]
+    assert made.state.journal.nodes[0].seed == 7
+
+
+def test_a_run_ends_after_its_steps_in_its_folder(tmp_path: Path) -> None:
+    made = search(
+        lab(tmp_path), Climber(), **SMALL | {"stage1_nodes": 9, "steps": 2, "num_drafts": 9},
+        folder=str(tmp_path / "runs"),
+    )  # fmt: skip
+    assert len(made.state.journal.nodes) == 2
+    assert made.places.folder.parent == tmp_path / "runs"
+
+
+@pytest.mark.parametrize(
+    ("prob", "depth", "is_repaired"), [(1.0, 2, True), (1.0, 0, False), (0.0, 2, False)]
+)
+def test_a_failed_attempt_is_repaired_as_configured(
+    tmp_path: Path, prob: float, depth: int, is_repaired: bool
+) -> None:
+    settings = SMALL | {"stage2_nodes": 2, "debug_prob": prob, "max_debug_depth": depth}
+    made = search(lab(tmp_path), Failing("hyperparam"), **settings)
+    kinds = [node.kind for node in made.state.journal.nodes]
+    assert kinds[:2] == [NodeKind.DRAFT, NodeKind.HYPERPARAM]
+    assert (kinds[2] is NodeKind.DEBUG) is is_repaired
+
+
+def test_words_are_those_of_the_configured_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "words" / "agent/parallel/tasks/draft"
+    folder.mkdir(parents=True)
+    (folder / "introduction.txt").write_text("Draft like this.")
+    model = Climber()
+    settings: dict[str, Any] = SMALL | {"prompt_dir": str(tmp_path / "words")}
+    search(lab(tmp_path), model, **settings)
+    assert model.prompts[0]["Introduction"] == "Draft like this."
+
+
+def test_the_policy_is_the_configured_one(tmp_path: Path) -> None:
+    from taskweaver.config.config_mgt import AppConfigSource
+    from taskweaver.treesearch.model.config import SearchConfig
+    from taskweaver.treesearch.model.policy import policy_named
+
+    kinds = set()
+    for name in ("best_first", "uct"):
+        config = SearchConfig(AppConfigSource(None, {"search.policy": name}, tmp_path))
+        kinds.add(type(policy_named(config.policy, config.rules)))
+    assert len(kinds) == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_as_many_attempts_at_a_time_as_configured(tmp_path: Path, workers: int) -> None:
+    """Two first attempts meet, where they may, each waiting for the other for a while."""
+    met = threading.Barrier(2)
+    meetings: list[bool] = []
+
+    def meet(prompt: Mapping[str, str]) -> None:
+        if prompt.get("Kind of attempt", "").startswith("draft"):
+            try:
+                met.wait(0.3 if workers == 1 else 60.0)
+                meetings.append(True)
+            except threading.BrokenBarrierError:
+                meetings.append(False)
+
+    settings = SMALL | {"stage1_nodes": 2, "num_drafts": 2, "workers": workers}
+    search(lab(tmp_path), Climber(fault=meet), **settings)
+    assert meetings == [workers == 2] * 2
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_run_has_a_memory_where_it_is_enabled(tmp_path: Path, is_on: bool) -> None:
+    project = lab(tmp_path, **{"memory.enabled": is_on})
+    settings = {name: value for name, value in SMALL.items() if name != "memory"}
+    made = search(project, Climber(), **settings)
+    assert made.places.memory.exists() is is_on
+
+
+@pytest.mark.parametrize("name", ["phase0", "review", "summaries", "plots"])
+def test_a_model_is_asked_for_what_is_configured(tmp_path: Path, name: str) -> None:
+    few, more = Climber(), Climber()
+    search(lab(tmp_path / "off"), few, **SMALL, **{name: False})
+    search(lab(tmp_path / "on"), more, **SMALL, **{name: True})
+    assert len(more.prompts) > len(few.prompts)

@@ -1,0 +1,156 @@
+"""The installer's loop, by its two sides: one that decides, and one that runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taskweaver.ces.command import Command, CommandLimits, CommandResult, run_command
+from taskweaver.treesearch.execution.installation.installer import (
+    STEPS_FILE,
+    InstallerResult,
+    extract_download_info,
+    phase1_iterative_driver,
+)
+
+
+class Decider:
+    """Says what it is told to, and keeps what it was shown."""
+
+    def __init__(self, *replies: Any) -> None:
+        self._replies = list(replies)
+        self.shown: list[Mapping[str, Any]] = []
+
+    def __call__(self, progress: Mapping[str, Any]) -> Any:
+        self.shown.append(progress)
+        return self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+
+
+def do(command: str, *, done: bool = False, notes: str = "") -> dict[str, Any]:
+    return {"command": command, "done": done, "notes": notes}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Any:
+    limits = CommandLimits(timeout_s=0.5)
+    return lambda text: run_command(Command(text, tmp_path, limits=limits))
+
+
+def install(run: Any, *replies: Any, **options: Any) -> tuple[InstallerResult, Decider]:
+    ask = Decider(*replies)
+    return phase1_iterative_driver(ask, run, options.pop("max_steps", 5), **options), ask
+
+
+def test_step_by_step(run: Any, tmp_path: Path) -> None:
+    result, ask = install(
+        run, do("echo one > f; cat f", notes="first"), do("cat f none"), do("cat f", done=True),
+        folder=tmp_path / "logs",
+    )  # fmt: skip
+    assert (result.ending, result.is_ok) == ("done", True)
+    assert [step.exit_code for step in result.steps] == [0, 1, 0]
+    assert ask.shown[0] == {"step": 1, "max_steps": 5, "history": [], "problem": ""}
+    assert ask.shown[1]["history"][0]["stdout_summary"] == "one"
+    assert "No such file" in ask.shown[2]["history"][1]["stderr_summary"]
+    lines = (tmp_path / "logs" / STEPS_FILE).read_text().splitlines()
+    kept = [json.loads(line) for line in lines]
+    assert [(step["step"], step["command"], step["done"]) for step in kept] == [
+        (1, "echo one > f; cat f", False), (2, "cat f none", False), (3, "cat f", True),
+    ]  # fmt: skip
+    assert kept[0]["notes"] == "first"
+
+
+def test_done_without_a_command(run: Any) -> None:
+    assert install(run, do("true"), do("", done=True))[0].ending == "done"
+    assert install(run, {"done": True})[0].ending == "done"
+
+
+def test_done_after_a_failure(run: Any) -> None:
+    # Whoever says it beside the command does not know yet that it fails: it goes on.
+    result, _ = install(run, do("false", done=True), do("true"), do("", done=True))
+    assert result.is_ok
+    assert [step.exit_code for step in result.steps] == [1, 0, None]
+    # Said afterwards, it counts: a probe may fail.
+    assert install(run, do("exit 7"), do("", done=True))[0].ending == "done"
+
+
+def test_no_command_and_not_done(run: Any) -> None:
+    result, _ = install(run, do("true"), do("  "))
+    assert result.ending == "empty_command"
+    assert len(result.steps) == 2
+
+
+def test_too_many_steps(run: Any) -> None:
+    result, _ = install(run, do("true"), max_steps=3)
+    assert result.ending == "max_steps"
+    assert len(result.steps) == 3
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None, "ls", [], {"command": 3}, {"command": "a\0"}, {"command": "a\ud800"},
+        {"command": "ls", "done": "yes"}, {"command": "x" * 200_000}, {"command": [1]},
+    ],
+)  # fmt: skip
+def test_a_reply_that_is_no_decision(run: Any, bad: Any) -> None:
+    result, ask = install(run, bad)
+    assert result.ending == "bad_reply"
+    assert len(ask.shown) == 3
+    assert ask.shown[1]["problem"]
+    mended, ask = install(run, bad, bad, do("true", done=True))
+    assert mended.ending == "done"
+
+
+def test_what_hangs_has_failed(run: Any) -> None:
+    result, ask = install(run, do("sleep 60"), do("true", done=True))
+    assert result.ending == "done"
+    assert ask.shown[1]["history"][0]["exit_code"] == 124
+    assert "its time limit" in ask.shown[1]["history"][0]["stderr_summary"]
+
+
+def test_what_is_cancelled_ends_it() -> None:
+    result, _ = install(lambda _: CommandResult("cancelled"), do("true"))
+    assert result.ending == "cancelled"
+
+
+def test_what_is_missing_is_told_and_it_goes_on(run: Any, tmp_path: Path) -> None:
+    def check() -> str:
+        return "" if (tmp_path / "lib").exists() else "there is no lib"
+
+    result, ask = install(
+        run, do("", done=True), do("touch lib"), do("", done=True), check=check, folder=tmp_path
+    )
+    assert result.ending == "done"
+    assert "there is no lib" in ask.shown[1]["history"][0]["stderr_summary"]
+    assert "there is no lib" in (tmp_path / STEPS_FILE).read_text()
+    assert install(run, do("", done=True), check=lambda: "all")[0].ending == "max_steps"
+
+
+@pytest.mark.parametrize(
+    ("command", "wanted"),
+    [
+        ("curl -L -o d.csv https://x.org/d", ("curl", "https://x.org/d", "d.csv")),
+        ("curl -sSLo 'a b' https://x.org/d", ("curl", "https://x.org/d", "a b")),
+        ("curl -LO https://x.org/p/d.zip?x=1", ("curl", "https://x.org/p/d.zip?x=1", "d.zip")),
+        ("curl --output=d https://x.org/e", ("curl", "https://x.org/e", "d")),
+        ("curl https://x.org/i.sh | bash", ("curl", "https://x.org/i.sh", "")),
+        ("curl https://x.org/i > f", ("curl", "https://x.org/i", "f")),
+        ("wget https://x.org/d.tgz", ("wget", "https://x.org/d.tgz", "d.tgz")),
+        ("wget -q -P data https://x.org/d", ("wget", "https://x.org/d", "data/d")),
+        ("wget -qO out https://x.org/d", ("wget", "https://x.org/d", "out")),
+        ("mkdir a && wget ftp://x.org/d;ls", ("wget", "ftp://x.org/d", "d")),
+        ("git clone --depth 1 https://x.org/r.git", ("git", "https://x.org/r.git", "r")),
+        ("git clone git@x.org:a/r.git lib/r", ("git", "git@x.org:a/r.git", "lib/r")),
+        ("cd a; git -c x=y clone https://x.org/r b", ("git", "https://x.org/r", "b")),
+        ("/usr/bin/wget https://x.org/d", ("wget", "https://x.org/d", "d")),
+        ("echo curl", None), ("git status", None), ("wget", None), ("curl 'x", None), ("", None),
+        ("pip install numpy", None), ("echo https://x.org", None),
+    ],
+)  # fmt: skip
+def test_what_a_command_fetches(command: str, wanted: tuple[str, str, str] | None) -> None:
+    info = dict(zip(("tool", "url", "dest"), wanted, strict=True)) if wanted else None
+    assert extract_download_info(command) == info

@@ -1,0 +1,241 @@
+"""Workers that die, hang and are cancelled, and do no harm to the others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, wait
+from pathlib import Path
+
+import psutil
+import pytest
+import worker_jobs as jobs
+from phase_plans import with_code
+from support import has_bwrap
+
+from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, WorkerLost
+from taskweaver.treesearch.execution.job import Job
+from taskweaver.treesearch.execution.phases import run_job
+from taskweaver.treesearch.execution.workers import Workers
+
+pytestmark = pytest.mark.measured
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    with Workers(2) as made:
+        yield made
+        made.shutdown(cancel_futures=True)
+
+
+def sleeping(word: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if word in process.cmdline():
+                found.append(process)
+        except psutil.Error:
+            continue  # gone
+    return found
+
+
+def appears(sign: Path) -> None:
+    waiting = threading.Event()
+    for _ in range(2000):
+        if sign.exists():
+            return
+        waiting.wait(0.01)
+    raise AssertionError(f"{sign} never came")
+
+
+def test_they_do_what_they_are_told(workers: Workers) -> None:
+    assert list(workers.map(jobs.double, range(5))) == [0, 2, 4, 6, 8]
+    assert workers.submit(jobs.large, 5_000_000).result() == bytes(5_000_000)
+    pids = {workers.submit(jobs.pid).result() for _ in range(6)}
+    assert len(pids) <= 2
+
+
+@pytest.mark.parametrize(
+    ("job", "args", "how"),
+    [
+        (jobs.end_with, (3,), "exit status 3"),
+        (jobs.end_with, (0,), "exit status 0"),
+        (jobs.be_killed, (), "killed by SIGKILL"),
+        (jobs.crash, (), "killed by SIGSEGV"),
+    ],
+)
+def test_one_that_dies_fails_its_own_future_alone(
+    workers: Workers, job: object, args: tuple[object, ...], how: str
+) -> None:
+    futures = [workers.submit(jobs.double, 1), workers.submit(job, *args)]  # type: ignore[arg-type]
+    futures += [workers.submit(jobs.double, n) for n in range(4)]
+    with pytest.raises(WorkerLost, match=how) as caught:
+        futures.pop(1).result()
+    if job is jobs.end_with:
+        assert "these are my last words" in str(caught.value)
+    assert [future.result() for future in futures] == [2, 0, 2, 4, 6]
+
+
+def test_one_that_died_while_idle_is_replaced() -> None:
+    with Workers(1) as workers:
+        first = workers.submit(jobs.pid).result()
+        psutil.Process(first).kill()
+        psutil.wait_procs([psutil.Process(first)] if psutil.pid_exists(first) else [], timeout=0.2)
+        assert workers.submit(jobs.pid).result() != first
+
+
+def test_what_a_job_raises_is_raised(workers: Workers) -> None:
+    with pytest.raises(KeyError) as caught:
+        workers.submit(jobs.fail_with, "plain").result()
+    assert "in fail_with" in "".join(caught.value.__notes__)
+    with pytest.raises(PhasePlanError) as refused:
+        workers.submit(jobs.fail_with, "plan").result()
+    assert refused.value.place == "a.b"
+
+
+def test_what_cannot_travel_is_told(workers: Workers) -> None:
+    futures = [
+        workers.submit(jobs.fail_with, "unreadable"),
+        workers.submit(jobs.fail_with, "unwritable"),
+        workers.submit(jobs.unwritable),
+        workers.submit(jobs.Poison),
+        workers.submit(jobs.double, threading.Lock()),  # type: ignore[arg-type]
+        workers.submit(lambda: 1),
+        workers.submit(jobs.leave),
+    ]
+    for future in futures:
+        assert isinstance(future.exception(), NotTransferable)
+    assert workers.submit(jobs.double, 4).result() == 8
+
+
+def test_one_that_hangs_is_lost_with_all_it_started(workers: Workers, tmp_path: Path) -> None:
+    sign = tmp_path / "sign"
+    future = workers.submit_within(2.0, jobs.hang, str(sign), "600.51")
+    with pytest.raises(WorkerLost, match="within 2 s"):
+        future.result()
+    assert sign.exists()
+    assert sleeping("600.51") == []
+    assert workers.submit(jobs.double, 4).result() == 8
+
+
+def test_what_runs_can_be_cancelled(tmp_path: Path) -> None:
+    with Workers(1) as workers:
+        sign = tmp_path / "sign"
+        future = workers.submit(jobs.hang, str(sign), "600.52")
+        behind = workers.submit(jobs.double, 3)
+        never = workers.submit(jobs.double, 5)
+        appears(sign)
+        assert future.running()
+        assert never.cancel()
+        assert future.cancel()
+        assert future.cancelled()
+        with pytest.raises(CancelledError):
+            future.result()
+        done, _ = wait([future])
+        assert done == {future}
+        assert sleeping("600.52") == []
+        assert behind.result() == 6
+
+
+@pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
+def test_what_runs_in_a_sandbox_ends_too(tmp_path: Path) -> None:
+    with Workers(1) as workers:
+        sign = tmp_path / "sign"
+        future = workers.submit(jobs.hang_in_sandbox, str(sign), str(tmp_path), "600.53")
+        appears(sign)
+        future.cancel()
+        wait([future])
+        assert sleeping("600.53") == []
+        again = workers.submit(jobs.hang_in_sandbox, str(sign), str(tmp_path), "600.53")
+        sign.unlink()
+        appears(sign)
+        killed = workers.submit(jobs.double, 3)
+        owner = next(p for p in psutil.Process().children() if is_worker(p))
+        owner.kill()
+        assert isinstance(again.exception(), WorkerLost)
+        assert sleeping("600.53") == []
+        assert killed.result() == 6
+
+
+def is_worker(process: psutil.Process) -> bool:
+    return any("taskweaver.treesearch.execution.worker" in word for word in process.cmdline())
+
+
+def test_shutting_down_leaves_nothing_behind(tmp_path: Path) -> None:
+    workers = Workers(2)
+    workers.submit(jobs.leave_a_daemon, "600.54").result()
+    sign = tmp_path / "sign"
+    running = workers.submit(jobs.hang, str(sign), "600.54")
+    waiting = [workers.submit(jobs.hang, str(sign), "600.54") for _ in range(3)]
+    appears(sign)
+    workers.shutdown(cancel_futures=True)
+    assert running.cancelled()
+    assert all(future.cancelled() for future in waiting)
+    assert sleeping("600.54") == []
+    assert not any(is_worker(child) for child in psutil.Process().children())
+    with pytest.raises(RuntimeError, match="shut down"):
+        workers.submit(jobs.pid)
+    workers.shutdown()
+
+
+def test_shutting_down_waits_for_what_was_taken() -> None:
+    workers = Workers(1)
+    futures = [workers.submit(jobs.double, n) for n in range(3)]
+    workers.shutdown()
+    assert [future.result() for future in futures] == [0, 2, 4]
+
+
+def test_files_that_are_open_do_not_grow() -> None:
+    count = len([*Path("/proc/self/fd").iterdir()])
+    with Workers(1) as workers:
+        for code in range(3):
+            workers.submit(jobs.end_with, code).exception()
+        workers.submit(jobs.double, 1).result()
+    assert len([*Path("/proc/self/fd").iterdir()]) == count
+
+
+def test_they_end_with_their_owner(tmp_path: Path) -> None:
+    code = (
+        "import sys, worker_jobs as jobs\n"
+        "from taskweaver.treesearch.execution.workers import Workers\n"
+        "workers = Workers(1)\n"
+        "print(workers.submit(jobs.pid).result(), flush=True)\n"
+        "sys.stdin.read()"
+    )
+    for is_killed in (True, False):
+        with subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE,
+            cwd=Path(__file__).parents[1],
+        ) as owner:  # fmt: skip
+            assert owner.stdout
+            worker = psutil.Process(int(owner.stdout.readline()))
+            if is_killed:
+                owner.kill()
+            else:
+                owner.communicate()
+        assert owner.returncode == (-9 if is_killed else 0)
+        _, alive = psutil.wait_procs([worker], timeout=5)
+        assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_gpus_go_round() -> None:
+    with Workers(1, gpus=("GPU-3",)) as workers:
+        assert workers.submit(jobs.gpu).result() == "GPU-3"
+
+
+def test_none_is_too_few() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Workers(0)
+
+
+def test_a_job_of_a_search(workers: Workers, tmp_path: Path) -> None:
+    code = "open('working/result.json', 'w').write('{\"metric\": 0.5}')"
+    made = [
+        Job(tmp_path, str(n), tmp_path / f"w{n}", tmp_path / f"logs{n}", with_code(code))
+        for n in range(3)
+    ]
+    for result in workers.map(run_job, made):
+        assert result.error is None
+        assert result.result == {"metric": 0.5, "valid": True, "details": {}}

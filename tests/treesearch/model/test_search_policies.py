@@ -1,0 +1,215 @@
+"""What is tried next: rules that hold for every journal, and a landscape that is climbed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Measurement, Objective
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.policy import Action, SearchRules, StageView, policy_named
+from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
+
+POLICIES = ("best_first", "uct")
+DONE = (NodeStatus.OK, NodeStatus.BUGGY, NodeStatus.TIMEOUT, NodeStatus.LOST)
+VALUES = st.one_of(st.integers(-3, 3).map(float), st.sampled_from([float("nan"), float("inf")]))
+
+
+@st.composite
+def journals(draw: st.DrawFn, number: int = 1, maximize: bool | None = None) -> Journal:
+    """Make a journal whose last stage is of a number; it begins with a node that works."""
+    up = draw(st.booleans()) if maximize is None else maximize
+    journal = Journal(Objective("value", up))
+    if number > 1:
+        journal.put(made(1, NodeKind.DRAFT, 1, None, NodeStatus.OK, 0.0))
+    for step in range(len(journal) + 1, len(journal) + draw(st.integers(0, 14)) + 1):
+        parents: list[str | None] = [node.id for node in journal.finished]
+        parent = draw(st.sampled_from(parents if number > 1 else [None, *parents]))
+        kind = NodeKind.DRAFT
+        if parent is not None:
+            grown = [NodeKind.SEED, STAGES[number - 1].growth]
+            kinds = [NodeKind.DEBUG] if journal[parent].has_failed else grown
+            kind = draw(st.sampled_from(kinds))
+        status = draw(st.sampled_from([*DONE, NodeStatus.RUNNING]))
+        value = draw(VALUES) if status is NodeStatus.OK else None
+        journal.put(made(step, kind, number, parent, status, value))
+    return journal
+
+
+def made(
+    step: int, kind: NodeKind, stage: int, parent: str | None, status: NodeStatus,
+    value: float | None,
+) -> Node:  # fmt: skip
+    return Node(
+        f"n{step:04d}",
+        step,
+        kind,
+        stage,
+        parent=parent,
+        status=status,
+        artifacts={"step": step},
+        metric=None if value is None else Measurement({"": value}),
+        finished_at=None if status is NodeStatus.RUNNING else 1.0,
+    )
+
+
+def view_of(journal: Journal, number: int, rules: SearchRules) -> StageView:
+    base = "n0001" if number > 1 else None
+    drafts = rules.num_drafts if number == 1 else 0
+    growth = STAGES[number - 1].growth
+    return StageView(journal, journal.of_stage(number), growth, base, drafts)
+
+
+RULES = st.builds(
+    SearchRules, st.integers(1, 4), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 3)
+)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(deadline=None, max_examples=60)
+@given(data=st.data(), rules=RULES, count=st.integers(0, 6), seed=st.integers(0, 99))
+def test_what_is_chosen_keeps_to_the_rules(
+    name: str, data: st.DataObject, rules: SearchRules, count: int, seed: int
+) -> None:
+    number = data.draw(st.integers(1, 4))
+    journal = data.draw(journals(number))
+    view = view_of(journal, number, rules)
+    policy = policy_named(name, rules)
+    chosen = policy.select(view, count, Random(seed))
+    assert len(chosen) == count
+    assert policy.select(view, count, Random(seed)) == chosen
+    mended = [action.parent for action in chosen if action.kind is NodeKind.DEBUG]
+    assert len(set(mended)) == len(mended)
+    for action in chosen:
+        check(action, journal, view, rules)
+
+
+def check(action: Action, journal: Journal, view: StageView, rules: SearchRules) -> None:
+    if action.kind is NodeKind.DRAFT:
+        assert action.parent is None
+        return
+    assert action.parent is not None
+    parent = journal[action.parent]
+    if action.kind is NodeKind.DEBUG:
+        assert parent.has_failed
+        assert parent.kind is not NodeKind.SEED
+        assert not journal.children(parent.id)
+        assert journal.debug_depth(parent) < rules.max_debug_depth
+        return
+    assert action.kind is view.growth
+    assert parent.is_good
+    assert parent.kind is not NodeKind.SEED
+    if action.kind is NodeKind.ABLATION:
+        assert parent.id == view.base
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data(), nodes=st.integers(1, 12), drafts=st.integers(1, 4))
+def test_a_stage_ends_when_its_nodes_are_used_up(
+    data: st.DataObject, nodes: int, drafts: int
+) -> None:
+    number = data.draw(st.integers(1, 4))
+    journal = data.draw(journals(number))
+    state = StageState(STAGES[number - 1], "n0001" if number > 1 else None)
+    reason = why_over(state, journal, drafts=drafts, max_nodes=nodes)
+    done = [node for node in journal.of_stage(number) if node.finished_at is not None]
+    if len(done) >= nodes:
+        assert reason == f"limit of the stage reached: {nodes} node{'' if nodes == 1 else 's'}"
+    elif number == 1:
+        has_drafts = sum(node.kind is NodeKind.DRAFT for node in done) >= drafts
+        assert bool(reason) == (has_drafts and any(node.is_good for node in done))
+    elif not STAGES[number - 1].patience:
+        assert not reason
+
+
+def test_a_stage_ends_when_nothing_is_better_for_a_while() -> None:
+    journal = Journal(Objective("value"))
+    journal.put(made(1, NodeKind.DRAFT, 1, None, NodeStatus.OK, 1.0))
+    state = StageState(STAGES[1], "n0001", first=1)
+    reasons = []
+    for step, value in enumerate([0.5, 2.0, 1.5, 2.0, 0.0, 1.0], start=2):
+        journal.put(made(step, NodeKind.HYPERPARAM, 2, "n0001", NodeStatus.OK, value))
+        reasons.append(why_over(state, journal, drafts=1, max_nodes=99))
+    assert reasons == ["", "", "", "", "", "the last 4 nodes were no better"]
+    further = replace(state, substage=2, first=len(journal))
+    assert why_over(further, journal, drafts=1, max_nodes=99) == ""
+
+
+def test_a_stage_ends_with_a_repetition_and_the_next_substage_begins_anew() -> None:
+    journal = Journal(Objective("value"))
+    journal.put(made(1, NodeKind.DRAFT, 1, None, NodeStatus.OK, 1.0))
+    again = made(2, NodeKind.HYPERPARAM, 2, "n0001", NodeStatus.OK, 1.0)
+    journal.put(replace(again, artifacts=journal["n0001"].artifacts))
+    state = StageState(STAGES[1], "n0001", first=1)
+    assert "nothing new was proposed" in why_over(state, journal, drafts=1, max_nodes=9)
+    further = replace(state, substage=2, first=2)
+    assert why_over(further, journal, drafts=1, max_nodes=9) == ""
+
+
+def test_two_failures_without_a_proposal_are_no_repetition() -> None:
+    journal = Journal(Objective("value"))
+    journal.put(made(1, NodeKind.DRAFT, 1, None, NodeStatus.OK, 1.0))
+    for step, parent in ((2, "n0001"), (3, "n0002")):
+        kind = NodeKind.IMPROVE if step == 2 else NodeKind.DEBUG
+        node = made(step, kind, 3, parent, NodeStatus.BUGGY, None)
+        journal.put(replace(node, artifacts=None))
+    state = StageState(STAGES[2], "n0001", first=1)
+    assert why_over(state, journal, drafts=1, max_nodes=9) == ""
+
+
+SIZE = 4
+
+
+def climb(name: str, seed: int, maximize: bool, steps: int = 60) -> Journal:
+    """Search a grid without running anything; a third of the attempts fail."""
+    rules = SearchRules(num_drafts=2, debug_prob=0.5, max_debug_depth=2)
+    policy = policy_named(name, rules)
+    journal = Journal(Objective("value", maximize))
+    places: dict[str, tuple[int, int]] = {}
+    for step in range(1, steps + 1):
+        nodes = journal.of_stage(1)
+        view = StageView(journal, nodes, NodeKind.IMPROVE, None, rules.num_drafts)
+        random = Random(f"{seed}:{step}")
+        (action,) = policy.select(view, 1, random)
+        place = (0, 0) if action.parent is None else places[action.parent]
+        if action.kind is NodeKind.IMPROVE and action.parent is not None:
+            place = next_place(place, [places[c.id] for c in journal.children(action.parent)])
+        has_failed = action.kind is not NodeKind.DEBUG and random.random() < 0.3
+        status = NodeStatus.BUGGY if has_failed else NodeStatus.OK
+        value = height(place) if maximize else -height(place)
+        node = made(step, action.kind, 1, action.parent, status, None if has_failed else value)
+        places[node.id] = place
+        journal.put(node)
+    return journal
+
+
+def height(place: tuple[int, int]) -> float:
+    """Return a height with its top, 0, at 3, 3."""
+    return -float((place[0] - SIZE + 1) ** 2 + (place[1] - SIZE + 1) ** 2)
+
+
+def next_place(place: tuple[int, int], tried: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    x, y = place
+    around = [(x + 1, y), (x, y + 1), (x - 1, y), (x, y - 1)]
+    inside = [(a, b) for a, b in around if 0 <= a < SIZE and 0 <= b < SIZE]
+    return next((near for near in inside if near not in tried), place)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("maximize", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_both_find_the_top_of_a_hill(name: str, *, maximize: bool, seed: int) -> None:
+    best = climb(name, seed, maximize).best()
+    assert best is not None
+    assert best.value == 0.0
+
+
+def test_an_unknown_policy_is_refused() -> None:
+    with pytest.raises(KeyError):
+        policy_named("random_walk", SearchRules())

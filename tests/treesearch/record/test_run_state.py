@@ -1,0 +1,106 @@
+"""A run as its log tells it: the same nodes in the same order as while it went on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from search_story import node, small_run
+
+from taskweaver.treesearch.model.journal import Journal, Judgement
+from taskweaver.treesearch.model.metric import Measurement, Objective
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.record.findings import overruled
+from taskweaver.treesearch.record.state import RunState, fold
+
+
+def begun(made: Node) -> Node:
+    return replace(
+        made, status=NodeStatus.RUNNING, finished_at=None, metric=None, error=None, phases=()
+    )
+
+
+def told(*nodes: Node) -> RunState:
+    objective = {"name": "accuracy", "maximize": True, "unit": ""}
+    entries: list[dict[str, Any]] = [
+        {"t": "run", "objective": objective, "title": "An idea", "at": 1.0}
+    ]
+    entries += [{"t": "node", "node": one.to_dict()} for one in nodes]
+    state = fold(entries)
+    assert state is not None
+    return state
+
+
+def test_nodes_stand_in_the_order_they_were_begun_in() -> None:
+    one, two = node(1, NodeKind.DRAFT, 0.5), node(2, NodeKind.DRAFT, 0.6)
+    state = told(begun(one), begun(two), two, one)
+    assert [found.id for found in state.journal.nodes] == ["n0001", "n0002"]
+    assert state.title == "An idea"
+
+
+def test_a_node_that_had_not_finished_is_left_out_and_begins_anew() -> None:
+    one, two = node(1, NodeKind.DRAFT, 0.5), node(2, NodeKind.DRAFT, 0.6)
+    assert [found.id for found in told(begun(one), begun(two), two).journal.nodes] == ["n0002"]
+    again = told(begun(one), begun(two), two, begun(one), one)
+    assert [found.id for found in again.journal.nodes] == ["n0002", "n0001"]
+
+
+def test_what_a_journal_keeps_agrees_with_its_nodes() -> None:
+    journal, _ = small_run()
+    for one in journal.nodes:
+        assert journal.root_of(one.id) == journal.path(one.id)[0].id
+        again = [one, *journal.seeds_of(one.id)]
+        ranks = [journal.objective.rank(each.metric) for each in again if each.is_good]
+        assert journal.rank(one.id) == (fmean(ranks) if ranks else -math.inf)
+    depths = {one.id: journal.debug_depth(one) for one in journal.nodes}
+    assert depths == {one.id: int(one.id == "n0003") for one in journal.nodes}
+    journal.drop("n0013")
+    journal.put(node(13, NodeKind.DRAFT, 0.7))
+    assert journal.root_of("n0013") == "n0013"
+
+
+def test_a_journal_of_a_run_that_is_read_back_ranks_as_before() -> None:
+    journal, _ = small_run()
+    back = Journal.from_dict(journal.to_dict())
+    best, again = journal.best(), back.best()
+    assert best is not None
+    assert again is not None
+    assert again.id == best.id
+
+
+def good(step: int, value: float) -> Node:
+    return node(step, NodeKind.DRAFT, value)
+
+
+def seeds(parent: str, first: int, *values: float | None) -> list[Node]:
+    return [
+        node(first + n, NodeKind.SEED, value, parent=parent, seed=1 + n)
+        for n, value in enumerate(values)
+    ]
+
+
+def test_what_fails_with_other_seeds_is_not_the_best() -> None:
+    journal = Journal(Objective(), [good(1, 0.9), good(2, 0.6), *seeds("n0001", 3, None, 0.9)])
+    assert journal.best() == journal["n0001"]
+    journal.put(seeds("n0001", 5, None)[0])
+    assert journal.best() == journal["n0002"]
+
+
+def test_a_judgement_holds_until_the_chosen_one_falls() -> None:
+    journal = Journal(Objective(), [good(1, 0.89), good(2, 0.88), good(3, 0.6)])
+    journal.judge(Judgement(1, 3, ("n0001", "n0002", "n0003"), "n0002", "it is simpler"))
+    assert journal.best() == journal["n0002"]
+    assert overruled(journal)[0].endswith("it is simpler")
+    for seed in seeds("n0002", 4, 0.2, 0.3):
+        journal.put(seed)
+    assert journal.best() == journal["n0001"]
+    assert overruled(journal)[0].endswith("With other seeds it fell behind, and gave way.")
+
+
+def test_further_data_sets_of_an_attempt_at_the_same_time_do_not_count() -> None:
+    both = Measurement({"hard": 0.5, "easy": 0.99})
+    journal = Journal(Objective(), [replace(good(1, 0.5), metric=Measurement({"hard": 0.5}))])
+    metric, problem = journal.comparable(both)
+    assert (problem, metric.values) == ("", {"hard": 0.5})

@@ -1,0 +1,186 @@
+"""What a run leaves behind as data can be read again, and is whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write_run
+
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import NodeError, NodeKind
+from taskweaver.treesearch.record.facts import StageFacts
+from taskweaver.treesearch.record.findings import Spread, missing_modules
+from taskweaver.treesearch.reports.outputs import write_best, write_outputs
+from taskweaver.treesearch.reports.report import build_report
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    journal, facts = small_run()
+    write_run(tmp_path, journal)
+    write_outputs(journal, tmp_path, facts)
+    return tmp_path
+
+
+def test_the_journal_can_be_read_again(run: Path) -> None:
+    journal, _ = small_run()
+    again = Journal.from_dict(read(run / "journal.json"))
+    assert again.to_dict() == journal.to_dict()
+
+
+def test_a_stage_is_summed_up(run: Path) -> None:
+    summary = read(run / "stage_summaries/stage_2_baseline_tuning.json")
+    assert summary["nodes"] == {"total": 2, "ok": 2}
+    assert (summary["base"]["node"], summary["best"]["node"]) == ("n0003", "n0004")
+    assert summary["key_numbers"]["gain_over_base"] == pytest.approx(0.03)
+    effects = {entry["name"]: entry["gain"] for entry in summary["tried"]}
+    assert effects == {
+        "learning rate": pytest.approx(0.03),
+        "batch size": pytest.approx(-0.03),
+    }
+    assert [entry["best"] for entry in summary["metric_history"]] == [0.85, 0.85]
+
+
+def test_seeds_are_summed_up_as_mean_deviation_and_number(run: Path) -> None:
+    summary = read(run / "stage_summaries/stage_4_ablation_studies.json")
+    seeds = summary["seeds"]["n0009"]
+    assert (seeds["n"], seeds["failed"]) == (2, 1)
+    assert seeds["mean"] == pytest.approx(0.92)
+    assert seeds["std"] == pytest.approx(0.0282842712)
+    assert "n0010" not in [entry["node"] for entry in summary["metric_history"]]
+
+
+def test_costs_add_up_over_stages_and_kinds(run: Path) -> None:
+    found = read(run / "costs.json")
+    for key in ("nodes", "calls", "prompt_tokens", "money", "seconds"):
+        whole = found["total"][key]
+        assert sum(stage["total"][key] for stage in found["by_stage"].values()) == pytest.approx(
+            whole
+        )
+        assert sum(kind[key] for kind in found["by_kind"].values()) == pytest.approx(whole)
+    assert found["by_stage"]["4"]["by_kind"]["seed"]["nodes"] == 3
+
+
+def test_unknown_prices_stay_unknown(tmp_path: Path) -> None:
+    _, facts = small_run()
+    one = node(1, NodeKind.DRAFT, 0.5)
+    journal = Journal(facts.objective, [replace(one, cost=replace(one.cost, money=None))])
+    write_outputs(journal, tmp_path, facts)
+    assert read(tmp_path / "costs.json")["total"]["money"] is None
+
+
+def test_the_best_node_is_kept_with_its_files(run: Path) -> None:
+    assert (run / "best/workspace/src/train.py").read_text() == "# of n0009\n"
+    assert read(run / "best/node.json")["id"] == "n0009"
+
+
+def test_a_better_node_takes_the_place_of_the_best(run: Path) -> None:
+    journal, facts = small_run()
+    journal.put(node(20, NodeKind.IMPROVE, 0.99, parent="n0009", stage=3))
+    write_outputs(journal, run, facts)
+    assert read(run / "best/node.json")["id"] == "n0020"
+    assert "LEARNING_RATE" in (run / "best/workspace/src/train.py").read_text()
+    assert not list(run.glob(".*best*"))
+
+
+def test_links_out_of_the_workspace_and_special_files_are_left_out(tmp_path: Path) -> None:
+    journal, _ = small_run()
+    write_run(tmp_path, journal)
+    workspace = tmp_path / "workspaces/branches/n0009"
+    (workspace / "secret").symlink_to("/etc/hostname")
+    (workspace / "up").symlink_to(tmp_path, target_is_directory=True)
+    (workspace / "inside").symlink_to("src/train.py")
+    (workspace / "gone").symlink_to("nowhere")
+    os.mkfifo(workspace / "pipe")
+    target = write_best(journal, tmp_path)
+    assert target is not None
+    kept = sorted(str(p.relative_to(target / "workspace")) for p in target.rglob("workspace/*"))
+    assert kept == ["inside", "src"]
+    assert read(target / "node.json")["left_out"] == ["gone", "pipe", "secret", "up"]
+
+
+def test_proposed_paths_do_not_leave_the_folder(tmp_path: Path) -> None:
+    _, facts = small_run()
+    files = {"../../out.txt": "x", "/tmp/never.txt": "x", "..": "x", "good.txt": "y"}
+    listed = [{"path": path, "content": text} for path, text in files.items()]
+    one = node(1, NodeKind.DRAFT, 0.5, artifacts={"coding": {"workspace": {"files": listed}}})
+    target = write_best(Journal(facts.objective, [one]), tmp_path)
+    assert target is not None
+    assert [path.name for path in target.rglob("*.txt")] == ["good.txt"]
+    assert not (tmp_path.parent / "out.txt").exists()
+
+
+def test_a_run_without_nodes_has_outputs(tmp_path: Path) -> None:
+    journal, facts = empty_run()
+    write_outputs(journal, tmp_path, facts)
+    assert read(tmp_path / "costs.json")["total"]["nodes"] == 0
+    assert not (tmp_path / "best").exists()
+    assert write_best(journal, tmp_path) is None
+
+
+def test_names_cannot_choose_the_file(tmp_path: Path) -> None:
+    journal, facts = empty_run()
+    facts = replace(facts, stages=(StageFacts(1, "../../" + HOSTILE),))
+    write_outputs(journal, tmp_path, facts)
+    (found,) = (tmp_path / "stage_summaries").iterdir()
+    assert "/" not in found.name
+    assert read(found)["name"].startswith("../../")
+
+
+def test_a_thousand_nodes_are_written(tmp_path: Path) -> None:
+    journal, facts = made_up_run(1000)
+    write_outputs(journal, tmp_path, facts)
+    assert read(tmp_path / "costs.json")["total"]["nodes"] == 1000
+
+
+def test_the_report_says_a_gain_once_and_no_minus_nothing() -> None:
+    journal, facts = empty_run()
+    for one in (
+        node(1, NodeKind.DRAFT, 0.5),
+        node(2, NodeKind.IMPROVE, 0.75, parent="n0001", stage=3),
+        node(3, NodeKind.ABLATION, 0.75, parent="n0002", stage=4, name="dropout"),
+        node(4, NodeKind.ABLATION, 0.7500001, parent="n0002", stage=4, name="norm"),
+    ):
+        journal.put(one)
+    report = build_report(journal, facts)
+    assert report.count("from 0.5, node n0001") == 1
+    assert "| dropout | 0.75 | +0 (+0.0%) |" in report
+    assert "-0.0%" not in report
+
+
+def test_a_failure_in_the_report_ends_with_the_name_of_its_error() -> None:
+    journal, facts = empty_run()
+    deep = "".join(f'  File "/workspace/{n}.py", line {n}, in run\n    step()\n' for n in range(9))
+    error = NodeError(
+        "RuntimeError",
+        "run: `python experiment.py`: exit status 1\nTraceback (most recent call last):\n"
+        f"{deep}ModuleNotFoundError: No module named 'sklearn'",
+    )
+    journal.put(node(1, NodeKind.DRAFT, error=error))
+    journal.put(node(2, NodeKind.DRAFT, error=NodeError("MetricError", "No module named ''")))
+    report = build_report(journal, facts)
+    assert missing_modules(journal) == ["sklearn"]
+    assert "| ModuleNotFoundError: No module named 'sklearn' |" in report
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((13850.0, 16918.0), "15400 ± 2200 (n = 2)"),
+        ((0.91, 0.93), "0.920 ± 0.014 (n = 2)"),
+        ((0.5, 0.5), "0.5 ± 0 (n = 2)"),
+        ((3.25,), "3.25 (n = 1)"),
+    ],
+)
+def test_a_mean_has_the_digits_of_its_deviation(values: tuple[float, ...], text: str) -> None:
+    assert Spread(values).text(Objective()) == text
