@@ -26,10 +26,10 @@ from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
-from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.workplace import Workplace
+from taskweaver.session.branches.parts import SessionMetadata
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.parts import SessionMetadata
 
 ModelFunction = Callable[[Sequence[ChatMessage]], str | Iterator[str]]
 

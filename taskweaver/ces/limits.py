@@ -10,7 +10,7 @@ import psutil
 
 from taskweaver.ces.cgroup_tree import own_memory_limit
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 
 LIMIT_KEYS = (
     "start_timeout_s",

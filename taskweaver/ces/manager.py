@@ -29,8 +29,8 @@ from taskweaver.ces.sandbox.box_start import BoxPlan
 from taskweaver.ces.sandbox.warmth import sandbox_template
 from taskweaver.ces.template.snapshot import KernelSnapshot
 from taskweaver.ces.template.zygote import Zygote, plain_template, start_warm
-from taskweaver.utils.platform import HAS_LIVE_FORKS
 from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
 

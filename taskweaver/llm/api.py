@@ -22,7 +22,7 @@ from taskweaver.llm.types import (
 )
 from taskweaver.llm.usage import Ledger
 from taskweaver.logging.spans import model_call
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 _NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 

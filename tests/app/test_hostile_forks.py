@@ -15,7 +15,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import Tier
 from taskweaver.ces.sandbox import sandbox
-from taskweaver.console.receipts import export_target
+from taskweaver.console.commands.receipts import export_target
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
 

@@ -16,7 +16,7 @@ from support import Script, code_reply, make_project
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.sandbox import sandbox
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.memory.attachment import AttachmentType
 
 BOXED = {"execution.sandbox": "bwrap"}

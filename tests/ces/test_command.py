@@ -19,7 +19,7 @@ from taskweaver.ces.command.command import Command, CommandLimits, CommandResult
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.sandbox import sandbox
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 
 def available(tier: Tier) -> bool:

@@ -12,7 +12,7 @@ from taskweaver.llm.errors import ModelError, ModelErrorKind
 from taskweaver.llm.transport.failures import retry_after
 from taskweaver.llm.transport.retry import Backoff, RetryPolicy, stream_with_retries
 from taskweaver.llm.types import Chunk, ModelRequest
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 AT_ONCE = 0.001
 

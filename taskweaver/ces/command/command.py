@@ -16,7 +16,7 @@ from taskweaver.ces.command.output import CommandOutput
 from taskweaver.ces.command.process import Command, CommandLimits, RunningCommand, started
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.config.errors import ConfigError
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 __all__ = ["Command", "CommandLimits", "CommandResult", "CommandStatus", "run_command"]
 

@@ -60,7 +60,7 @@ from taskweaver.ces.inkernel.plugins.context import PluginSession
 from taskweaver.ces.inkernel.plugins.loaded import LoadedPlugins, Payload
 from taskweaver.ces.inkernel.process.base import BASE
 from taskweaver.ces.inkernel.process.birth import Birth, announce
-from taskweaver.utils.platform import HAS_LIVE_FORKS
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 
 class CellShell(ZMQInteractiveShell):

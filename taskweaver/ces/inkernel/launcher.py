@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.process.rlimits import set_limits
-from taskweaver.utils.platform import SYSTEM
+from taskweaver.utils.system.platform import SYSTEM
 
 _PR_SET_PDEATHSIG = 1
 

@@ -45,7 +45,7 @@ from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.template.snapshot import KernelSnapshot
 from taskweaver.ces.template.template import Arrival, Template
-from taskweaver.utils.platform import HAS_LIVE_FORKS, system_name
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
 
 _SHUT_DOWN_S, _OVERVIEW_S = 2.0, 60.0
 _MOST_TESTS = 100

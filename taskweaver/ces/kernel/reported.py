@@ -13,7 +13,7 @@ from typing import Any
 
 from taskweaver.ces.claims import items, rows, text
 from taskweaver.ces.common import PluginCall
-from taskweaver.tables.plan import TableRead, reads_of
+from taskweaver.tables.plans.plan import TableRead, reads_of
 
 MAX_REPORT_CHARS = 16 << 20
 _MAX_DEPTH = 64

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import psutil
 
 from taskweaver.ces.process.rollup import read_rollup
-from taskweaver.utils.platform import HAS_LIVE_FORKS
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from taskweaver.utils.owners import has_ended, pid_namespace
 from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.system.owners import has_ended, pid_namespace
 
 FOLDER = "tw-"
 """Private folders are called this, the owner's process id, and something random.

@@ -29,8 +29,8 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import rollup, watch
 from taskweaver.ces.process.homes import Home, Homes
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.owners import has_ended, pid_namespace
-from taskweaver.utils.signals import signal_name
+from taskweaver.utils.system.owners import has_ended, pid_namespace
+from taskweaver.utils.system.signals import signal_name
 
 _KILL_WAIT_S = 5.0
 _STOPPED = (b"T", b"t")

@@ -14,7 +14,7 @@ from collections.abc import Container
 
 import psutil
 
-from taskweaver.utils.platform import has_process_handles
+from taskweaver.utils.system.platform import has_process_handles
 
 _HAS_HANDLES = has_process_handles()
 _KILL_WAIT_S = 5.0

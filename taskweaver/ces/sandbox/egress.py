@@ -18,7 +18,7 @@ from functools import partial
 from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ces.sandbox.hosts import KEY, AllowedHosts, is_public
 from taskweaver.ces.sandbox.httphead import END, BadHead, Request, read_reply, read_request
-from taskweaver.utils.relay import IDLE_S, Stream, carry, idle_limit, pump
+from taskweaver.utils.system.relay import IDLE_S, Stream, carry, idle_limit, pump
 
 _HEAD_BYTES = 16 << 10
 _REPLY_HEAD_BYTES = 64 << 10

@@ -22,7 +22,7 @@ from taskweaver.ces.policy import HARDWARE, SandboxPolicy, Tier
 from taskweaver.ces.process.homes import temporary_folder
 from taskweaver.ces.sandbox.bwrap import bwrap_command, code_folders, system_files
 from taskweaver.ces.sandbox.seccomp import system_call_filter
-from taskweaver.utils.platform import SYSTEM, system_name
+from taskweaver.utils.system.platform import SYSTEM, system_name
 
 __all__ = [
     "Confined", "SandboxChoice", "SandboxPolicy", "choose", "confined", "confinement",

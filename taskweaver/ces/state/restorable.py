@@ -16,7 +16,7 @@ from taskweaver.ces.process.peers import peer_of
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateManifest
 from taskweaver.ces.state.transfer import STALL_S, send_state
-from taskweaver.utils.platform import SYSTEM
+from taskweaver.utils.system.platform import SYSTEM
 
 _SOCKET_FILE = "state"
 

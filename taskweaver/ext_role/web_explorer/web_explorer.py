@@ -30,8 +30,8 @@ from taskweaver.role.correction import task_of
 from taskweaver.role.errors import RoleError
 from taskweaver.role.prompt import load_prompt
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
-from taskweaver.utils.cancel import CancelToken
 from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.system.cancel import CancelToken
 from taskweaver.utils.text import fenced, fill
 
 PROMPT_FILE = Path(__file__).with_name("web_explorer_prompt.yaml")

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.transport.endpoint import is_loopback
-from taskweaver.utils.installation import state_folder
+from taskweaver.utils.system.installation import state_folder
 
 _AZURE = tuple(
     f".{service}.{cloud}"

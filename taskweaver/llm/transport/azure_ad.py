@@ -10,7 +10,7 @@ from typing import Any
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.utils.redact import register_secret
-from taskweaver.utils.requirements import install_command
+from taskweaver.utils.system.requirements import install_command
 
 TokenProvider = Callable[[], str]
 """Returns a token that is valid now."""

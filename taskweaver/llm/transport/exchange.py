@@ -17,7 +17,7 @@ from typing import Any
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.transport.endpoint import Lines
 from taskweaver.llm.transport.failures import exchange_failure, failure
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 _QUEUED_BLOCKS = 64
 _END = object()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from taskweaver.llm.base import CompletionService
 from taskweaver.llm.errors import ModelError, ModelErrorKind
 from taskweaver.llm.types import Chunk, ModelRequest
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 StatusListener = Callable[[str], None]
 

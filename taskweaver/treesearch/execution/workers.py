@@ -29,7 +29,7 @@ from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLos
 from taskweaver.treesearch.execution.gpus import VARIABLE
 from taskweaver.treesearch.execution.worker import Reply
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.signals import signal_name
+from taskweaver.utils.system.signals import signal_name
 
 # As a module it would be `__main__`, and its classes others than they are here.
 _MAIN = "from taskweaver.treesearch.execution.worker import main; main()"
