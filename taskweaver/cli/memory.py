@@ -127,7 +127,7 @@ def show(
     if digest is not None:
         click.echo(f"summary of {digest.count} earlier events, by {names[digest.branch]}")
         click.echo(f"{safe(digest.text)}\n")
-    print_table("events", ("seq", "kind", "text", "times", "of"), (
+    print_table("events", ("id", "kind", "text", "times", "of"), (
         (event.seq, event.kind, event.text, event.count, names[event.branch]) for event in events
     ))  # fmt: skip
     print_table("archival", ("id", "text", "tags", "of"), (
@@ -222,7 +222,7 @@ def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> Non
 @memory.command()
 @_FILE
 @click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
-@_BRANCH
+@click.option("-b", "--branch", metavar="ID", help="A branch; by default everything.")
 def export(file: Path, target: Path, *, branch: str | None) -> None:
     """Write a branch with all it sees, or everything, as JSON Lines."""
     with _open(file) as opened:

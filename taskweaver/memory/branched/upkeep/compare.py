@@ -13,7 +13,7 @@ from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, CoreEntry, MergeReport, Record
-from taskweaver.memory.branched.values import name, shown
+from taskweaver.memory.branched.values import name, shown, whole
 from taskweaver.utils.redact import redact_known
 
 Policy = Literal["ours", "theirs", "newest", "importance", "manual"]
@@ -76,9 +76,10 @@ class Comparison:
 
     def history(self, branch_id: str, *, limit: int = 100) -> list[Step]:
         """Return what was written to a branch itself, newest first."""
+        most = whole("limit", limit)
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)
-            rows = connection.execute(_HISTORY, {"b": branch.number, "limit": limit})
+            rows = connection.execute(_HISTORY, {"b": branch.number, "limit": most})
             return [Step(seq, tier, _preview(text), created) for seq, tier, text, created in rows]
 
     def diff(self, first: str, second: str) -> Difference:
