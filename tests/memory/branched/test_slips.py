@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from taskweaver.memory.branched import (
     InvalidUpdate,
+    MemoryConfig,
     MemoryManager,
     MissingMemoryUpdateError,
     RecordNotVisible,
@@ -93,3 +95,11 @@ def test_a_file_that_may_not_be_written_is_to_be_copied(tmp_path: Path) -> None:
     with pytest.raises(StoreUnwritable, match="copy it to another folder"), translated(path):
         reader.execute("CREATE TABLE t (a)")
     reader.close()
+
+
+@pytest.mark.parametrize(
+    "keys", [{"synchronous": "FUL"}, {"consolidation_trigger": "hgh"}, {"core_max_chars": -1}]
+)
+def test_a_setting_that_sqlite_would_misread_is_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(InvalidUpdate, match=next(iter(keys))):
+        MemoryConfig(**keys)
