@@ -129,7 +129,8 @@ def test_a_record_and_an_event_are_hidden_from_a_branch_on(file: Path) -> None:
     with MemoryManager(file, QUIET) as memory:
         record, event = memory["b"].records()[0].id, memory["b"].events()[0].seq
     assert run("delete", file, "b", record).output == f"record {record} is hidden from b on\n"
-    assert run("delete", file, "b", event).output == f"event {event} is hidden from b on\n"
+    assert "is no id; ids are numbers" in run("delete", file, "b", "x7").output
+    assert run("delete", file, "b", f"#{event}").output == f"event {event} is hidden from b on\n"
     with MemoryManager(file, QUIET) as memory:
         assert [item.text for item in memory["b"].records()] == ["linker error: install openblas"]
         assert [item.kind for item in memory["b"].events()] == ["start"]
@@ -235,3 +236,8 @@ def test_a_memory_is_rebuilt_from_its_logs(tmp_path: Path) -> None:
     assert "exists; choose another name" in " ".join(refused.output.split())
     found = run("rebuild", tmp_path / "logs", tmp_path / "third.sqlite", "--json").output
     assert json.loads(found)["missing"] == [[1, 1]]
+
+
+def test_an_empty_memory_says_so(tmp_path: Path) -> None:
+    (tmp_path / "m.sqlite").touch()
+    assert "The memory is empty" in run("tree", tmp_path / "m.sqlite").output

@@ -57,6 +57,14 @@ def _open_logged(file: Path) -> Any:
     return BranchedMemory(file, config)
 
 
+def _id(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
+    """Return an id, which may be written as prompts show it."""
+    text = value.removeprefix("#")
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise click.BadParameter(f"{value!r} is no id; ids are numbers, such as 7 or #7.")
+    return int(text)
+
+
 def _branch(opened: Any, name: str | None) -> Any:
     """Return the handle of a branch, by default of the root."""
     from taskweaver.memory.branched import UnknownBranch
@@ -78,6 +86,8 @@ def tree(file: Path, *, as_json: bool) -> None:
     if as_json:
         print_json([{**asdict(branch), "wrote": counts[branch.id]} for branch in branches])
         return
+    if not branches:
+        click.echo("The memory is empty: it has no branch yet.", err=True)
     ids = {branch.number: branch.id for branch in branches}
     children: dict[int | None, list[Any]] = {}
     for branch in branches:
@@ -127,7 +137,7 @@ def show(
     if digest is not None:
         click.echo(f"summary of {digest.count} earlier events, by {names[digest.branch]}")
         click.echo(f"{safe(digest.text)}\n")
-    print_table("events", ("seq", "kind", "text", "times", "of"), (
+    print_table("events", ("id", "kind", "text", "times", "of"), (
         (event.seq, event.kind, event.text, event.count, names[event.branch]) for event in events
     ))  # fmt: skip
     print_table("archival", ("id", "text", "tags", "of"), (
@@ -222,7 +232,7 @@ def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> Non
 @memory.command()
 @_FILE
 @click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
-@_BRANCH
+@click.option("-b", "--branch", metavar="ID", help="A branch; by default everything.")
 def export(file: Path, target: Path, *, branch: str | None) -> None:
     """Write a branch with all it sees, or everything, as JSON Lines."""
     with _open(file) as opened:
@@ -259,9 +269,9 @@ def import_(file: Path, source: Path) -> None:
 @memory.command()
 @_FILE
 @click.argument("branch")
-@click.argument("number", metavar="ID", type=click.IntRange(1))
+@click.argument("number", metavar="ID", callback=_id)
 def delete(file: Path, branch: str, number: int) -> None:
-    """Hide a record or an event from a branch on, by the id that `show` lists.
+    """Hide a record or an event from a branch on, by the id that `show` lists (7, or #7).
 
     Ancestors, siblings and branches that exist already keep it, and so does the file.
     """

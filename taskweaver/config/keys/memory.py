@@ -86,7 +86,7 @@ MEMORY_KEYS: tuple[Key, ...] = (
         "memory.consolidation_trigger",
         "high",
         "medium high critical",
-        "Pressure from which `consolidate_if_needed` acts.",
+        "Pressure from which `relieve_if_needed` acts.",
     ),
     Key(
         "memory.recall_consolidation_threshold",

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.values import shown
+
 _SECTION_BUDGETS = {
     "idea_summary": 9600,
     "idea_section_limit": 4800,
@@ -22,6 +25,14 @@ _TASK_BUDGETS = {
     "vlm_analysis": 4000,
     "node_summary": 4000,
 }
+
+
+_CHOICES = {
+    "use_fts": ("auto", "on", "off"),
+    "synchronous": ("FULL", "NORMAL"),
+    "consolidation_trigger": ("medium", "high", "critical"),
+}
+_POSITIVE = ("core_max_chars", "recall_max_events", "archival_max_chars")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,19 @@ class MemoryConfig:
     budgets: Mapping[str, int] = field(default_factory=_TASK_BUDGETS.copy)
     log_dir: Path | None = None
     prompt_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Check values that SQLite or a limit would misread.
+
+        Raises:
+            InvalidUpdate: If one is malformed.
+        """
+        for name, choices in _CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                raise InvalidUpdate(name, f"must be {' or '.join(choices)}, not {shown(value)}")
+        for name in _POSITIVE:
+            if getattr(self, name) < 1:
+                raise InvalidUpdate(name, f"must be at least 1, not {shown(getattr(self, name))}")
 
     def budget(self, task_hint: str | None) -> int:
         """Return the characters a prompt for a task may show of the memory."""

@@ -16,6 +16,10 @@ class CoreKeys(MutableMapping[str, str]):
         self._parts = parts
         self._id = branch_id
 
+    def __repr__(self) -> str:
+        """Return the branch, for people."""
+        return f"CoreKeys({self._id!r})"
+
     def entries(self, *, at: int | None = None) -> dict[str, CoreEntry]:
         """Return the entries in view, now or at a row, by key."""
         with self._parts.database.snapshot() as connection:
@@ -40,7 +44,7 @@ class CoreKeys(MutableMapping[str, str]):
             key: The key.
             value: Its value.
             ttl: Lifetime in seconds, or a text as ``"30m"``, ``"2h"``, ``"7d"``; None for no end.
-            importance: From 1 to 5; 5 is never evicted.
+            importance: From 1 to 5; 5 is never evicted. Numbers beyond become 1 or 5.
 
         Raises:
             InvalidUpdate: If an argument is malformed, or the value exceeds core memory.

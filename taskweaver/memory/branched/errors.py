@@ -128,7 +128,8 @@ def translated(path: object) -> Iterator[None]:
             raise StoreBusy(f"{path} is held by another process: {error}. Try again.") from error
         if code in _UNWRITABLE:
             raise StoreUnwritable(
-                f"{path} cannot be written: {error}. Check the disk and the file's rights."
+                f"{path} cannot be written: {error}. Check the disk and the file's rights;"
+                " to look into a memory that may not be written, copy it to another folder."
             ) from error
         if code in _CORRUPT or "Could not decode to UTF-8" in str(error):
             raise StoreCorrupt(

@@ -144,7 +144,10 @@ class BranchHandle:
         return pruned
 
     def append(self, event: Mapping[str, Any]) -> int:
-        """Append an event to recall memory and return its id; see `Recall.append` for the fields.
+        """Append an event to recall memory and return its id.
+
+        Args:
+            event: `kind`, `content` (or `summary`, or `text`) and `tags`; other fields are data.
 
         Raises:
             InvalidUpdate: If the event is malformed.
@@ -284,6 +287,8 @@ class BranchHandle:
         """
         parts = {"core": core, "recall": event, "archival": records}
         given = {name: value for name, value in parts.items() if value}
+        if event is not None:
+            given["recall"] = event
         results = self._parts.updates.write(self.id, given)
         log_node_write(self._parts.log, self.id, given, results)
 

@@ -133,7 +133,9 @@ class MemoryManager(BranchedMemory):
     def write_event(
         self, branch_id: str, kind: str, text: str, tags: Sequence[str] | None = None, **data: Any
     ) -> int:
-        """Append an event, field by field."""
+        """Append an event, field by field, and return its id."""
+        if foreign := data.keys() & {"log_event", "op_name"}:
+            raise InvalidUpdate("write_event", f"takes no {', '.join(sorted(foreign))}")
         event = {"kind": kind, "summary": text, "tags": list(tags or ()), **data}
         return self[branch_id].append(event)
 
@@ -261,8 +263,7 @@ class MemoryManager(BranchedMemory):
         branch_id: str,
         task_hint: str | None = None,
         budget_chars: int | None = None,
-        *,
-        no_limit: bool = False,
+        no_limit: bool = False,  # noqa: FBT001, FBT002 -- the order of the original
         **named: Any,
     ) -> RenderResult:
         """Return the rendered memory with the ids of its parts; see `BranchHandle.render`."""

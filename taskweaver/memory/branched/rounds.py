@@ -72,7 +72,8 @@ def ask_with_memory(
 
     A reply that reads is answered with the results, `memory.max_memory_read_rounds` times; its
     reads after that are done and not shown, and its body is taken. A reply whose block is
-    missing, malformed or refused is sent back with the reason, three replies in all.
+    missing, malformed or refused is sent back with the reason, three replies in all. A reply to
+    results of reads needs no block of its own: the one that read was the block of the question.
 
     Args:
         memory: The memory.
@@ -93,8 +94,9 @@ def ask_with_memory(
     while True:
         text = ask(_prompt(question, shown, feedback, rounds))
         answer.calls += 1
+        is_written = bool(answer.results) and question.presence == "required"
         try:
-            reply = read_reply(text, question.presence)
+            reply = read_reply(text, "optional" if is_written else question.presence)
             updates = check_updates(reply.updates or {})
             results = _apply(memory, question, reply.updates)
         except (MemoryUpdateError, InvalidUpdate, RecordNotVisible) as error:

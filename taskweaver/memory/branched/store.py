@@ -177,7 +177,12 @@ class BranchedMemory:
         return self._parts.comparison.diff(first, second)
 
     def merge(self, source: str, target: str, policy: str = "manual") -> MergeReport:
-        """Bring new entries of one branch to another; see `Comparison.merge` for the policies."""
+        """Bring new entries of one branch to another; see `Comparison.merge`.
+
+        Where both changed a core key, the policy decides: `ours` keeps the target's, `theirs` takes
+        the source's, `newest` the later, `importance` the more important one; `manual` writes
+        nothing and names the conflicts.
+        """
         report = self._parts.database.write(
             lambda writer: self._parts.comparison.merge(writer, source, target, policy)
         )

@@ -111,6 +111,11 @@ class Event:
     count: int
     created_at: float
 
+    @property
+    def id(self) -> int:
+        """The sequence number, which names the event in calls."""
+        return self.seq
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

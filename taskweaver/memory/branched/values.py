@@ -50,7 +50,7 @@ class Values:
         if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
             raise InvalidUpdate(path, f"must be a text, not {shown(value)}")
         if isinstance(value, bool | int | float):
-            value = str(value)
+            value = str(value).lower() if isinstance(value, bool) else str(value)
         if not isinstance(value, str):
             raise InvalidUpdate(path, f"must be a text, not {_kind(value)}")
         if not value.strip() and not may_be_empty:

@@ -26,5 +26,12 @@ def test_the_example_prints_what_the_document_says(tmp_path: Path) -> None:
     assert done.stdout == match[2]
 
 
+def test_every_program_of_the_document_runs(tmp_path: Path) -> None:
+    for program in re.findall(r"```python\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL):
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, check=True
+        )
+
+
 def test_the_instructions_are_shown_as_they_are() -> None:
     assert instructions() in DOCUMENT.read_text("utf-8")

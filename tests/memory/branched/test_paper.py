@@ -27,6 +27,8 @@ Blocks that fit the cache.
 
 ## Risk Factors And Limitations
 One machine only.
+
+Built-in proposer: `stencil`
 """
 
 
@@ -97,6 +99,7 @@ def test_it_holds_the_facts_of_the_best_branch_with_their_sources(
     assert found["provenance"] == ["best", "draft", "run"]
     assert found["title_candidates"] == "- Blocking for caches [idea.md]"
     assert found["hypothesis"] == "- Blocks that fit the cache. [idea.md]"
+    assert found["threats_to_validity"] == "- One machine only. [idea.md]"
     assert found["method"].splitlines() == [
         "- Blocks of 16, 32 and 64 rows, each with one thread. [idea.md]",
         "- Threads. [idea.md]",

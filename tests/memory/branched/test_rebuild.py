@@ -271,6 +271,16 @@ def test_lines_of_several_processes_are_one_memory(tmp_path: Path) -> None:
     assert made.rows["archival"] == 360
 
 
+def test_a_log_that_two_memories_wrote_is_reported_as_one(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with open_logged(tmp_path / f"{name}.sqlite") as memory:
+            memory.create_branch(None, branch_id="run")
+            memory.mem_core_set("memory", name, branch_id="run")
+    made = rebuild(tmp_path / "logs", tmp_path / "new.sqlite")
+    assert (made.is_whole, made.clashes) == (False, 2)
+    assert "several memories" in made.problems[0]
+
+
 def test_the_log_of_a_killed_writer_is_a_beginning_and_reported_as_one(tmp_path: Path) -> None:
     make_root(tmp_path)
     with start_writer(tmp_path, "p", 100_000) as writer:

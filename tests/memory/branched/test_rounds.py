@@ -97,6 +97,13 @@ def test_a_model_that_never_learns_ends_in_an_error(
     assert {key: entry.value for key, entry in memory["a"].core.entries().items()} == before
 
 
+def test_a_reply_to_reads_needs_no_second_block(memory: MemoryManager) -> None:
+    model = Model([block(core={"x": "1"}, core_get=["goal"]), "the plan"])
+    answer = ask_with_memory(memory, model, Question("Go.", "a", presence="required"))
+    assert (answer.body, answer.calls) == ("the plan", 2)
+    assert memory.get_core("a", "x") == "1"
+
+
 def test_a_reply_may_have_to_do_without_a_block(memory: MemoryManager) -> None:
     model = Model(["plain"])
     assert (

@@ -70,8 +70,10 @@ def read_reply(text: str, presence: Presence = "optional") -> Reply:
     unfinished = _unfinished(text, opening, closing)
     if opening is None and not unfinished:
         if presence == "required":
+            hint = " One in a fence or in a JSON string is not read." if _OPEN.search(text) else ""
             raise MissingMemoryUpdateError(
-                f"The reply has no <memory_update> block. Begin with one; {_EXAMPLE} is allowed."
+                f"The reply has no <memory_update> block.{hint} Begin with one; {_EXAMPLE} is"
+                " allowed."
             )
         return Reply(None, text)
     if presence == "forbidden":

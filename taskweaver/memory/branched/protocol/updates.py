@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from taskweaver.memory.branched.errors import RecordNotVisible
 from taskweaver.memory.branched.protocol.protocol import check_updates
 from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.compression import Compressor
@@ -143,22 +145,29 @@ class Updates:
                 writer, branch_id, item["text"], tags=tags, meta=item.get("meta")
             )
             results.setdefault("archival", []).append(str(id_))
-        for item in checked.get("archival_update", []):
+        unseen: list[str] = []
+        for n, item in enumerate(checked.get("archival_update", [])):
             fields = dict(item)
-            id_ = self._archival.update(writer, branch_id, fields.pop("id"), **fields)
-            results.setdefault("archival_update", []).append(str(id_))
-        for id_ in checked.get("archival_delete", []):
-            self._archival.delete(writer, branch_id, id_)
-            results.setdefault("archival_delete", []).append(str(id_))
+            with _noted(unseen, f"archival_update[{n}].id"):
+                id_ = self._archival.update(writer, branch_id, fields.pop("id"), **fields)
+                results.setdefault("archival_update", []).append(str(id_))
+        for n, id_ in enumerate(checked.get("archival_delete", [])):
+            with _noted(unseen, f"archival_delete[{n}]"):
+                self._archival.delete(writer, branch_id, id_)
+                results.setdefault("archival_delete", []).append(str(id_))
         for event in checked.get("recall", []):
             seq = self._recall.append(writer, branch_id, {**marks, **event})
             results.setdefault("recall", []).append(seq)
         if "recall_evict" in checked:
-            count = self._recall.evict(writer, branch_id, **checked["recall_evict"])
-            results["recall_evict"] = {"evicted_count": count, "archived_count": count}
-        for number in checked.get("recall_delete", []):
-            self._recall.delete(writer, branch_id, number)
-            results.setdefault("recall_delete", []).append(number)
+            with _noted(unseen, "recall_evict.ids"):
+                count = self._recall.evict(writer, branch_id, **checked["recall_evict"])
+                results["recall_evict"] = {"evicted_count": count, "archived_count": count}
+        for n, number in enumerate(checked.get("recall_delete", [])):
+            with _noted(unseen, f"recall_delete[{n}]"):
+                self._recall.delete(writer, branch_id, number)
+                results.setdefault("recall_delete", []).append(number)
+        if unseen:
+            raise RecordNotVisible("\n".join(["memory_update: nothing was applied.", *unseen]))
         return results
 
     def _read(
@@ -205,6 +214,15 @@ class Updates:
             relief = self._pressures.relieve(branch_id, "high")
             results["consolidate"] = {"status": "success", "details": asdict(relief)}
         return results
+
+
+@contextmanager
+def _noted(unseen: list[str], path: str) -> Iterator[None]:
+    """Note an id that the branch does not see, so that the error names all of them."""
+    try:
+        yield
+    except RecordNotVisible as error:
+        unseen.append(f"{path}: {error}")
 
 
 def _weighed(key: str, value: Any) -> dict[str, Any]:

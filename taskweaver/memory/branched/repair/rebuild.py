@@ -37,6 +37,7 @@ class Rebuilt:
         unreadable: Number of lines that were cut off or changed.
         left_out: Reasons why rows could not be used, with their numbers of rows.
         masked: Number of rows that hold a mask in place of a secret.
+        clashes: Number of lines with a number of another row: several memories wrote the log.
     """
 
     branches: int
@@ -48,6 +49,7 @@ class Rebuilt:
     unreadable: int
     left_out: Mapping[str, int]
     masked: int
+    clashes: int
 
     @property
     def is_whole(self) -> bool:
@@ -58,6 +60,13 @@ class Rebuilt:
     def problems(self) -> tuple[str, ...]:
         """What is missing, a line each; empty when all is there."""
         found = []
+        if self.clashes:
+            found.append(
+                "lines with a number that another row or branch has:"
+                f" {self.clashes}; the log has rows of several memories, which are mixed here."
+                " Give each memory a folder of logs of its own (`memory.memory_log_dir`, in Python"
+                " `MemoryConfig(log_dir=...)`)"
+            )
         if self.missing:
             found.append(f"rows that are not in the log: {_named(self.missing)}")
         if self.missing_branches:
@@ -117,6 +126,7 @@ def rebuild(log_folder: Path, target: Path) -> Rebuilt:
         unreadable=lines.unreadable,
         left_out=dict(Counter(f"{row.table}: {row.reason}"[:200] for row in made.unfit)),
         masked=lines.masked,
+        clashes=lines.clashes,
     )
 
 

@@ -43,6 +43,7 @@ class Lines:
         writers: Processes that began and did not end their lines.
         unreadable: Number of lines that are no line of this log.
         masked: Number of rows with a masked secret.
+        clashes: Number of lines that give a number in use to another row or branch.
         columns: Columns of the tables.
     """
 
@@ -53,6 +54,7 @@ class Lines:
     writers: set[str] = field(default_factory=set)
     unreadable: int = 0
     masked: int = 0
+    clashes: int = 0
     columns: dict[str, list[str]] = field(default_factory=lambda: columns_of(schema.VERSION))
 
     @property
@@ -101,10 +103,13 @@ def _take(lines: Lines, line: dict[str, Any]) -> bool:
     """Add a line; return whether it is one of the log's."""
     if "table" in line:
         table, seq = line["table"], _number(line["seq"])
-        lines.rows[table][seq] = _row(table, seq, line["row"], lines.columns[table])
+        row = _row(table, seq, line["row"], lines.columns[table])
+        lines.clashes += any(_is_other(rows.get(seq), row) for rows in lines.rows.values())
+        lines.rows[table][seq] = row
     elif "branch" in line:
         branch = {name: _plain(line["branch"][name]) for name in BRANCH_COLUMNS}
-        lines.branches.setdefault(_number(branch["id"]), branch)
+        known = lines.branches.setdefault(_number(branch["id"]), branch)
+        lines.clashes += _is_other(known, branch)
     elif "change" in line:
         lines.changes[_number(line["seq"])] = _change(line["change"])
     elif "skip" in line:
@@ -116,6 +121,17 @@ def _take(lines: Lines, line: dict[str, Any]) -> bool:
     else:
         return line.get("op") == "log_lines_lost"
     return True
+
+
+def _is_other(known: Row | None, row: Row) -> bool:
+    """Return whether the row under a number is not the one that another line has there.
+
+    Texts are not compared: one of two lines of a row may be masked.
+    """
+    if known is None:
+        return False
+    names = known.keys() & {"branch_id", "created_at"}
+    return known.keys() != row.keys() or any(known[name] != row[name] for name in names)
 
 
 def _row(table: str, seq: int, given: Mapping[str, Any], columns: Sequence[str]) -> Row:

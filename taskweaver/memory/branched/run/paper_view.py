@@ -22,6 +22,9 @@ _RESULT_TAGS = frozenset({"SUCCESS", "METRICS"})
 _ERROR_TAG = "ERROR"
 _FAILED_RESULT = "is_buggy=True"
 _FAILURE_HEAD = re.compile(r"^(?:[\w =.-]{0,120}? failed: )+")
+_FOR_THE_SEARCH = re.compile(r"\W*built-in proposer\b", re.IGNORECASE)
+"""A line of an idea that chooses the program which proposes, and says nothing of the matter."""
+
 _ERROR_KIND = re.compile(r"^[A-Z]\w*: ")
 
 
@@ -100,7 +103,8 @@ class View:
     def said(self, *sections: str) -> list[Fact]:
         """Return the first of some sections of the idea, a line for each paragraph or bullet."""
         text = next((self.idea[name] for name in sections if self.idea.get(name)), "")
-        return [Fact(self.cut(part), ["idea.md"]) for part in _paragraphs(text)]
+        parts = [part for part in _paragraphs(text) if not _FOR_THE_SEARCH.match(part)]
+        return [Fact(self.cut(part), ["idea.md"]) for part in parts]
 
     def node_of(self, row: Event | Record) -> str:
         """Return the node a row is about; the id of its branch where it names none."""

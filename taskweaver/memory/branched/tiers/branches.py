@@ -24,6 +24,7 @@ from taskweaver.memory.branched.values import shown, whole
 
 _COLUMNS = "id, name, node_uid, parent_id, fork_seq, live, state, created_at"
 _KEPT_PATHS = 4096
+_ABSENT = "is no branch here; `branches()` and `taskweaver memory tree` list them"
 _TIERS: tuple[Tier, ...] = get_args(Tier)
 _LINE = f"""
 WITH RECURSIVE line (id, parent_id, fork_seq, live, depth, up_to) AS (
@@ -141,13 +142,13 @@ class Branches:
             UnknownBranch: If there is none, or the uid is that of several.
         """
         if not isinstance(branch_id, str) or not branch_id.isprintable():
-            raise UnknownBranch(f"{shown(branch_id)} is no branch here.")
+            raise UnknownBranch(f"{shown(branch_id)} {_ABSENT}.")
         row = connection.execute(
             f"SELECT {_COLUMNS} FROM branches WHERE name = ?", (branch_id,)
         ).fetchone()
         rows = [row] if row else _by_uid(connection, branch_id)
         if len(rows) != 1:
-            problem = f"is the node of {len(rows)} branches" if rows else "is no branch here"
+            problem = f"is the node of {len(rows)} branches" if rows else _ABSENT
             raise UnknownBranch(f"{shown(branch_id)} {problem}.")
         return _branch(rows[0])
 
