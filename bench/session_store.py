@@ -15,8 +15,8 @@ from time import perf_counter
 from bench.common import sized
 from bench.memory_view import post
 from taskweaver.memory.branched import MemoryConfig
-from taskweaver.session.store import SessionFiles
-from taskweaver.session.stored_sessions import MAIN_BRANCH
+from taskweaver.session.storage.store import SessionFiles
+from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
 
 ROUNDS, POSTS_PER_ROUND, REPEATS = sized((200, 6, 15), (3, 2, 2))
 COMMITS = sized(300, 3)

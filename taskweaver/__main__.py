@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from taskweaver.utils.platform import UnsupportedPlatform, require_supported
+from taskweaver.utils.system.platform import UnsupportedPlatform, require_supported
 
 
 def main() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces import sandbox
 from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.ces.sandbox import sandbox
 from taskweaver.llm.types import ChatMessage
 from taskweaver.module.events import PostEventType, TaskWeaverEvent
 from taskweaver.trust.answers import Answers, remember

@@ -21,13 +21,20 @@ from bench.questions.asking import WORST_LAST, Asked
 from bench.questions.files import place
 from bench.questions.judging import Answer, Verdict, judge
 from bench.questions.model import Question
-from taskweaver.analyst.answering import answer
-from taskweaver.analyst.code import as_code
+from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.profile import TableId, TableProfile
-from taskweaver.analyst.profile_report import read_profiles
-from taskweaver.analyst.reading import Files, Help, NeedsLook, NotUnderstood, Unclear, Understood
-from taskweaver.analyst.world import FileInfo, PartInfo, World
+from taskweaver.analyst.files.profile import TableId, TableProfile
+from taskweaver.analyst.files.profile_report import read_profiles
+from taskweaver.analyst.files.world import FileInfo, PartInfo, World
+from taskweaver.analyst.readings.reading import (
+    Files,
+    Help,
+    NeedsLook,
+    NotUnderstood,
+    Unclear,
+    Understood,
+)
+from taskweaver.analyst.wording.answers import answer
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS
 from taskweaver.llm.offline.refusals import files_answer
 from taskweaver.tables.session import profiles, read

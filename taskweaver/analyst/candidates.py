@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
-from taskweaver.analyst.language.lexicon import LEXICON
-from taskweaver.analyst.language.names import name_words
-from taskweaver.analyst.world import FileInfo
+from taskweaver.analyst.files.world import FileInfo
+from taskweaver.analyst.language.words.lexicon import LEXICON
+from taskweaver.analyst.language.words.names import name_words
 
 _SHORTEST_CHARS = 3
 

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from taskweaver.analyst.candidates import files_with_columns_of, tables_among
+from taskweaver.analyst.files.mentions import Mention, find_files
+from taskweaver.analyst.files.profile import TableId
+from taskweaver.analyst.files.world import World
 from taskweaver.analyst.language.answers import chosen_option
 from taskweaver.analyst.language.follow_up import is_follow_up
+from taskweaver.analyst.language.lookup.scope import Scope
+from taskweaver.analyst.language.lookup.sources import Wanted, joins, nouns_of, scopes
 from taskweaver.analyst.language.read import MAX_WORDS, Result, best, choices_of, read
-from taskweaver.analyst.language.scope import Scope
-from taskweaver.analyst.language.sources import Wanted, joins, nouns_of, scopes
 from taskweaver.analyst.language.special import special
-from taskweaver.analyst.mentions import Mention, find_files
 from taskweaver.analyst.nearest import nearest
-from taskweaver.analyst.profile import TableId
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     Inspection,
     NeedsLook,
     NotUnderstood,
@@ -28,7 +29,6 @@ from taskweaver.analyst.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.world import World
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from taskweaver.analyst.reading import NotUnderstood, Outcome, Understood
-from taskweaver.analyst.words import in_words
+from taskweaver.analyst.readings.reading import NotUnderstood, Outcome, Understood
+from taskweaver.analyst.wording.requests import in_words
 
 _MOST_TRIES = 3
 _LEAD = (

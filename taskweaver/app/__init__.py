@@ -1,6 +1,6 @@
 """The wiring: an application over a project folder."""
 
-from taskweaver.utils.platform import require_supported
+from taskweaver.utils.system.platform import require_supported
 
 require_supported()  # before the imports below, which fail elsewhere without a reason
 

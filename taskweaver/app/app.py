@@ -14,7 +14,7 @@ from taskweaver.app.replaying import Replaying
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.common import Manager
-from taskweaver.ces.sandbox import SandboxChoice, is_confined
+from taskweaver.ces.sandbox.sandbox import SandboxChoice, is_confined
 from taskweaver.config.check import check
 from taskweaver.config.plain_folder import prepare_place
 from taskweaver.llm.services import ModelServices
@@ -22,12 +22,12 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.plugin.registry import PluginRegistry
-from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.session.replay import Step
 from taskweaver.session.session import Session
 from taskweaver.trust.opening import Trust, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE, config_file_of, discover_app_dir
-from taskweaver.utils.platform import restrictions
+from taskweaver.utils.system.platform import restrictions
 
 
 def _reason(app_dir: str | Path | None, path: Path) -> str:

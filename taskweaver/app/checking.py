@@ -9,7 +9,7 @@ from pathlib import Path
 from injector import Injector
 
 from taskweaver.app.replaying import Replaying
-from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.code_interpreter.report import sections
 from taskweaver.memory.executed import ExecutedCell
 from taskweaver.session.config import AppSessionConfig

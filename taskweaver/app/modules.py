@@ -8,11 +8,11 @@ from pathlib import Path
 from injector import Module, provider, singleton
 
 from taskweaver.ces.common import Client, Manager
-from taskweaver.ces.hosts import AllowedHosts
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.sandbox import SandboxChoice, choose
+from taskweaver.ces.sandbox.hosts import AllowedHosts
+from taskweaver.ces.sandbox.sandbox import SandboxChoice, choose
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.api import LLMApi
@@ -26,10 +26,10 @@ from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
-from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.workplace import Workplace
+from taskweaver.session.branches.parts import SessionMetadata
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.parts import SessionMetadata
 
 ModelFunction = Callable[[Sequence[ChatMessage]], str | Iterator[str]]
 

@@ -25,7 +25,7 @@ from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import Step, replay
-from taskweaver.session.workdir import AddedFile, add_files
+from taskweaver.session.storage.workdir import AddedFile, add_files
 from taskweaver.utils.files import PRIVATE_FOLDER, read_yaml
 from taskweaver.utils.ids import create_id
 

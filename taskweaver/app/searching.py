@@ -10,15 +10,15 @@ from typing import Any
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import FoldersConfig
 from taskweaver.ces.common import Manager
-from taskweaver.ces.sandbox import SandboxChoice
+from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.session.clone import copy_working_folder
-from taskweaver.session.damage import MEMORY_FILE
-from taskweaver.session.store import WORKING_FOLDER
-from taskweaver.session.stored_sessions import MAIN_BRANCH
+from taskweaver.session.storage.clone import copy_working_folder
+from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.store import WORKING_FOLDER
+from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
 from taskweaver.treesearch.engine.search import (
     Machine,
     Search,
@@ -37,8 +37,8 @@ from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import fold
 from taskweaver.treesearch.reports.results import results_of
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.platform import require_linux
 from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.system.platform import require_linux
 
 _MOST_COPIED = 4 << 30
 

@@ -16,10 +16,10 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.round import Round
 from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
-from taskweaver.session.damage import MEMORY_FILE
 from taskweaver.session.errors import SessionError
 from taskweaver.session.session import Session
-from taskweaver.session.stored_sessions import stored_sessions
+from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.stored_sessions import stored_sessions
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 Tell = Callable[[str], None]

@@ -21,17 +21,21 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
-from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
-from taskweaver.session.branch import BranchParts
+from taskweaver.session.branches.branch import BranchParts
+from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
 from taskweaver.session.limits import LimitsConfig
-from taskweaver.session.parts import SessionMetadata, SessionParts
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
-from taskweaver.session.store import SessionFiles
-from taskweaver.session.stored_sessions import StoredSession, stored_session, stored_sessions
+from taskweaver.session.storage.store import SessionFiles
+from taskweaver.session.storage.stored_sessions import (
+    StoredSession,
+    stored_session,
+    stored_sessions,
+)
 from taskweaver.utils.ids import create_id
 
 _LEADER = "planner"

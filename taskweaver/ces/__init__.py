@@ -5,7 +5,7 @@ imported when they are asked for.
 """
 
 from taskweaver.utils.lazy import on_demand
-from taskweaver.utils.platform import require_supported
+from taskweaver.utils.system.platform import require_supported
 
 require_supported()
 

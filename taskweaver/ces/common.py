@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from taskweaver.ces.bounds.bound import Bound
-from taskweaver.ces.footprint import Footprint
 from taskweaver.ces.hostcalls import HostFunctions
+from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import Stored
-from taskweaver.tables.plan import TableRead
+from taskweaver.tables.plans.plan import TableRead
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
 Stream = Literal["stdout", "stderr"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _PACKAGE_ROOT = Path(__file__).parents[2]
-_BRIDGE = Path(__file__).parent / "inkernel" / "bridge.py"
+_BRIDGE = Path(__file__).parent / "inkernel" / "sandbox" / "bridge.py"
 _PROXY_PORT = 3128  # of the sandbox's own loopback device, where nothing else listens
 _PASSED = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "VIRTUAL_ENV")
@@ -39,7 +39,7 @@ def kernel_environment(kernel_id: str, source: Mapping[str, str] | None = None) 
     return passed | {
         "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
         "PYTHONSAFEPATH": "1",
-        "MPLBACKEND": "module://taskweaver.ces.inkernel.figures",
+        "MPLBACKEND": "module://taskweaver.ces.inkernel.cell.figures",
         KERNEL_MARK: kernel_id,
         **_SILENT,
         "PYTHONIOENCODING": "utf-8:replace",
@@ -86,7 +86,7 @@ def python_command(*arguments: str) -> list[str]:
 
 
 def bridged(command: list[str], proxy: str) -> list[str]:
-    """Return the command that first starts the bridge to a proxy, see `inkernel.bridge`.
+    """Return the command that first starts the bridge to a proxy, see `inkernel.sandbox.bridge`.
 
     Args:
         command: What is to run.

@@ -10,7 +10,7 @@ import psutil
 
 from taskweaver.ces.cgroup_tree import own_memory_limit
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 
 LIMIT_KEYS = (
     "start_timeout_s",
@@ -116,7 +116,7 @@ class KernelLimits:
         return (owner, self.output_limit_bytes, *self.of_process(processes))
 
     def of_process(self, processes: int) -> tuple[int, ...]:
-        """Return the limits that a process sets for itself, see `inkernel.rlimits`.
+        """Return the limits that a process sets for itself, see `inkernel.process.rlimits`.
 
         Args:
             processes: Limit on its user's processes; 0 sets none.

@@ -10,27 +10,27 @@ from functools import partial
 from pathlib import Path
 
 from taskweaver.ces.bounds.bound import Bound, bounds_of
+from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.bounds.guard import SessionGuard
-from taskweaver.ces.box import WORKING_FOLDERS, Boxes
-from taskweaver.ces.box_start import BoxPlan
-from taskweaver.ces.cgroup import sweep_groups
-from taskweaver.ces.client import KernelClient
 from taskweaver.ces.common import (
     Manager,
     Snapshot,
 )
 from taskweaver.ces.errors import KernelStartFailed
-from taskweaver.ces.homes import private_folder, remove_folder, sweep_folders
-from taskweaver.ces.kernel import Kernel
+from taskweaver.ces.kernel.client import KernelClient
+from taskweaver.ces.kernel.kernel import Kernel
+from taskweaver.ces.kernel.place import KernelPlace
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.place import KernelPlace
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process import KernelProcess, start_kernel, sweep_marked
-from taskweaver.ces.sandbox_warmth import sandbox_template
-from taskweaver.ces.snapshot import KernelSnapshot
-from taskweaver.ces.zygote import Zygote, plain_template, start_warm
-from taskweaver.utils.platform import HAS_LIVE_FORKS
+from taskweaver.ces.process.homes import private_folder, remove_folder, sweep_folders
+from taskweaver.ces.process.process import KernelProcess, start_kernel, sweep_marked
+from taskweaver.ces.sandbox.box import WORKING_FOLDERS, Boxes
+from taskweaver.ces.sandbox.box_start import BoxPlan
+from taskweaver.ces.sandbox.warmth import sandbox_template
+from taskweaver.ces.template.snapshot import KernelSnapshot
+from taskweaver.ces.template.zygote import Zygote, plain_template, start_warm
 from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 __all__ = ["KernelClient", "KernelManager", "code_execution_service_factory", "default_limits"]
 

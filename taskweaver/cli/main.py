@@ -10,13 +10,13 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from taskweaver import __version__
-from taskweaver.cli.folder import TRUST_CHOICE, require_folder
-from taskweaver.cli.memory import memory
-from taskweaver.cli.plugin import plugin
-from taskweaver.cli.role import role
-from taskweaver.cli.search import search
-from taskweaver.cli.sessions import sessions
-from taskweaver.cli.trust import trust
+from taskweaver.cli.conversations.sessions import sessions
+from taskweaver.cli.memory.command import memory
+from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
+from taskweaver.cli.opening.trust import trust
+from taskweaver.cli.projects.plugin import plugin
+from taskweaver.cli.projects.role import role
+from taskweaver.cli.search.command import search
 from taskweaver.errors import TaskWeaverError
 
 USAGE, INTERRUPTED = 2, 130
@@ -63,8 +63,8 @@ class Commands(click.Group):
 
 def _end(ctx: click.Context, reason: str, status: int) -> NoReturn:
     """Say why, in one line; called while the error is being handled."""
-    from taskweaver.console.surface import is_plain
-    from taskweaver.console.text import safe
+    from taskweaver.console.terminal.surface import is_plain
+    from taskweaver.console.terminal.text import safe
     from taskweaver.utils.redact import redact
 
     if ctx.params.get("debug"):
@@ -156,7 +156,7 @@ def chat(
     """Ask questions; this is what happens without a command."""
     require_folder(project)
     if node is not None:
-        from taskweaver.cli.searching import session_of
+        from taskweaver.cli.search.runs import session_of
 
         resume = session_of(project, node)
     piped = _piped_text() if message is None else None
@@ -164,14 +164,14 @@ def chat(
     if asked is None:
         if as_json:
             raise click.UsageError("--json needs a question: use --message, or pipe it in.")
-        from taskweaver.cli.chat import converse
+        from taskweaver.cli.conversations.chat import converse
 
         converse(project, files, resume)
         return
     if not asked.strip():
         raise click.UsageError("Nothing was asked: the message is empty.")
-    from taskweaver.cli.messages import messages_in, piped_messages
-    from taskweaver.cli.script import run_script
+    from taskweaver.cli.conversations.messages import messages_in, piped_messages
+    from taskweaver.cli.conversations.script import run_script
 
     is_piped = piped is not None
     messages = piped_messages(asked) if is_piped else messages_in(asked)
@@ -197,7 +197,7 @@ def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
     target = folder or same or project
     if target is None:
         raise click.UsageError("Which folder? For example: taskweaver init sales")
-    from taskweaver.cli.project import create_project
+    from taskweaver.cli.projects.init import create_project
 
     for line in create_project(target):
         click.echo(line)
@@ -209,7 +209,7 @@ def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
 def doctor(project: Path | None, *, as_json: bool) -> None:
     """Say what works here, and what to do about the rest."""
     require_folder(project)
-    from taskweaver.cli.doctor import examine
+    from taskweaver.cli.projects.doctor import examine
 
     sys.exit(examine(project, as_json=as_json))
 
@@ -219,7 +219,7 @@ def doctor(project: Path | None, *, as_json: bool) -> None:
 def mcp(project: Path | None) -> None:
     """Serve the project to other programs as an MCP server, on standard input and output."""
     require_folder(project)
-    from taskweaver.cli.serve import serve
+    from taskweaver.cli.conversations.serve import serve
 
     serve(project)
 
@@ -253,7 +253,7 @@ def replay(
     EXPERIENCE is a file that /save wrote. The exit status is 1 when a result is not as recorded.
     """
     require_folder(project)
-    from taskweaver.cli.replay import replay_file
+    from taskweaver.cli.conversations.replay import replay_file
 
     files = {old: Path(new) for old, new in map(_pair, data)}
     values = dict(map(_pair, settings))
@@ -281,7 +281,7 @@ def check(
     RECEIPT is a file that /export receipt wrote. The exit status is 1 when something differs.
     """
     require_folder(project)
-    from taskweaver.cli.check import check_file
+    from taskweaver.cli.conversations.check import check_file
 
     files = {name: Path(path) for name, path in map(_pair, data)}
     sys.exit(check_file(project, receipt, files, is_trusted=is_trusted, as_json=as_json))

@@ -12,14 +12,14 @@ _PREVIEW_CHARS = 400
 
 def safe(text: str) -> str:
     """Return a text of others as a terminal can show it; see `console.text.safe`."""
-    from taskweaver.console import text as texts
+    from taskweaver.console.terminal import text as texts
 
     return texts.safe(text)
 
 
 def print_json(data: object) -> None:
     """Print data as indented JSON."""
-    from taskweaver.console.text import safe_json
+    from taskweaver.console.terminal.text import safe_json
 
     click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=2)))
 

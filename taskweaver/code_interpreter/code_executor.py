@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from taskweaver.ces.common import Client, ExecutionResult, OutputHandler, PluginCode
 from taskweaver.code_interpreter.cell_span import cell_span, note_result
-from taskweaver.code_interpreter.code_verification import kinds_of
+from taskweaver.code_interpreter.code_verification.policy_check import kinds_of
 from taskweaver.code_interpreter.report import sections
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing

@@ -10,12 +10,12 @@ from injector import inject
 from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_generator import Answer, Cell, CodeGenerator, Unreadable
-from taskweaver.code_interpreter.code_verification import Policy
+from taskweaver.code_interpreter.code_verification.policy_check import Policy
 from taskweaver.code_interpreter.interpreter import Interpreter
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.report import sections
 from taskweaver.code_interpreter.scope import AnyCode, Scope
-from taskweaver.llm.config import embedding_model
+from taskweaver.llm.selection.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers

@@ -11,8 +11,13 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from taskweaver.code_interpreter.code_verification import Policy, kinds_of, policy_text, verify
-from taskweaver.code_interpreter.plugin_calls import plugin_call_problems
+from taskweaver.code_interpreter.code_verification.plugin_calls import plugin_call_problems
+from taskweaver.code_interpreter.code_verification.policy_check import (
+    Policy,
+    kinds_of,
+    policy_text,
+    verify,
+)
 from taskweaver.plugin.spec import PluginEntry
 
 _HERE = Path(__file__).parent

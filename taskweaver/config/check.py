@@ -8,9 +8,9 @@ from difflib import get_close_matches
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
-from taskweaver.config.known_keys import BY_NAME, Key, find
+from taskweaver.config.keys.known_keys import BY_NAME, Key, find
+from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
 from taskweaver.config.replaced import REMOVED, VALUES, provider_key, refusal, removed
-from taskweaver.config.role_keys import EXT_ROLES, INTERPRETERS
 
 _PACKAGED = ("planner", "code_interpreter", *INTERPRETERS, "code_generator", *EXT_ROLES)
 _EXT_LLMS = "ext_llms.llm_configs"

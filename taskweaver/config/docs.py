@@ -6,7 +6,7 @@ import sys
 from itertools import groupby
 
 from taskweaver.config.config_mgt import env_name
-from taskweaver.config.known_keys import KEYS, Key, expand
+from taskweaver.config.keys.known_keys import KEYS, Key, expand
 
 _HEAD = """\
 # Configuration
@@ -38,7 +38,8 @@ is set in the same place, while `llm.api_type` is `azure`. So one file can hold 
 At start, keys that do not exist are reported with the known key most like them, and a value of the
 wrong type is an error. So is a number below 0, or below the least value the table names.
 
-This page is printed by `python -m taskweaver.config.docs` from `taskweaver/config/known_keys.py`.
+This page is printed by `python -m taskweaver.config.docs` from
+`taskweaver/config/keys/known_keys.py`.
 """
 
 _TITLES = {

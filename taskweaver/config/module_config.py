@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from injector import inject
 
 from taskweaver.config.config_mgt import UNSET, AppConfigSource
-from taskweaver.config.known_keys import find
+from taskweaver.config.keys.known_keys import find
 
 D = TypeVar("D")
 

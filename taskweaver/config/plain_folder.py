@@ -9,7 +9,7 @@ from pathlib import Path
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
-from taskweaver.utils.installation import state_folder
+from taskweaver.utils.system.installation import state_folder
 
 _ORIGIN = "folder.txt"
 """File that names the working folder, for a person who looks into the state folder."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.console.asking import TerminalConfirmation
-from taskweaver.console.blocks import Answer, Broken, Note
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.render import RoundView
-from taskweaver.console.surface import Surface
-from taskweaver.console.text import display_path, safe
+from taskweaver.console.terminal.asking import TerminalConfirmation
+from taskweaver.console.terminal.blocks import Answer, Broken, Note
+from taskweaver.console.terminal.surface import Surface
+from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.errors import FileNotAdded
 from taskweaver.session.session import Session
-from taskweaver.session.workdir import files_in
+from taskweaver.session.storage.workdir import files_in
 from taskweaver.utils.files import leaves
 from taskweaver.utils.text import counted
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
-from taskweaver.console.blocks import Note
-from taskweaver.console.surface import Surface
+from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.surface import Surface
 
 LEAVING = "Ctrl-C again leaves; so do /exit and Ctrl-D."
 INTERRUPTED = "Interrupted. The session goes on: variables and earlier answers are still there."

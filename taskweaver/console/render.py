@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from taskweaver.console.blocks import (
+from taskweaver.console.terminal.blocks import (
     Answer,
     Block,
     Broken,
@@ -29,8 +29,8 @@ from taskweaver.console.blocks import (
     Traceback,
     Value,
 )
-from taskweaver.console.surface import PREVIEW_CHARS, Surface
-from taskweaver.console.text import openable_path, overwritten, safe, section, without_code
+from taskweaver.console.terminal.surface import PREVIEW_CHARS, Surface
+from taskweaver.console.terminal.text import openable_path, overwritten, safe, section, without_code
 from taskweaver.llm.types import Usage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.events import (

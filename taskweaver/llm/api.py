@@ -11,8 +11,8 @@ from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.calls import ObservedCall
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.prompts import PromptLog
-from taskweaver.llm.retry import Backoff, StatusListener, stream_with_retries
 from taskweaver.llm.services import Model, ModelServices
+from taskweaver.llm.transport.retry import Backoff, StatusListener, stream_with_retries
 from taskweaver.llm.types import (
     ChatMessage,
     Chunk,
@@ -22,7 +22,7 @@ from taskweaver.llm.types import (
 )
 from taskweaver.llm.usage import Ledger
 from taskweaver.logging.spans import model_call
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 _NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 

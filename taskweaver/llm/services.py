@@ -11,20 +11,20 @@ from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.llm.auto import Choice, choose, choose_preset
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.config import LLMServiceConfig
-from taskweaver.llm.embedding import OpenAIEmbedding
-from taskweaver.llm.endpoint import Endpoint
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.function import FunctionService
-from taskweaver.llm.key_hosts import is_first_call
-from taskweaver.llm.mock import MockEmbedding, MockService
-from taskweaver.llm.openai import OpenAIService
-from taskweaver.llm.origin import Origin, origin_at, origin_of
-from taskweaver.llm.presets import PRESETS
-from taskweaver.llm.recorded import RecordedMode, RecordedService
-from taskweaver.llm.retry import RetryPolicy
+from taskweaver.llm.providers.embedding import OpenAIEmbedding
+from taskweaver.llm.providers.function import FunctionService
+from taskweaver.llm.providers.mock import MockEmbedding, MockService
+from taskweaver.llm.providers.openai import OpenAIService
+from taskweaver.llm.providers.presets import PRESETS
+from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
+from taskweaver.llm.selection.auto import Choice, choose, choose_preset
+from taskweaver.llm.selection.config import LLMServiceConfig
+from taskweaver.llm.selection.key_hosts import is_first_call
+from taskweaver.llm.selection.origin import Origin, origin_at, origin_of
+from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.llm.transport.retry import RetryPolicy
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
 from taskweaver.logging.tracing import Tracing
 from taskweaver.utils.redact import register_secret

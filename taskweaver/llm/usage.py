@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from taskweaver.llm.types import ChatMessage, Usage
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 from taskweaver.utils.text import estimate_tokens
 
 _MESSAGE_TOKENS = 4

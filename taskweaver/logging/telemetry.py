@@ -20,7 +20,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.spans import ERROR, HISTOGRAMS, Operation, Span, Value
 from taskweaver.logging.tracing_settings import TracingSettings
 from taskweaver.utils.redact import redact
-from taskweaver.utils.requirements import install_command
+from taskweaver.utils.system.requirements import install_command
 
 
 def missing_packages() -> str:

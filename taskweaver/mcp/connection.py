@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from taskweaver.ces.process import kill_marked, mark
+from taskweaver.ces.process.process import kill_marked, mark
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ServerFailed

@@ -24,7 +24,7 @@ from taskweaver.mcp.known_tools import KnownTools
 from taskweaver.mcp.results import parts_of
 from taskweaver.mcp.schemas import checkable
 from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools
-from taskweaver.utils.requirements import install_command
+from taskweaver.utils.system.requirements import install_command
 from taskweaver.utils.text import shorten
 
 _MAX_PROBLEM_CHARS = 500

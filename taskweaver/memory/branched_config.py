@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.memory.branched.config import MemoryConfig
 
 

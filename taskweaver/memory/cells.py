@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.tables.plan import TableRead, reads_of
+from taskweaver.tables.plans.plan import TableRead, reads_of
 
 TABLES_KEY = "tables"
 """Key of the reads of tables of a cell, in the extra data of its execution status."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.config import embedding_model
+from taskweaver.llm.selection.config import embedding_model
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.experience import ExperienceGenerator

@@ -16,10 +16,10 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.answering import AnswerReview
-from taskweaver.role.entry import RoleEntry
 from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.files import NoFiles, RoleFiles
-from taskweaver.role.registry import RoleRegistry
+from taskweaver.role.registry.entry import RoleEntry
+from taskweaver.role.registry.registry import RoleRegistry
 
 __all__ = ["Role", "RoleConfig", "RoleEntry", "RoleRegistry"]
 

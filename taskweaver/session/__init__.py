@@ -1,9 +1,10 @@
 """A conversation with its roles, kernel and working directory."""
 
-from taskweaver.utils.platform import require_supported
+from taskweaver.utils.system.platform import require_supported
 
 require_supported()
 
+from taskweaver.session.branches.parts import SessionMetadata  # noqa: E402
 from taskweaver.session.config import AppSessionConfig  # noqa: E402
 from taskweaver.session.errors import (  # noqa: E402
     FileNotAdded,
@@ -12,7 +13,6 @@ from taskweaver.session.errors import (  # noqa: E402
     SessionClosed,
     SessionError,
 )
-from taskweaver.session.parts import SessionMetadata  # noqa: E402
 from taskweaver.session.session import Session  # noqa: E402
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskweaver.config.module_config import ModuleConfig
-from taskweaver.session.workdir import files_in, mentioned_files
+from taskweaver.session.storage.workdir import files_in, mentioned_files
 
 
 class AppSessionConfig(ModuleConfig):

@@ -15,12 +15,12 @@ from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, StoreTooNew, StoreUnwritable
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.session.damage import MEMORY_FILE, memory_copy, readable_rounds
 from taskweaver.session.errors import SessionError, SessionInUse
-from taskweaver.session.folder_check import folder_problems
-from taskweaver.session.lock import LOCK_FILE, locked
-from taskweaver.session.store import BRANCHES_FOLDER, WORKING_FOLDER
-from taskweaver.session.stored_sessions import require_own_memory
+from taskweaver.session.storage.damage import MEMORY_FILE, memory_copy, readable_rounds
+from taskweaver.session.storage.folder_check import folder_problems
+from taskweaver.session.storage.lock import LOCK_FILE, locked
+from taskweaver.session.storage.store import BRANCHES_FOLDER, WORKING_FOLDER
+from taskweaver.session.storage.stored_sessions import require_own_memory
 from taskweaver.utils.safe_fs import open_ordinary
 
 Condition = Literal["sound", "damaged", "newer", "open", "unchecked"]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from taskweaver.ces.common import Client
 from taskweaver.memory.cells import Ran, RecordedCell, ran_code, successful_cells
-from taskweaver.session.branches import SessionBranches
-from taskweaver.session.compare import Pair, changed_variables, variables_of
+from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import Step, replay
-from taskweaver.session.states import RoundEnd
+from taskweaver.session.states.round_states import RoundEnd
+from taskweaver.session.storage.compare import Pair, changed_variables, variables_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.repair.salvage import Salvage, UnfitRow, readable_rows, salvage
-from taskweaver.session.damage import MEMORY_FILE, memory_copy, memory_source, row_problem
 from taskweaver.session.errors import SessionError
-from taskweaver.session.folder_check import require_plain_folder
 from taskweaver.session.health import check_session
-from taskweaver.session.lock import locked
+from taskweaver.session.storage.damage import MEMORY_FILE, memory_copy, memory_source, row_problem
+from taskweaver.session.storage.folder_check import require_plain_folder
+from taskweaver.session.storage.lock import locked
 from taskweaver.utils.files import PRIVATE, write_text
 from taskweaver.utils.sqlite_files import SIDE_FILES
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from taskweaver.ces.bounds.bound import Bound
-from taskweaver.ces.footprint import Footprint
+from taskweaver.ces.process.footprint import Footprint
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
@@ -17,17 +17,17 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.events import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
-from taskweaver.session.branch import SessionBranch
-from taskweaver.session.branches import SessionBranches
-from taskweaver.session.compare import BranchDifference
+from taskweaver.session.branches.branch import SessionBranch
+from taskweaver.session.branches.open_branches import SessionBranches
+from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import RoundInterrupted, SessionBusy, SessionClosed, SessionError
 from taskweaver.session.limits import Spending
-from taskweaver.session.parts import SessionMetadata, SessionParts
 from taskweaver.session.rebuild import Rebuilt, rebuild
-from taskweaver.session.restoring import Restoring
-from taskweaver.session.store import BranchInfo
-from taskweaver.session.workdir import AddedFile
+from taskweaver.session.states.restoring import Restoring
+from taskweaver.session.storage.compare import BranchDifference
+from taskweaver.session.storage.store import BranchInfo
+from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.text import fenced
 
 

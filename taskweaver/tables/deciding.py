@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.tables.dates import TimeForm, looks_like_time, time_form
-from taskweaver.tables.numerals import MARKERS, NumberForm, fits, number_form, numeral
-from taskweaver.tables.plan import Step, ToFlag, ToNumber, ToTime
-from taskweaver.tables.steps import converted
+from taskweaver.tables.evidence.dates import TimeForm, looks_like_time, time_form
+from taskweaver.tables.evidence.numerals import MARKERS, NumberForm, fits, number_form, numeral
+from taskweaver.tables.plans.plan import Step, ToFlag, ToNumber, ToTime
+from taskweaver.tables.plans.steps import converted
 
 SHARE = 0.95
 """Share of a column's values that have to convert."""

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from taskweaver.tables.csv_files import Raw, read_separated
-from taskweaver.tables.databases import read_database, table_names
 from taskweaver.tables.deciding import Decisions, decide
 from taskweaver.tables.errors import MissingTableError, TableError
-from taskweaver.tables.json_files import read_json
-from taskweaver.tables.plan import Plan, Tidy
-from taskweaver.tables.steps import Frame, read_source, tidied
-from taskweaver.tables.totals import total_label
-from taskweaver.tables.workbooks import read_workbook, sheets_with_tables
+from taskweaver.tables.evidence.totals import total_label
+from taskweaver.tables.plans.plan import Plan, Tidy
+from taskweaver.tables.plans.steps import Frame, read_source, tidied
+from taskweaver.tables.readers.csv_files import Raw, read_separated
+from taskweaver.tables.readers.databases import read_database, table_names
+from taskweaver.tables.readers.json_files import read_json
+from taskweaver.tables.readers.workbooks import read_workbook, sheets_with_tables
 from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.text import counted
 

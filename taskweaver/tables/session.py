@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.tables.errors import TableError
-from taskweaver.tables.plan import MOST_READS, TableRead
+from taskweaver.tables.plans.plan import MOST_READS, TableRead
 from taskweaver.tables.reading import Stamp, Table, existing, load, parts_of, stamp
 
 MOST_KEPT_BYTES = 512 << 20
@@ -123,7 +123,7 @@ def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool = Fa
     A table that cannot be read, such as a view of a missing one, is left out, and the reason is
     printed.
     """
-    from taskweaver.tables.profiling import FileProfile, profiled
+    from taskweaver.tables.profiles.profiling import FileProfile, profiled
 
     found = []
     kept = []

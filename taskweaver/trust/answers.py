@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.trust.finding import Finding
-from taskweaver.utils.installation import state_folder
+from taskweaver.utils.system.installation import state_folder
 
 _MOST_BYTES = 4 << 20
 _MODE = 0o600

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from taskweaver.config.key import Key
-from taskweaver.config.known_keys import BY_NAME, find
+from taskweaver.config.keys.key import Key
+from taskweaver.config.keys.known_keys import BY_NAME, find
 from taskweaver.config.replaced import provider_key
 
 Risk = Literal[

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
-from taskweaver.config.known_keys import BY_NAME
-from taskweaver.config.role_keys import EXT_ROLES, INTERPRETERS
+from taskweaver.config.keys.known_keys import BY_NAME
+from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
 from taskweaver.trust.content import is_inside, links_out
 from taskweaver.trust.finding import Finding, Kind, finding
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.app_utils import CONFIG_FILE
-from taskweaver.utils.installation import state_folder
+from taskweaver.utils.system.installation import state_folder
 
 PACKAGE = Path(__file__).parent.parent
 _SHIPPED_PLUGINS = PACKAGE.parent / "plugins"

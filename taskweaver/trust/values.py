@@ -11,7 +11,7 @@ import psutil
 
 from taskweaver.config.coercion import coerce
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.key import Key
+from taskweaver.config.keys.key import Key
 from taskweaver.trust.content import digest_of_file, is_inside
 from taskweaver.trust.finding import Finding, finding
 from taskweaver.trust.keys import Risk, known_key, risk_of

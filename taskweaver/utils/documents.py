@@ -17,7 +17,7 @@ from typing import ClassVar
 from xml.parsers import expat
 
 from taskweaver.utils.html_text import html_text
-from taskweaver.utils.requirements import install_command
+from taskweaver.utils.system.requirements import install_command
 
 MAX_BYTES = 64 << 20
 """Largest file, and largest unpacked part of one, that is read."""

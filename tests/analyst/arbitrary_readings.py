@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from taskweaver.analyst.profile import TableId
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.files.profile import TableId
+from taskweaver.analyst.readings.reading import (
     And,
     Change,
     Column,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from taskweaver.analyst.answering import answer
-from taskweaver.analyst.code import as_code
-from taskweaver.analyst.profile import ColumnProfile, Kind, TableId, TableProfile
-from taskweaver.analyst.reading import Reading, Understood
+from taskweaver.analyst.code.cell import as_code
+from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId, TableProfile
+from taskweaver.analyst.readings.reading import Reading, Understood
+from taskweaver.analyst.wording.answers import answer
 
 _KINDS: Mapping[str, Kind] = {"M": "time", "b": "flag", "i": "integer", "f": "number"}
 

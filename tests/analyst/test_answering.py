@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 from rendered_cells import SALES, run
 
-from taskweaver.analyst.answering import answer
-from taskweaver.analyst.printed import number, table_text
-from taskweaver.analyst.profile import TableId
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.files.profile import TableId
+from taskweaver.analyst.readings.reading import (
     And,
     Calculation,
     Column,
@@ -30,6 +28,8 @@ from taskweaver.analyst.reading import (
     Summary,
     Understood,
 )
+from taskweaver.analyst.wording.answers import answer
+from taskweaver.analyst.wording.printed import number, table_text
 
 SOURCE = Source((TableId("sales.csv"),))
 AMOUNT = Column("amount")

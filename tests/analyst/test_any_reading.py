@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from arbitrary_readings import HOSTILE, readings
 from hypothesis import HealthCheck, given, settings
 
-from taskweaver.analyst.code import as_code
-from taskweaver.analyst.frames import variable_names
-from taskweaver.analyst.profile import ColumnProfile, TableId, TableProfile
-from taskweaver.analyst.reading import Reading
-from taskweaver.analyst.words import in_words
+from taskweaver.analyst.code.cell import as_code
+from taskweaver.analyst.code.frames import variable_names
+from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfile
+from taskweaver.analyst.readings.reading import Reading
+from taskweaver.analyst.wording.requests import in_words
 
 _ALLOWED_NAMES = {"pd", "plt", "len", "print", "min", "read_table", "result", "group", "values",
                   "float", "str", "object", "closing", "sqlite3", "connection"}  # fmt: skip

@@ -11,9 +11,9 @@ import pytest
 from matplotlib import pyplot as plt
 from rendered_cells import SALES, run
 
-from taskweaver.analyst.charts_code import MOST_BARS, picture_name
-from taskweaver.analyst.profile import TableId
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.code.charts import MOST_BARS, picture_name
+from taskweaver.analyst.files.profile import TableId
+from taskweaver.analyst.readings.reading import (
     Column,
     Comparison,
     Key,

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from rendered_cells import SALES, SHOPS, profiles, run
 
-from taskweaver.analyst.code import as_code
-from taskweaver.analyst.frames import variable_names
-from taskweaver.analyst.profile import ColumnProfile, TableId, TableProfile
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.code.cell import as_code
+from taskweaver.analyst.code.frames import variable_names
+from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfile
+from taskweaver.analyst.readings.reading import (
     And,
     Calculation,
     Change,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.file_list import (
+from taskweaver.analyst.files.file_list import (
     ListedFile,
     TableOverview,
     file_list,
     listed_files,
     listed_tables,
 )
-from taskweaver.analyst.world import FileInfo, PartInfo
+from taskweaver.analyst.files.world import FileInfo, PartInfo
 from taskweaver.utils.quoting import quoted_section
 
 TABLE = TableOverview("", 1704, columns={"country": "text", "year": "integer"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.mentions import find_files, is_data_file, nearest_file
-from taskweaver.analyst.world import FileInfo, PartInfo
+from taskweaver.analyst.files.mentions import find_files, is_data_file, nearest_file
+from taskweaver.analyst.files.world import FileInfo, PartInfo
 
 FILES = (
     FileInfo("penguins.csv"),

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taskweaver.analyst.profile import TableProfile
-from taskweaver.analyst.profile_report import read_profiles
-from taskweaver.tables.matching import Match
-from taskweaver.tables.profile_text import profile_text
-from taskweaver.tables.profiling import ColumnFacts, TableFacts
+from taskweaver.analyst.files.profile import TableProfile
+from taskweaver.analyst.files.profile_report import read_profiles
+from taskweaver.tables.profiles.matching import Match
+from taskweaver.tables.profiles.profile_text import profile_text
+from taskweaver.tables.profiles.profiling import ColumnFacts, TableFacts
 
 HOSTILE = st.sampled_from(
     [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.profile import TableId
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.files.profile import TableId
+from taskweaver.analyst.readings.reading import (
     And,
     Change,
     Column,
@@ -34,7 +34,7 @@ from taskweaver.analyst.reading import (
     Sql,
     Summary,
 )
-from taskweaver.analyst.words import in_words
+from taskweaver.analyst.wording.requests import in_words
 
 SALES = Source((TableId("sales.csv"),))
 JOIN = Source((TableId("sales.csv"), TableId("shops.csv")), (("shop",),))

@@ -15,7 +15,7 @@ from support import Listener, Script, code_reply, make_project, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
 from taskweaver.console.chat import Chat
-from taskweaver.console.surface import PlainSurface
+from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.events import RoundEventType

@@ -13,7 +13,7 @@ from taskweaver.console.mentions import mentioned_files as mentioned_by_a_user
 from taskweaver.ext_role.document_retriever.index import DocumentIndex
 from taskweaver.session.receipts.inputs import files_for
 from taskweaver.session.receipts.receipt import Input, ReceiptError
-from taskweaver.session.workdir import mentioned_files
+from taskweaver.session.storage.workdir import mentioned_files
 from taskweaver.utils.files import leaves
 from taskweaver.utils.safe_fs import Folder
 

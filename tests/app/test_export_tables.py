@@ -15,7 +15,7 @@ import pytest
 from support import Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.session.export import export
+from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
 
 CELLS = (

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from support import Script, code_reply, make_project, planner_reply
 
-from taskweaver.analyst.file_list import listed_files
+from taskweaver.analyst.files.file_list import listed_files
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces.client import KernelClient
+from taskweaver.ces.kernel.client import KernelClient
 from taskweaver.llm.types import ChatMessage
 from taskweaver.session.receipts.inputs import inputs_of
 

@@ -12,9 +12,9 @@ from support import code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched import InvalidUpdate
-from taskweaver.session.clone import clone_into
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.session import Session
+from taskweaver.session.storage.clone import clone_into
 from taskweaver.utils.safe_fs import DEEPEST, Folder
 
 ALONE = {"session.roles": ["code_interpreter"]}

@@ -11,7 +11,7 @@ import pytest
 from support import code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.console.text import section
+from taskweaver.console.terminal.text import section
 from taskweaver.session.session import Session
 
 ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}

@@ -12,10 +12,10 @@ from races import state_of
 from support import code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces import sandbox
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import Tier
-from taskweaver.console.receipts import export_target
+from taskweaver.ces.sandbox import sandbox
+from taskweaver.console.commands.receipts import export_target
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces.artifacts import accept, contained
+from taskweaver.ces.kernel.artifacts import accept, contained
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
@@ -26,13 +26,13 @@ from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.experience import ExperienceGenerator, save_raw_experience
 from taskweaver.plugin.registry import PluginRegistry
-from taskweaver.session.clone import copy_working_folder
-from taskweaver.session.compare import differing_files
 from taskweaver.session.errors import FileNotAdded, SessionError
-from taskweaver.session.export import export
-from taskweaver.session.store import SessionFiles
-from taskweaver.session.stored_sessions import remove_session
-from taskweaver.session.workdir import WorkingFiles, add_files, mentioned_files
+from taskweaver.session.exports.export import export
+from taskweaver.session.storage.clone import copy_working_folder
+from taskweaver.session.storage.compare import differing_files
+from taskweaver.session.storage.store import SessionFiles
+from taskweaver.session.storage.stored_sessions import remove_session
+from taskweaver.session.storage.workdir import WorkingFiles, add_files, mentioned_files
 from taskweaver.utils.files import write_text, write_yaml
 from taskweaver.utils.safe_fs import Folder
 

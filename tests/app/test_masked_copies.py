@@ -15,7 +15,7 @@ from support import Script, code_reply, make_project
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.serving import Serving
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
-from taskweaver.session.export import export
+from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
 from taskweaver.utils.redact import MASK, register_secret
 

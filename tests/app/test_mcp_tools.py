@@ -14,14 +14,14 @@ from support import Listener, Script, code_reply, has_bwrap, make_project, plann
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
-from taskweaver.console.asking import TerminalConfirmation
-from taskweaver.console.surface import PlainSurface
+from taskweaver.console.terminal.asking import TerminalConfirmation
+from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.mcp import servers as mcp_servers
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 from taskweaver.module.events import PostEventType, RoundEventType
-from taskweaver.utils.requirements import install_command
+from taskweaver.utils.system.requirements import install_command
 
 pytest.importorskip("mcp")
 SERVERS = Path(__file__).parents[1] / "mcp_"

@@ -140,7 +140,7 @@ def test_a_kernel_on_macos_ends_when_its_owner_is_killed(project: Path) -> None:
 
 IMPORTS = """
 import importlib, sys
-from taskweaver.utils.platform import UnsupportedPlatform
+from taskweaver.utils.system.platform import UnsupportedPlatform
 
 for name in sys.argv[1:]:
     try:

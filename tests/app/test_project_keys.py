@@ -13,7 +13,7 @@ from fake_endpoint import Call, good, serving
 from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.config.known_keys import COMPACTING_ROLES
+from taskweaver.config.keys.known_keys import COMPACTING_ROLES
 from taskweaver.llm.types import ChatMessage
 from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
 from taskweaver.session.errors import SessionError

@@ -17,8 +17,8 @@ from support import Script, code_reply, has_bwrap, make_project, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
 from taskweaver.console.chat import Chat
-from taskweaver.console.commands import CommandLine
-from taskweaver.console.surface import PlainSurface
+from taskweaver.console.commands.table import CommandLine
+from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts import inputs
 from taskweaver.session.receipts.build import Origin, build_receipt

@@ -17,7 +17,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched import StoreTooNew, StoreUnwritable
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import SessionError, SessionInUse
-from taskweaver.session.stored_sessions import remove_session, stored_sessions
+from taskweaver.session.storage.stored_sessions import remove_session, stored_sessions
 
 ALONE = {"session.roles": ["code_interpreter"]}
 

@@ -18,10 +18,10 @@ import pytest
 from support import Listener, Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.console.text import section
+from taskweaver.console.terminal.text import section
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import RoundInterrupted, SessionError
-from taskweaver.session.export import export
+from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
 
 

@@ -14,9 +14,9 @@ import pytest
 from support import Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces import sandbox
 from taskweaver.ces.errors import SandboxUnavailable
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.ces.sandbox import sandbox
+from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.memory.attachment import AttachmentType
 
 BOXED = {"execution.sandbox": "bwrap"}
@@ -68,13 +68,13 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
 }  # fmt: skip
 ELSEWHERE = {
-    "execution.sandbox": "ces/test_sandbox.py",
-    "execution.allowed_hosts": "ces/test_egress.py",
-    "execution.cpu_limit_s": "ces/test_sandbox.py",
+    "execution.sandbox": "ces/sandbox/test_sandbox.py",
+    "execution.allowed_hosts": "ces/sandbox/test_egress.py",
+    "execution.cpu_limit_s": "ces/sandbox/test_sandbox.py",
     "execution.log_limit_mb": "app/test_switches.py",
     "execution.output_limit_kb": "app/test_switches.py",
     "execution.artifact_limit_mb": "app/test_switches.py",
-    "execution.start_timeout_s": "ces/test_kernel_ends.py",
+    "execution.start_timeout_s": "ces/kernel/test_kernel_ends.py",
     "code_interpreter.code_verification_on": "app/test_policy.py",
     "code_interpreter.require_confirmation": "app/test_policy.py",
     "code_interpreter.confirmation_timeout_s": "app/test_policy.py",

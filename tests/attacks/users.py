@@ -18,9 +18,9 @@ from typing import get_args
 
 from attacks.run import SECRET
 
-from taskweaver.ces import sandbox
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import Tier
+from taskweaver.ces.sandbox import sandbox
 
 TIERS = (*get_args(Tier), "none")
 USERS = ("root", "user")

@@ -10,8 +10,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from taskweaver.ces.inkernel.probe import NAMESPACES
-from taskweaver.ces.seccomp import REFUSED
+from taskweaver.ces.inkernel.sandbox.probe import NAMESPACES
+from taskweaver.ces.sandbox.seccomp import REFUSED
 
 PRELUDE = """
 import ctypes, errno, os, platform, resource, shutil, signal, socket, stat, subprocess, sys, time

@@ -15,12 +15,12 @@ from typing import Any, get_args
 import pytest
 from kernels import LIMITS, run
 
-from taskweaver.ces import sandbox
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.hostcalls import MOST_BYTES, HostCalls
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
+from taskweaver.ces.sandbox import sandbox
 from taskweaver.plugin import host_function
 
 pytestmark = pytest.mark.measured

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from taskweaver.ces.errors import ForkRefused
-from taskweaver.ces.homes import Homes
-from taskweaver.ces.template import Expectation
+from taskweaver.ces.process.homes import Homes
+from taskweaver.ces.template.template import Expectation
 
 pytestmark = pytest.mark.measured
 

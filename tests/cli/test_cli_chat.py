@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from screen import PATIENCE_S, Screen
 from support import trust_project
 
+from taskweaver.cli.conversations.messages import messages_in
 from taskweaver.cli.main import commands
-from taskweaver.cli.messages import messages_in
 
 PROMPT = ">\x1b"
 

@@ -92,7 +92,7 @@ def test_a_closed_standard_input_asks_nothing() -> None:
 
 
 def test_the_package_data_of_new_projects_is_there() -> None:
-    from taskweaver.cli.project import TEMPLATE
+    from taskweaver.cli.projects.init import TEMPLATE
 
     names = {path.relative_to(TEMPLATE).as_posix() for path in TEMPLATE.rglob("*.*")}
     assert {"taskweaver_config.json", "README.md", "gitignore.txt"} <= names

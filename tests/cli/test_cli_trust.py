@@ -18,8 +18,8 @@ from screen import Screen
 from support import planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.cli import consent
 from taskweaver.cli.main import commands
+from taskweaver.cli.opening import consent
 from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.opening import read_project
 from taskweaver.utils.app_utils import CONFIG_FILE

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from support import make_project
 
-from taskweaver.cli import serve
+from taskweaver.cli.conversations import serve
 from taskweaver.cli.main import commands
 
 pytestmark = pytest.mark.measured

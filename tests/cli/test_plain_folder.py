@@ -146,7 +146,7 @@ def test_macos_keeps_its_state_in_the_library(
     if has_old:
         old.mkdir(parents=True)
     shims = Path(__file__).parents[1] / "fixtures" / "macos"
-    code = "from taskweaver.utils.installation import state_folder; print(state_folder())"
+    code = "from taskweaver.utils.system.installation import state_folder; print(state_folder())"
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(shims)}
     del environment["XDG_STATE_HOME"]
     done = subprocess.run(

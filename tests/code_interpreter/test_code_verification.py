@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taskweaver.code_interpreter.code_verification import (
+from taskweaver.code_interpreter.code_verification.policy_check import (
     Policy,
     code_snippet_verification,
     kinds_of,
     policy_text,
     verify,
 )
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 
 DEFAULT = Policy(
     blocked_modules=BY_NAME["code_interpreter.blocked_modules"].default,

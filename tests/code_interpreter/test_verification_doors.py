@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.code_interpreter.code_verification import Policy, verify
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.code_interpreter.code_verification.policy_check import Policy, verify
+from taskweaver.config.keys.known_keys import BY_NAME
 
 DEFAULT = Policy(
     blocked_modules=BY_NAME["code_interpreter.blocked_modules"].default,

@@ -181,13 +181,13 @@ memory/branched/test_memory_keys.py::test_a_run_ends_with_its_final_memory_under
   memory.final_memory_enabled memory.final_memory_filename_md memory.final_memory_filename_json
 app/test_project_keys.py::test_the_logs_of_kernels_are_where_configured
   execution_service.env_dir execution.zygote
-ces/test_kernel_ends.py::test_a_kernel_that_cannot_start_says_why
+ces/kernel/test_kernel_ends.py::test_a_kernel_that_cannot_start_says_why
   execution.start_timeout_s
 app/test_switches.py::test_landlock_keeps_code_from_files_of_elsewhere
   execution.sandbox
-ces/test_egress.py::test_the_application_says_what_is_allowed
+ces/sandbox/test_egress.py::test_the_application_says_what_is_allowed
   execution.allowed_hosts
-ces/test_sandbox.py::test_a_kernel_that_computes_too_long_ends
+ces/sandbox/test_sandbox.py::test_a_kernel_that_computes_too_long_ends
   execution.cpu_limit_s
 app/test_switches.py::test_output_beyond_its_limit_is_left_out
   execution.output_limit_kb

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from taskweaver.config import AppConfigSource, ConfigError
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 
 DEFAULT = BY_NAME["session.stuck_after"].default
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from key_tests import TESTS
 
-from taskweaver.config.known_keys import BY_NAME, find
+from taskweaver.config.keys.known_keys import BY_NAME, find
+from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
 from taskweaver.config.replaced import provider_key, removed
-from taskweaver.config.role_keys import EXT_ROLES, INTERPRETERS
 
 TEST_FOLDER = Path(__file__).parents[1]
 DOCS = sorted((TEST_FOLDER.parent / "docs").glob("*.md"))

@@ -9,7 +9,7 @@ import pytest
 
 from taskweaver.config import AppConfigSource, ConfigError, check
 from taskweaver.config.docs import render
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.config.replaced import REMOVED, VALUES
 
 SAMPLING: dict[str, Any] = {

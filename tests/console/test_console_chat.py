@@ -10,8 +10,8 @@ import pytest
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.chat import Chat, is_answered
-from taskweaver.console.commands import BY_NAME, COMMANDS, CommandLine
-from taskweaver.console.surface import PlainSurface
+from taskweaver.console.commands.table import BY_NAME, COMMANDS, CommandLine
+from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.llm.types import ChatMessage
 
 CODE = """from pathlib import Path

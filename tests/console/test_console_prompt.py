@@ -13,10 +13,10 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from taskweaver.console.blocks import Broken, Note
 from taskweaver.console.loop import INTERRUPTED, LEAVING, Opening, talk
-from taskweaver.console.prompt import LineCompleter, PlainReader, PromptReader, can_prompt
-from taskweaver.console.surface import PlainSurface
+from taskweaver.console.terminal.blocks import Broken, Note
+from taskweaver.console.terminal.prompt import LineCompleter, PlainReader, PromptReader, can_prompt
+from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.errors import TaskWeaverError
 
 WORDS = ["/help", "/load", "sales.csv", "shop.db"]

@@ -11,8 +11,8 @@ from support import Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.chat import Chat
-from taskweaver.console.commands import CommandLine
-from taskweaver.console.surface import PlainSurface
+from taskweaver.console.commands.table import CommandLine
+from taskweaver.console.terminal.surface import PlainSurface
 
 LONG = "\n".join(f"row {n}" for n in range(300))
 REPLIES = [

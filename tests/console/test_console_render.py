@@ -22,7 +22,8 @@ from console_story import (
     run,
 )
 
-from taskweaver.console.blocks import (
+from taskweaver.console.render import MOST_LINES, RoundView
+from taskweaver.console.terminal.blocks import (
     Answer,
     Block,
     Broken,
@@ -38,8 +39,7 @@ from taskweaver.console.blocks import (
     Traceback,
     Value,
 )
-from taskweaver.console.render import MOST_LINES, RoundView
-from taskweaver.console.surface import PlainSurface
+from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.llm.types import Usage
 from taskweaver.module.events import (
     EventScope,

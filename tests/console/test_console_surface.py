@@ -14,10 +14,10 @@ import pytest
 from console_story import answered_round
 from rich.console import Console
 
-from taskweaver.console.blocks import Code, Note, Printed
-from taskweaver.console.draw import ASCII, Glyphs
 from taskweaver.console.render import RoundView
-from taskweaver.console.surface import (
+from taskweaver.console.terminal.blocks import Code, Note, Printed
+from taskweaver.console.terminal.draw import ASCII, Glyphs
+from taskweaver.console.terminal.surface import (
     LiveSurface,
     PlainSurface,
     is_plain,
@@ -31,7 +31,7 @@ import sys
 from pathlib import Path
 from console_story import answered_round
 from taskweaver.console.render import RoundView
-from taskweaver.console.surface import open_surface
+from taskweaver.console.terminal.surface import open_surface
 
 surface = open_surface()
 view = RoundView(surface, Path("/w"))

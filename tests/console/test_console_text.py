@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from taskweaver.console.blocks import (
+from taskweaver.console.mentions import mentioned_files
+from taskweaver.console.terminal.blocks import (
     Answer,
     Block,
     Broken,
@@ -28,11 +29,10 @@ from taskweaver.console.blocks import (
     Value,
     format_seconds,
 )
-from taskweaver.console.draw import ASCII, Glyphs, draw, glyphs_for
-from taskweaver.console.mentions import mentioned_files
-from taskweaver.console.plain import spell
-from taskweaver.console.surface import LiveSurface, PlainSurface
-from taskweaver.console.text import (
+from taskweaver.console.terminal.draw import ASCII, Glyphs, draw, glyphs_for
+from taskweaver.console.terminal.plain import spell
+from taskweaver.console.terminal.surface import LiveSurface, PlainSurface
+from taskweaver.console.terminal.text import (
     as_rows,
     display_path,
     head,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from taskweaver.console.search_view import search_view
+from taskweaver.console.terminal.search_view import search_view
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 from taskweaver.treesearch.record.facts import (

@@ -21,7 +21,7 @@ from taskweaver import TaskWeaverApp
 from taskweaver.cli.main import commands
 from taskweaver.config.check import check
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.known_keys import find
+from taskweaver.config.keys.known_keys import find
 
 DONE: set[str] = set()
 """Commands that have run; one that stands in two documents runs once."""

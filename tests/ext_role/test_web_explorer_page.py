@@ -16,7 +16,7 @@ import psutil
 import pytest
 from web_site import Site, find_chromium, site, traces
 
-from taskweaver.ces.homes import sweep_folders
+from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ext_role.web_explorer.addresses import Addresses
 from taskweaver.ext_role.web_explorer.errors import (
     BrowserError,

@@ -13,7 +13,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.presets import PRESETS
+from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import ChatMessage
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from fake_endpoint import DONE, USAGE_EVENT, Call, event, good, serving
 
-from taskweaver.llm.endpoint import Endpoint
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.exchange import Deadlines
-from taskweaver.llm.openai import OpenAIService, Sampling
+from taskweaver.llm.providers.openai import OpenAIService, Sampling
+from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage, format_chat_message
-from taskweaver.utils.cancel import CancelToken
 from taskweaver.utils.redact import MASK
+from taskweaver.utils.system.cancel import CancelToken
 
 QUICK = Deadlines(connect_s=0.5, first_token_s=0.4, gap_s=0.4, total_s=1.5)
 KEY = "very-private-0123456789"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskweaver.llm.json_stream import FieldDelta, ParsedReply, ReplyStream, parse_reply
+from taskweaver.llm.parsing.json_stream import FieldDelta, ParsedReply, ReplyStream, parse_reply
 
 FIELDS = {"thought": "let me see", "reply_type": "python", "reply_content": 'print("ü\n")\n'}
 WRAPPED = json.dumps({"response": FIELDS})

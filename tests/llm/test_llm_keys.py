@@ -95,7 +95,7 @@ def test_a_wait_that_is_too_long_is_given_up(
 
 
 def test_the_wait_for_a_connection_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from taskweaver.llm.endpoint import Line
+    from taskweaver.llm.transport.endpoint import Line
 
     waits: list[float] = []
     opened = Line.open

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.recorded import RecordedMode, RecordedService
+from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, Usage
 
 

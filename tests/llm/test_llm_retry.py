@@ -9,10 +9,10 @@ from time import monotonic
 import pytest
 
 from taskweaver.llm.errors import ModelError, ModelErrorKind
-from taskweaver.llm.failures import retry_after
-from taskweaver.llm.retry import Backoff, RetryPolicy, stream_with_retries
+from taskweaver.llm.transport.failures import retry_after
+from taskweaver.llm.transport.retry import Backoff, RetryPolicy, stream_with_retries
 from taskweaver.llm.types import Chunk, ModelRequest
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 AT_ONCE = 0.001
 

@@ -15,10 +15,10 @@ from fake_endpoint import Call, good, serving
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelError, ModelServices
-from taskweaver.llm.auto import Choice, choose, choose_preset, find_local, list_models
-from taskweaver.llm.config import LLMServiceConfig
-from taskweaver.llm.endpoint import Endpoint, is_loopback
-from taskweaver.llm.presets import PRESETS
+from taskweaver.llm.providers.presets import PRESETS
+from taskweaver.llm.selection.auto import Choice, choose, choose_preset, find_local, list_models
+from taskweaver.llm.selection.config import LLMServiceConfig
+from taskweaver.llm.transport.endpoint import Endpoint, is_loopback
 from taskweaver.llm.types import ChatMessage
 
 HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from taskweaver.analyst.file_list import ListedFile, TableOverview, file_list
-from taskweaver.analyst.profile import TableId
+from taskweaver.analyst.files.file_list import ListedFile, TableOverview, file_list
+from taskweaver.analyst.files.profile import TableId
 from taskweaver.llm.offline.analyst import as_code_writer, as_planner, named_image, summary
 from taskweaver.llm.offline.conversation import code_in, conversation
 from taskweaver.llm.types import ChatMessage, format_chat_message

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.memory import (
     Attachment,
     CompactorConfig,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from taskweaver.memory.branched import MemoryConfig
 from taskweaver.memory.post import Post
-from taskweaver.session.store import SessionFiles
+from taskweaver.session.storage.store import SessionFiles
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 

@@ -16,8 +16,8 @@ from taskweaver.memory.branched.errors import StoreCorrupt
 from taskweaver.session.errors import SessionError
 from taskweaver.session.health import check_session
 from taskweaver.session.repair import repair_session
-from taskweaver.session.store import SessionFiles
-from taskweaver.session.stored_sessions import remove_session, stored_sessions
+from taskweaver.session.storage.store import SessionFiles
+from taskweaver.session.storage.stored_sessions import remove_session, stored_sessions
 
 FILES = (
     "memory.sqlite", "memory.sqlite-wal", "memory.sqlite-shm", "memory.sqlite-journal",

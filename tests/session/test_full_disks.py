@@ -12,10 +12,10 @@ from full_disks import largest_file
 from stored import make_session
 
 from taskweaver.memory.branched.repair.salvage import readable_rows, salvage
-from taskweaver.session.damage import memory_copy
 from taskweaver.session.errors import SessionError
 from taskweaver.session.health import check_session
 from taskweaver.session.repair import repair_session
+from taskweaver.session.storage.damage import memory_copy
 
 
 @pytest.fixture

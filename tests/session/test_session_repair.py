@@ -20,12 +20,12 @@ import pytest
 from stored import QUIET, make_session, queries
 
 from taskweaver.memory.branched import MemoryManager
-from taskweaver.session.damage import memory_copy
 from taskweaver.session.errors import SessionError
 from taskweaver.session.health import check_session
 from taskweaver.session.repair import repair_session
-from taskweaver.session.store import SessionFiles
-from taskweaver.session.stored_sessions import stored_sessions
+from taskweaver.session.storage.damage import memory_copy
+from taskweaver.session.storage.store import SessionFiles
+from taskweaver.session.storage.stored_sessions import stored_sessions
 from taskweaver.utils.sqlite_files import READ_ERRORS
 
 ALL = [f"question {number}" for number in range(8)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.session.stuck import farewell, nudge, repetitions
+from taskweaver.session.branches.stuck import farewell, nudge, repetitions
 
 
 def post(sender: str, receiver: str, message: str, error: str | None = None) -> Post:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskweaver.session.errors import FileNotAdded
-from taskweaver.session.workdir import WorkingFiles, add_files, files_in, mentioned_files
+from taskweaver.session.storage.workdir import WorkingFiles, add_files, files_in, mentioned_files
 
 
 def test_a_file_is_copied_under_its_own_name(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from taskweaver.tables.code import as_code
-from taskweaver.tables.plan import plan_of
+from taskweaver.tables.plans.code import as_code
+from taskweaver.tables.plans.plan import plan_of
 from taskweaver.tables.reading import Table, load
 
 

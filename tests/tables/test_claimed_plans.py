@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from taskweaver.session.plain_tables import plain_code
-from taskweaver.tables.plan import Plan, TableRead, reads_of
+from taskweaver.session.exports.plain_tables import plain_code
+from taskweaver.tables.plans.plan import Plan, TableRead, reads_of
 
 READ = TableRead("a.csv", None, Plan("csv", "a.csv"))
 

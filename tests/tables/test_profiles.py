@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from plain import written
 
-from taskweaver.analyst.profile_report import merged
-from taskweaver.tables.matching import Finder, Match
+from taskweaver.analyst.files.profile_report import merged
 from taskweaver.tables.names import profile_tables, read_table
-from taskweaver.tables.profile_text import MOST_CHARS
+from taskweaver.tables.profiles.matching import Finder, Match
+from taskweaver.tables.profiles.profile_text import MOST_CHARS
 from taskweaver.tables.session import READS
 
 

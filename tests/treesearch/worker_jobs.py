@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.command import Command, run_command
+from taskweaver.ces.command.command import Command, run_command
 from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.treesearch.errors import PhasePlanError

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from taskweaver.ces.box_start import BoxPlan
 from taskweaver.ces.manager import default_limits
 from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox.box_start import BoxPlan
 from taskweaver.config.errors import ConfigError
 from taskweaver.treesearch.execution.workers import Workers
 from taskweaver.trust.opening import inspect_folder

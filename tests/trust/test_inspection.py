@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.trust.answers import Answers, answers_for, forget, remember
 from taskweaver.trust.errors import ForeignProject, ProjectNotTrusted
 from taskweaver.trust.inspection import Inspection
@@ -128,7 +128,7 @@ def test_each_risk_that_is_not_harmless_is_in_the_examples() -> None:
 
 
 def test_the_shipped_project_and_a_new_one_need_no_consent(tmp_path: Path) -> None:
-    from taskweaver.cli.project import create_project
+    from taskweaver.cli.projects.init import create_project
 
     create_project(tmp_path / "sales")
     for folder in (SHIPPED, tmp_path / "sales"):

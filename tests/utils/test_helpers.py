@@ -14,9 +14,9 @@ import pytest
 
 import taskweaver.__main__
 from taskweaver import utils
-from taskweaver.utils import platform
 from taskweaver.utils.app_utils import discover_app_dir
-from taskweaver.utils.platform import UnsupportedPlatform, require_supported
+from taskweaver.utils.system import platform
+from taskweaver.utils.system.platform import UnsupportedPlatform, require_supported
 
 
 @dataclass

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taskweaver.utils import installation
+from taskweaver.utils.system import installation
 
 
 def test_an_existing_key_is_read_where_nothing_can_be_written(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from taskweaver.ces import homes
-from taskweaver.ces.box_start import _cache_folder
-from taskweaver.ces.homes import Homes, private_folder, remove_folder, sweep_folders
-from taskweaver.ces.template import Expectation
-from taskweaver.utils.owners import has_ended
+from taskweaver.ces.process import homes
+from taskweaver.ces.process.homes import Homes, private_folder, remove_folder, sweep_folders
+from taskweaver.ces.sandbox.box_start import _cache_folder
+from taskweaver.ces.template.template import Expectation
+from taskweaver.utils.system.owners import has_ended
 
 
 @pytest.fixture

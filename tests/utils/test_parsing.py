@@ -48,7 +48,7 @@ def test_this_interpreter_has_a_lock_if_it_has_the_defect() -> None:
 
 RACE = """
 import gc, threading
-from taskweaver.code_interpreter.code_verification import Policy, verify
+from taskweaver.code_interpreter.code_verification.policy_check import Policy, verify
 from taskweaver.utils import parsing
 
 cell = "\\n".join(f"x{n} = [{n}, (lambda y: y + {n})(1)]" for n in range(300))

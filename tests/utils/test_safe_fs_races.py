@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from races import SECRET, TRIES, state_of, swapping
 
-from taskweaver.ces.artifacts import contained
-from taskweaver.ces.homes import Homes
-from taskweaver.ces.process import KernelHome
-from taskweaver.ces.template import Expectation
+from taskweaver.ces.kernel.artifacts import contained
+from taskweaver.ces.process.homes import Homes
+from taskweaver.ces.process.process import KernelHome
+from taskweaver.ces.template.template import Expectation
 from taskweaver.errors import TaskWeaverError
 from taskweaver.ext_role.image_reader.images import find_image
-from taskweaver.session.clone import clone_into
-from taskweaver.session.compare import files_of
-from taskweaver.session.workdir import add_files
+from taskweaver.session.storage.clone import clone_into
+from taskweaver.session.storage.compare import files_of
+from taskweaver.session.storage.workdir import add_files
 from taskweaver.treesearch.execution.takeover import (
     empty_working,
     list_files,

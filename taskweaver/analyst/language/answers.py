@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from taskweaver.analyst.language.names import name_words, singular
-from taskweaver.analyst.reading import Unclear
+from taskweaver.analyst.language.words.names import name_words, singular
+from taskweaver.analyst.readings.reading import Unclear
 
 _PLACES = {
     "first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taskweaver.analyst.language.atoms import Atom, Fn, Mark, Noun, Pick, Picture, Step
-from taskweaver.analyst.language.groups import NUMERIC, as_measure, compared, kinds_for
-from taskweaver.analyst.language.leftover import check_unused
-from taskweaver.analyst.language.links import drop_links
-from taskweaver.analyst.language.measures import Operand
-from taskweaver.analyst.language.options import Cond, conjunction
-from taskweaver.analyst.language.parser import Words
-from taskweaver.analyst.language.parts import Parts, UnfitError, columns_in
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.language.composition.groups import NUMERIC, as_measure, compared, kinds_for
+from taskweaver.analyst.language.composition.leftover import check_unused
+from taskweaver.analyst.language.composition.links import drop_links
+from taskweaver.analyst.language.composition.parts import Parts, UnfitError, columns_in
+from taskweaver.analyst.language.conditions.options import Cond, conjunction
+from taskweaver.analyst.language.lookup.measures import Operand
+from taskweaver.analyst.language.lookup.parser import Words
+from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Mark, Noun, Pick, Picture, Step
+from taskweaver.analyst.readings.reading import (
     And,
     Column,
     Comparison,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from taskweaver.analyst.language.atoms import Atom
-from taskweaver.analyst.language.compose import compose
+from taskweaver.analyst.files.mentions import Mention
+from taskweaver.analyst.language.composition.compose import compose
+from taskweaver.analyst.language.composition.parts import UnclearError, UnfitError
 from taskweaver.analyst.language.follow_up import revise
-from taskweaver.analyst.language.lexicon import LEXICON
-from taskweaver.analyst.language.parser import Words
-from taskweaver.analyst.language.parts import UnclearError, UnfitError
-from taskweaver.analyst.language.phrases import covers
-from taskweaver.analyst.language.scope import Scope
-from taskweaver.analyst.language.spelling import corrected
-from taskweaver.analyst.language.tokens import Token, is_unspaced, literal_spans, tokenize
-from taskweaver.analyst.mentions import Mention
-from taskweaver.analyst.reading import NotUnderstood, Outcome, Reading, Unclear, Understood
+from taskweaver.analyst.language.lookup.parser import Words
+from taskweaver.analyst.language.lookup.scope import Scope
+from taskweaver.analyst.language.lookup.spelling import corrected
+from taskweaver.analyst.language.phrases.atoms import Atom
+from taskweaver.analyst.language.phrases.cover import covers
+from taskweaver.analyst.language.words.lexicon import LEXICON
+from taskweaver.analyst.language.words.tokens import Token, is_unspaced, literal_spans, tokenize
+from taskweaver.analyst.readings.reading import NotUnderstood, Outcome, Reading, Unclear, Understood
 
 MAX_WORDS = 200
 _CLOSE = 0.25

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.analyst.language.lexicon import LEXICON
-from taskweaver.analyst.reading import Calculation, Files, Help, Python, Reading, Sql
+from taskweaver.analyst.language.words.lexicon import LEXICON
+from taskweaver.analyst.readings.reading import Calculation, Files, Help, Python, Reading, Sql
 
 _CODE = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
 _RUN = re.compile(

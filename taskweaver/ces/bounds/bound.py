@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from taskweaver.ces.cgroup import ControlGroup, counts_by_sandbox
+from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
 from taskweaver.ces.limits import KernelLimits
 
 _GROUP = "control group"

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS
+from taskweaver.ces.bounds.cgroup import ControlGroup
 from taskweaver.ces.bounds.processes import family, running_processes
 from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
-from taskweaver.ces.cgroup import ControlGroup
 
 _SLICE_S = 0.25
 

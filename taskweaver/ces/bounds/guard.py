@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS, Bound, Held, bounds_of, limits_own_processes
+from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
 from taskweaver.ces.bounds.leftover_watch import LeftoverWatch
 from taskweaver.ces.bounds.log_file import BoundedLog
 from taskweaver.ces.bounds.processes import (
@@ -22,9 +23,8 @@ from taskweaver.ces.bounds.processes import (
     running_processes,
 )
 from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
-from taskweaver.ces.cgroup import ControlGroup, GroupEvents
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import is_owned
+from taskweaver.ces.process.process import is_owned
 
 SLICE_S = 0.25
 """Time between two looks at a cell that runs."""

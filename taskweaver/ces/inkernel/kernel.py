@@ -42,10 +42,12 @@ from ipykernel.zmqshell import ZMQInteractiveShell  # noqa: TID253
 from traitlets.config import Config
 
 from taskweaver.ces.inkernel import template
-from taskweaver.ces.inkernel.artifacts import ARTIFACTS
-from taskweaver.ces.inkernel.birth import Birth, announce
-from taskweaver.ces.inkernel.context import PluginSession
-from taskweaver.ces.inkernel.display import FilePublisher, QuietDisplayHook, bound_texts
+from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.cell.display import FilePublisher, QuietDisplayHook, bound_texts
+from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
+from taskweaver.ces.inkernel.cell.report import make_report, to_json
+from taskweaver.ces.inkernel.cell.scripts import add_script_magics
+from taskweaver.ces.inkernel.forking.safety import ForkSafety
 from taskweaver.ces.inkernel.namespace import (
     MadeBy,
     add_functions,
@@ -54,13 +56,11 @@ from taskweaver.ces.inkernel.namespace import (
     kernel_names,
     table_reads,
 )
-from taskweaver.ces.inkernel.output import BUDGET, LimitedStream
-from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload
-from taskweaver.ces.inkernel.process_base import BASE
-from taskweaver.ces.inkernel.report import make_report, to_json
-from taskweaver.ces.inkernel.safety import ForkSafety
-from taskweaver.ces.inkernel.scripts import add_script_magics
-from taskweaver.utils.platform import HAS_LIVE_FORKS
+from taskweaver.ces.inkernel.plugins.context import PluginSession
+from taskweaver.ces.inkernel.plugins.loaded import LoadedPlugins, Payload
+from taskweaver.ces.inkernel.process.base import BASE
+from taskweaver.ces.inkernel.process.birth import Birth, announce
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 
 class CellShell(ZMQInteractiveShell):
@@ -208,7 +208,7 @@ class CellKernel(IPythonKernel):
     def _write_state(self, payload: Payload) -> Payload:
         # Not needed to start a kernel; where there is a template, that has imported it.
         from taskweaver.ces.inkernel.state.save import Subject
-        from taskweaver.ces.inkernel.state_transport import fork_writer
+        from taskweaver.ces.inkernel.state.transport import fork_writer
 
         shell: Any = self.shell
         hidden = kernel_names(shell) | self._plugins.names
@@ -221,7 +221,7 @@ class CellKernel(IPythonKernel):
         return {}
 
     def _restore(self, payload: Payload) -> Payload:
-        from taskweaver.ces.inkernel.state_transport import restore
+        from taskweaver.ces.inkernel.state.transport import restore
 
         shell: Any = self.shell
         try:
@@ -319,7 +319,7 @@ def _config(connection_file: str) -> Config:
     config = Config()
     config.IPKernelApp.connection_file = connection_file
     config.IPKernelApp.kernel_class = CellKernel
-    config.IPKernelApp.outstream_class = "taskweaver.ces.inkernel.output.LimitedStream"
+    config.IPKernelApp.outstream_class = "taskweaver.ces.inkernel.cell.output.LimitedStream"
     config.IPKernelApp.quiet = True
     config.IPKernelApp.log_level = 30
     config.InteractiveShell.ast_node_interactivity = "last_expr_or_assign"

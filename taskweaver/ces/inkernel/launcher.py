@@ -15,8 +15,8 @@ import signal
 import sys
 from typing import Any
 
-from taskweaver.ces.inkernel.rlimits import set_limits
-from taskweaver.utils.platform import SYSTEM
+from taskweaver.ces.inkernel.process.rlimits import set_limits
+from taskweaver.utils.system.platform import SYSTEM
 
 _PR_SET_PDEATHSIG = 1
 
@@ -65,7 +65,7 @@ def _leave_out_debugger() -> None:
 
 def _settle(cwd: str, kernel_id: str) -> None:
     """Make a forked process at home where it belongs."""
-    from taskweaver.ces.inkernel.process_base import BASE
+    from taskweaver.ces.inkernel.process.base import BASE
 
     before = os.getcwd()  # noqa: PTH109 - a text is what sys.path holds
     os.chdir(cwd)

@@ -48,7 +48,7 @@ def _tables(path: Path, content: bytes, size: int) -> list[Overview]:
         content: The beginning, or the whole.
         size: Bytes of the whole file.
     """
-    from taskweaver.tables.impressions import impressions
+    from taskweaver.tables.profiles.impressions import impressions
 
     suffix, is_whole = path.suffix.lower(), len(content) == size
     if not is_whole and suffix not in _TEXTS:
@@ -72,7 +72,7 @@ def _tables(path: Path, content: bytes, size: int) -> list[Overview]:
 
 def _whole_lines(content: bytes, name: str) -> bytes:
     """Return the beginning of a text file without the line that is cut."""
-    from taskweaver.tables.sniffing import encoding_of
+    from taskweaver.tables.evidence.sniffing import encoding_of
 
     encoding = encoding_of(content, name)
     text = content.decode(encoding, "ignore")

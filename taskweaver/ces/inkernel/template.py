@@ -21,11 +21,11 @@ import socket
 import sys
 from typing import Any
 
-from taskweaver.ces.inkernel.birth import Birth, announce, die_with, fork
-from taskweaver.ces.inkernel.entry import Entry, adopt_orphans, enter
 from taskweaver.ces.inkernel.forking.rest import close_log_files
-from taskweaver.ces.inkernel.memory_guard import close_memory, open_memory
+from taskweaver.ces.inkernel.process.birth import Birth, announce, die_with, fork
+from taskweaver.ces.inkernel.process.memory_guard import close_memory, open_memory
 from taskweaver.ces.inkernel.readable import readable
+from taskweaver.ces.inkernel.sandbox.entry import Entry, adopt_orphans, enter
 
 _LINE_BYTES = 1 << 16
 _USUAL = ("numpy", "pandas", "matplotlib.pyplot")
@@ -33,7 +33,7 @@ _USUAL = ("numpy", "pandas", "matplotlib.pyplot")
 _OF_KERNELS = (
     "IPython.core.completerlib",
     "IPython.extensions.storemagic",
-    "taskweaver.ces.inkernel.state_transport",
+    "taskweaver.ces.inkernel.state.transport",
 )
 
 

@@ -25,7 +25,7 @@ from taskweaver.ces.state.manifest import (
     read_manifest,
 )
 from taskweaver.utils.files import create_private
-from taskweaver.utils.installation import seal
+from taskweaver.utils.system.installation import seal
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 _SEAL_FILE, _CHUNKS, _ROUNDS, _UNTRUSTED = "sealed", "chunks", "rounds", "state-untrusted"

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.claims import rows
-from taskweaver.ces.homes import Home, Homes
-from taskweaver.ces.peers import peer_of
+from taskweaver.ces.process.homes import Home, Homes
+from taskweaver.ces.process.peers import peer_of
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateManifest
 from taskweaver.ces.state.transfer import STALL_S, send_state
-from taskweaver.utils.platform import SYSTEM
+from taskweaver.utils.system.platform import SYSTEM
 
 _SOCKET_FILE = "state"
 

@@ -1,5 +1,5 @@
 """The WebExplorer: a role that reads and works web pages in a real browser."""
 
-from taskweaver.utils.platform import require_supported
+from taskweaver.utils.system.platform import require_supported
 
 require_supported()

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import psutil
 
-from taskweaver.ces.homes import private_folder, remove_folder
+from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ext_role.web_explorer.errors import INSTALL, BrowserError, NoBrowser
-from taskweaver.utils.signals import signal_name
+from taskweaver.utils.system.signals import signal_name
 
 NAMES = ("chromium", "google-chrome", "google-chrome-stable", "chromium-browser")
 _GRACE_S = 3.0

@@ -18,7 +18,7 @@ from taskweaver.ext_role.web_explorer.observation import Observation
 from taskweaver.ext_role.web_explorer.page import Page
 from taskweaver.ext_role.web_explorer.process import find_browser
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.json_stream import parse_reply
+from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -30,8 +30,8 @@ from taskweaver.role.correction import task_of
 from taskweaver.role.errors import RoleError
 from taskweaver.role.prompt import load_prompt
 from taskweaver.role.role import Role, RoleConfig, RoleEntry
-from taskweaver.utils.cancel import CancelToken
 from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.system.cancel import CancelToken
 from taskweaver.utils.text import fenced, fill
 
 PROMPT_FILE = Path(__file__).with_name("web_explorer_prompt.yaml")

@@ -6,12 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taskweaver.analyst.answering import answer
-from taskweaver.analyst.code import as_code
+from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.mentions import find_files
-from taskweaver.analyst.printed import read_printed
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.files.mentions import find_files
+from taskweaver.analyst.files.world import World
+from taskweaver.analyst.readings.reading import (
     Calculation,
     Files,
     Help,
@@ -26,8 +25,9 @@ from taskweaver.analyst.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.words import in_words
-from taskweaver.analyst.world import World
+from taskweaver.analyst.wording.answers import answer
+from taskweaver.analyst.wording.printed import read_printed
+from taskweaver.analyst.wording.requests import in_words
 from taskweaver.llm.offline.attempts import told_of_attempt
 from taskweaver.llm.offline.conversation import (
     Conversation,

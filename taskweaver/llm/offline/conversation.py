@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from taskweaver.analyst.file_list import listed_files, listed_tables
-from taskweaver.analyst.mentions import is_data_file
-from taskweaver.analyst.profile import TableId, TableProfile
-from taskweaver.analyst.profile_report import merged
-from taskweaver.analyst.world import FileInfo, World
-from taskweaver.llm.json_stream import parse_reply
+from taskweaver.analyst.files.file_list import listed_files, listed_tables
+from taskweaver.analyst.files.mentions import is_data_file
+from taskweaver.analyst.files.profile import TableId, TableProfile
+from taskweaver.analyst.files.profile_report import merged
+from taskweaver.analyst.files.world import FileInfo, World
+from taskweaver.llm.parsing.json_stream import parse_reply
 from taskweaver.llm.types import ChatMessage
 from taskweaver.utils.quoting import MARK, quoted_section
 

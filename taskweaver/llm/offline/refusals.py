@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.analyst.mentions import find_files, nearest_file
-from taskweaver.analyst.profile import TableProfile
-from taskweaver.analyst.reading import NotUnderstood
-from taskweaver.analyst.world import FileInfo, World
+from taskweaver.analyst.files.mentions import find_files, nearest_file
+from taskweaver.analyst.files.profile import TableProfile
+from taskweaver.analyst.files.world import FileInfo, World
+from taskweaver.analyst.readings.reading import NotUnderstood
 from taskweaver.llm.offline.conversation import section, unfenced
 from taskweaver.utils.text import counted, shorten
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 
 from taskweaver.memory.branched.parts import Parts
 from taskweaver.memory.branched.types import CoreEntry
+from taskweaver.memory.branched.values import tag_filter
 
 
 class CoreKeys(MutableMapping[str, str]):
@@ -27,6 +28,7 @@ class CoreKeys(MutableMapping[str, str]):
 
     def values_of(self, keys: Sequence[str] | None = None) -> dict[str, str]:
         """Return the values of keys in view (None: of all); missing keys are left out."""
+        keys = None if keys is None else tag_filter(keys, "keys")
         view = self.entries()
         chosen = view if keys is None else {key: view[key] for key in keys if key in view}
         details = {"keys": None if keys is None else list(keys), "count": len(chosen)}
@@ -71,6 +73,8 @@ class CoreKeys(MutableMapping[str, str]):
         Raises:
             KeyError: If the branch sees no such key.
         """
+        if not isinstance(key, str):
+            raise KeyError(key)
         return self.values_of([key])[key]
 
     def __setitem__(self, key: str, value: str) -> None:

@@ -81,7 +81,7 @@ class StoreTooNew(BranchedMemoryError):
 
 
 class StoreClosed(BranchedMemoryError):
-    """The memory was closed."""
+    """The memory was closed, or opened before this process was forked."""
 
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}

@@ -77,6 +77,8 @@ class BranchedMemory:
 
     def close(self) -> None:
         """Finish pending writes and close the file; safe to call again."""
+        if self._parts.database.is_inherited:
+            return  # what waits to be logged is the other process's
         try:
             self._parts.log.close()
         finally:

@@ -105,17 +105,17 @@ def name(path: str, value: object) -> str:
     return value.strip()
 
 
-def tag_filter(value: object) -> tuple[str, ...]:
-    """Return the tags a record must have; None is none, a text is one.
+def tag_filter(value: object, path: str = "tags") -> tuple[str, ...]:
+    """Return the tags a record must have, or other names; None is none, a text is one.
 
     Raises:
         InvalidUpdate: If they are not texts.
     """
     items = [value] if isinstance(value, str) else () if value is None else value
     if not isinstance(items, list | tuple | set | frozenset):
-        raise InvalidUpdate("tags", f"must be a list of texts, not {_kind(value)}")
+        raise InvalidUpdate(path, f"must be a list of texts, not {_kind(value)}")
     if not all(isinstance(item, str) for item in items):
-        raise InvalidUpdate("tags", "must be texts")
+        raise InvalidUpdate(path, "must be texts")
     return tuple(items)
 
 

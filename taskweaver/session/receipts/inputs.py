@@ -15,7 +15,7 @@ from taskweaver.memory.executed import executed_cells
 from taskweaver.memory.request_notes import file_notes
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts.receipt import Input, ReceiptError
-from taskweaver.session.workdir import AddedFile, mentioned_files
+from taskweaver.session.storage.workdir import AddedFile, mentioned_files
 from taskweaver.utils.files import leaves
 from taskweaver.utils.safe_fs import Folder, open_ordinary
 

@@ -15,7 +15,7 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.node import Cost
 from taskweaver.treesearch.record.runlog import RunLog
-from taskweaver.utils.cancel import CancelToken
+from taskweaver.utils.system.cancel import CancelToken
 
 _SURE_S = 0.01  # a clock that is asked a moment too early would not call it late
 

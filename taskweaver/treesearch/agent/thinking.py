@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.json_text import read_object
+from taskweaver.llm.parsing.json_text import read_object
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle

@@ -21,15 +21,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from taskweaver.ces.cgroup import sweep_groups
+from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.environment import WORKER_MARK
-from taskweaver.ces.homes import sweep_folders
-from taskweaver.ces.process import kill_marked
+from taskweaver.ces.process.homes import sweep_folders
+from taskweaver.ces.process.process import kill_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
 from taskweaver.treesearch.execution.gpus import VARIABLE
 from taskweaver.treesearch.execution.worker import Reply
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.signals import signal_name
+from taskweaver.utils.system.signals import signal_name
 
 # As a module it would be `__main__`, and its classes others than they are here.
 _MAIN = "from taskweaver.treesearch.execution.worker import main; main()"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from packaging.requirements import InvalidRequirement, Requirement
 
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.utils.requirements import absent, command
+from taskweaver.utils.system.requirements import absent, command
 
 _LINE = re.compile(r"^[\s>*_-]*packages[*_]*\s*:\s*(?P<text>\S.*)$", re.I | re.M)
 _MARKUP = "`*_. "

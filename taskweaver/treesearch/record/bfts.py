@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.config.known_keys import find
+from taskweaver.config.keys.known_keys import find
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.utils.files import read_yaml
 

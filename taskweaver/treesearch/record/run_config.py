@@ -12,7 +12,7 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.files import read_json, write_json
-from taskweaver.utils.installation import seal
+from taskweaver.utils.system.installation import seal
 
 _SEAL = "seal"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.profile import ColumnProfile, Kind, TableId, TableProfile
-from taskweaver.analyst.reading import Outcome, Reading, Source, Understood
-from taskweaver.analyst.world import FileInfo, PartInfo, World
+from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId, TableProfile
+from taskweaver.analyst.files.world import FileInfo, PartInfo, World
+from taskweaver.analyst.readings.reading import Outcome, Reading, Source, Understood
 
 
 def column(name: str, kind: Kind, *values: str, low: str = "", high: str = "") -> ColumnProfile:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from reading_worlds import ALL, FLIGHTS, NATIONS, column, number, replies, source, table, world
 
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.files.world import FileInfo, World
+from taskweaver.analyst.readings.reading import (
     And,
     Column,
     Comparison,
@@ -23,7 +24,6 @@ from taskweaver.analyst.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.world import FileInfo, World
 
 _FIRST = Summary(source(FLIGHTS), (Measure("mean", Column("dep_delay")),))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from reading_worlds import FLIGHTS, outcome_of
 
-from taskweaver.analyst.reading import NotUnderstood
+from taskweaver.analyst.readings.reading import NotUnderstood
 
 NEAREST = {
     "mean dep_delay for Lufthansa": "mean of `dep_delay`",

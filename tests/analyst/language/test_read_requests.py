@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from reading_worlds import ALL, CLIENTS, FLIGHTS, NATIONS, ODD, PURCHASES, reading_of, source
 
-from taskweaver.analyst.reading import (
+from taskweaver.analyst.readings.reading import (
     And,
     Change,
     Column,

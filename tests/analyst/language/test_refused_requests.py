@@ -16,7 +16,7 @@ from reading_worlds import (
     table,
 )  # fmt: skip
 
-from taskweaver.analyst.reading import NotUnderstood, Unclear, Understood
+from taskweaver.analyst.readings.reading import NotUnderstood, Unclear, Understood
 
 REFUSED = {
     "mean dep_delay for Lufthansa": "Lufthansa",

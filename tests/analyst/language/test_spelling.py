@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from reading_worlds import column, number, outcome_of, source, table
 
-from taskweaver.analyst.reading import Column, Comparison, Condition, Measure, Summary, Understood
+from taskweaver.analyst.readings.reading import (
+    Column,
+    Comparison,
+    Condition,
+    Measure,
+    Summary,
+    Understood,
+)
 
 CARS = table(
     "cars.csv",

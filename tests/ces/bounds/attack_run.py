@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces import cgroup
+from taskweaver.ces.bounds import cgroup
 from taskweaver.ces.bounds.bound import as_rows
 from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory, default_limits
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.session.snapshots import Snapshots
+from taskweaver.session.states.snapshots import Snapshots
 
 OFF = replace(
     default_limits(), cell_timeout_s=40.0, memory_limit_bytes=0, process_limit=0,

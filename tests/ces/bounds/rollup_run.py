@@ -13,9 +13,9 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.memory import memory_uses
 from taskweaver.ces.bounds.processes import read_process
-from taskweaver.ces.homes import Homes
-from taskweaver.ces.rollup import read_rollup
-from taskweaver.ces.template import Expectation
+from taskweaver.ces.process.homes import Homes
+from taskweaver.ces.process.rollup import read_rollup
+from taskweaver.ces.template.template import Expectation
 
 _SET_DUMPABLE = 4
 CLOSED = f"""

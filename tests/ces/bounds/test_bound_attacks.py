@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from ordinary import NOBODY, as_ordinary, can_be_ordinary
 
-from taskweaver.ces import sandbox
 from taskweaver.ces.bounds.bound import held_here
 from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.ces.sandbox import sandbox
 
 RUN = Path(__file__).with_name("attack_run.py")
 WANTED = {

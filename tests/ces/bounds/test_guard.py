@@ -11,7 +11,7 @@ import psutil
 import pytest
 from kernels import LIMITS, answers, run
 
-from taskweaver.ces import cgroup
+from taskweaver.ces.bounds import cgroup
 from taskweaver.ces.manager import KernelManager
 
 BOUNDED = replace(

@@ -12,10 +12,10 @@ import pytest
 
 from taskweaver.ces import cgroup_tree
 from taskweaver.ces.bounds.bound import Held, bounds_of, explanations, held_here
+from taskweaver.ces.bounds.cgroup import ControlGroup, sweep_groups
 from taskweaver.ces.bounds.folder_size import FolderSize
 from taskweaver.ces.bounds.log_file import BoundedLog
 from taskweaver.ces.bounds.processes import Process, names_of
-from taskweaver.ces.cgroup import ControlGroup, sweep_groups
 from taskweaver.ces.limits import LIMIT_KEYS, KernelLimits, half_of_memory
 from taskweaver.ces.manager import default_limits
 from taskweaver.config.config_mgt import AppConfigSource
@@ -210,7 +210,7 @@ def test_a_process_that_runs_joins_a_group_and_is_held_and_ended_in_it() -> None
 @pytest.mark.skipif(not held_here().processes, reason="no control group can be made here")
 def test_groups_of_owners_that_were_killed_are_removed() -> None:
     code = (
-        "import os; from taskweaver.ces.cgroup import ControlGroup\n"
+        "import os; from taskweaver.ces.bounds.cgroup import ControlGroup\n"
         "ControlGroup(8, 200 << 20); print(os.getpid())"
     )
     done = subprocess.run(

@@ -151,7 +151,7 @@ def test_without_a_calibration_every_native_thread_is_refused(fresh: Client) -> 
 def test_threads_that_are_just_ending_are_no_reason(fresh: Client) -> None:
     run(
         fresh,
-        "from taskweaver.ces.inkernel.safety import ForkSafety\n"
+        "from taskweaver.ces.inkernel.forking.safety import ForkSafety\n"
         "safety = ForkSafety(globals())\n"
         "import numpy as np; a = np.ones((200, 200)); found = []",
     )

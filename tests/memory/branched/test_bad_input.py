@@ -78,6 +78,17 @@ CALLS: dict[str, Callable[[MemoryManager, Any], Any]] = {
     "merge": lambda m, odd: m.merge("a", odd),
     "scope": lambda m, odd: m.mem_node_read("a", odd),
     "policy": lambda m, odd: m.merge("a", "b", odd),
+    "live": lambda m, odd: m["a"].fork(live=odd),
+    "limit": lambda m, odd: m["a"].history(limit=odd),
+    "keep": lambda m, odd: m["a"].consolidate(keep=odd),
+    "attempt": lambda m, odd: m["a"].apply({"core": {"goal": "x"}}, attempt=odd),
+    "node": lambda m, odd: m["a"].apply({"core": {"goal": "x"}}, odd, attempt="1"),
+    "task": lambda m, odd: m["a"].render(task=odd),
+    "hint": lambda m, odd: m["a"].render(odd),
+    "tokens": lambda m, odd: m["a"].render(budget_tokens=odd),
+    "left out": lambda m, odd: m["a"].render(leave_out=odd),
+    "keys": lambda m, odd: m.mem_core_get(odd, branch_id="a"),
+    "in": lambda m, odd: odd in m["a"].core,
 }
 
 

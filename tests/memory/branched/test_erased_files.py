@@ -120,6 +120,30 @@ def test_a_log_keeps_its_lines_and_a_writer_goes_on(memory: MemoryManager, tmp_p
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("times", [1, 12])
+def test_a_short_event_is_erased_from_the_digests_in_the_logs(tmp_path: Path, times: int) -> None:
+    config = MemoryConfig(recall_max_events=2, synchronous="NORMAL")
+    with MemoryManager(tmp_path / "m.sqlite", config) as memory:
+        memory.create_branch(None, branch_id="root")
+        root = memory["root"]
+        ids = [root.append({"kind": "note", "content": "PIN  47 ö"}) for _ in range(times)]
+        for number in range(4):
+            root.append({"kind": "note", "content": f"another event, {number}"})
+            root.consolidate(keep=1)
+        assert "PIN 47 ö" in root.digest().text  # type: ignore[union-attr]
+        memory.erase(event_id=ids[0])
+    found = [
+        path.name for path in tmp_path.rglob("*") if path.is_file() and b"PIN" in path.read_bytes()
+    ]
+    assert found == []
+    rebuild(tmp_path / "logs", tmp_path / "again.sqlite")
+    with MemoryManager(tmp_path / "again.sqlite", config) as memory:
+        digest = memory["root"].digest()
+        assert digest is not None
+        assert "another event" in digest.text
+        assert "PIN" not in digest.text
+
+
 def test_a_memory_rebuilt_from_the_logs_does_not_bring_it_back(
     open_memory: Open, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import taskweaver
 from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.config.known_keys import BY_NAME
+from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.memory.branched import MemoryConfig
 from taskweaver.memory.branched_config import read_memory_config
 

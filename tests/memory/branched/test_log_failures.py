@@ -195,3 +195,18 @@ def test_a_prompt_log_that_cannot_be_written_fails_nothing(
     found, _ = readable(tmp_path / "prompt" / "memory_operations.jsonl")
     assert found[0]["details"]["count"] == 3
     assert found[1]["counter"] == 4
+
+
+def test_a_phase_that_is_no_text_costs_no_other_line_and_no_close(tmp_path: Path) -> None:
+    with open_logged(tmp_path, tmp_path / "logs") as memory:
+        memory.create_branch(None, branch_id="root")
+        memory.mem_core_set("goal", "x", branch_id="root")
+        root = memory["root"]
+        root.append({"kind": "note", "content": "y", "phase": 3, "node_id": [1]})
+        root.fork("child", phase=True)  # type: ignore[arg-type]
+    lines, torn = readable(tmp_path / "logs" / "memory_calls.jsonl")
+    assert torn == 0
+    phases = {line["op"]: line["phase"] for line in lines}
+    assert phases["mem_core_set"] is None
+    assert phases["mem_recall_append"] == "3"
+    assert phases["mem_node_fork"] == "True"

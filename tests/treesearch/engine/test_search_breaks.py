@@ -13,7 +13,7 @@ from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import resume_search, start_search
-from taskweaver.cli.searching import list_runs
+from taskweaver.cli.search.runs import list_runs
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.errors import SearchError

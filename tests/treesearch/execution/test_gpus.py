@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from taskweaver.ces.bwrap import bwrap_command
 from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox.bwrap import bwrap_command
 from taskweaver.treesearch.execution.gpus import devices_of, gpus
 
 NAMES = ("GPU-aa11", "GPU-bb22", "GPU-cc33")

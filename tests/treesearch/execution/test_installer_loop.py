@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from taskweaver.ces.command import Command, CommandLimits, CommandResult, run_command
+from taskweaver.ces.command.command import Command, CommandLimits, CommandResult, run_command
 from taskweaver.treesearch.execution.installation.installer import (
     STEPS_FILE,
     InstallerResult,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support import has_bwrap
 
-from taskweaver.ces.command import Command, run_command
+from taskweaver.ces.command.command import Command, run_command
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.run.resource_file import Item, read_resource_file

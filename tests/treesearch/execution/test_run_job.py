@@ -15,9 +15,9 @@ from typing import Any, get_args
 import pytest
 from phase_plans import artifacts, in_c, with_code
 
-from taskweaver.ces import sandbox
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy, Tier
+from taskweaver.ces.sandbox import sandbox
 from taskweaver.treesearch.execution.commands import first_errors
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.phases import run_download_command, run_job

@@ -10,10 +10,10 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from taskweaver.ces.inkernel.birth import is_only_read, open_files
 from taskweaver.ces.inkernel.forking.holders import holders, names_of
 from taskweaver.ces.inkernel.forking.mappings import Mappings
 from taskweaver.ces.inkernel.forking.sockets import idle_sockets
+from taskweaver.ces.inkernel.process.birth import is_only_read, open_files
 
 _PASSING_FILES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/pts/", "/proc/")
 _GPUS = ("/dev/nvidia", "/dev/kfd")

@@ -99,6 +99,7 @@ class Erasures:
             StoreBusy, StoreUnwritable: If the file cannot be written.
         """
         target = _target(record_id, event_id, key, text)
+        self._database.require_own()
         config = self._tiers.config
         files = ErasedFiles(
             self._database.path,

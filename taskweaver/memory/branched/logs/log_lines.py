@@ -64,10 +64,12 @@ def layer_of(op: str) -> tuple[Layer, str]:
     return "public_api" if op.startswith("mem_") else "internal", part
 
 
-def display_phase(phase: str | None) -> str | None:
-    """Return the name of a phase as the logs show it."""
+def display_phase(phase: object) -> str | None:
+    """Return the name of a phase as the logs show it; an event may give one that is no text."""
     if phase is None:
         return None
+    if not isinstance(phase, str):
+        return str(phase)
     if phase.startswith("stage_") and phase.endswith("_summary"):
         return "stage_summary"
     if phase[:1].isdigit() and "_" in phase:

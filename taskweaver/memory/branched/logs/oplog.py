@@ -127,12 +127,12 @@ class OperationLog:
             self._rows.flush()
         texts: dict[str, list[str]] = {}
         for layer, line in waiting:
-            line["phase"] = display_phase(line["phase"])
             try:
+                line["phase"] = display_phase(line["phase"])
                 if "details" in line:
                     line["details"] = masked_preview(line["details"], self._max_chars)
                 text = encoded(line)
-            except (ValueError, TypeError, RecursionError) as error:
+            except (ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
                 self._files.lose(_ALL, 1, error)
                 continue
             for name in (_ALL, _FILES[layer]):

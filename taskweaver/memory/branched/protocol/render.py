@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.protocol.updates import LLM_TAG
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import INDEX_KEY, RESERVED
@@ -25,7 +26,7 @@ from taskweaver.memory.branched.types import (
     Section,
 )
 from taskweaver.memory.branched.upkeep.pressure import Pressures
-from taskweaver.memory.branched.values import whole
+from taskweaver.memory.branched.values import shown, tag_filter, whole
 from taskweaver.utils.quoting import indented
 from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens
 
@@ -94,8 +95,10 @@ class Renderer:
                 prompt says the same elsewhere. A record a model wrote is always shown.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch, InvalidUpdate: If there is no such branch, or a value is malformed.
         """
+        _require_texts(task=task, task_hint=task_hint or "")
+        leave_out = tag_filter(leave_out)
         budget = self._config.budget(task_hint)
         if budget_chars is not None:
             budget = whole("budget_chars", budget_chars, least=None)
@@ -173,6 +176,13 @@ class Renderer:
         ]
 
 
+def _require_texts(**given: object) -> None:
+    """Refuse arguments that are no texts."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise InvalidUpdate(name, f"must be a text, not {shown(value)}")
+
+
 def _index_lines(view: dict[str, CoreEntry]) -> list[_Line]:
     return [_Line(INDEX_KEY, view[INDEX_KEY].value, 0)] if INDEX_KEY in view else []
 
@@ -215,6 +225,7 @@ def _joined(sections: Iterable[Section]) -> str:
 
 def _fit_tokens(lines: dict[str, list[_Line]], budget: int) -> tuple[Section, ...]:
     """Fit sections into a number of tokens: into fewer characters until the estimate agrees."""
+    budget = whole("budget_tokens", budget, least=None)
     chars = int(budget * BYTES_PER_TOKEN)
     sections = _fit(lines, max(1, chars))
     while chars > 1 and (tokens := estimate_tokens(_joined(sections))) > budget:

@@ -9,6 +9,7 @@ connection per thread and see the newest commit. Several processes may open the 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -102,6 +103,7 @@ class Database:
         self._known = Known()
         self._readers = Readers(path)
         self._is_closed = False
+        self._process = os.getpid()
         with self.guarded():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,6 +149,25 @@ class Database:
             connection.execute("PRAGMA query_only = ON")
             return problems(connection)
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the file was opened by the process that this one was forked from."""
+        return os.getpid() != self._process
+
+    def require_own(self) -> None:
+        """Refuse to go on with the connections of the process that this one was forked from.
+
+        SQLite's locks are not inherited, so what is written with them can be lost, and a lock of a
+        thread that was writing is never released here.
+
+        Raises:
+            StoreClosed: If this process was forked since the file was opened.
+        """
+        if self.is_inherited:
+            raise StoreClosed(
+                f"The memory {self.path} was opened before this process was forked; open it here."
+            )
+
     def write(self, action: Callable[[Writer], R]) -> R:
         """Run an action in a write transaction, and return its result after the commit.
 
@@ -159,6 +180,7 @@ class Database:
             StoreClosed: If the memory was closed.
             BranchedMemoryError: Whatever the action raises; it wrote nothing then.
         """
+        self.require_own()
         command = _Command(action)
         self._waiting.append(command)
         with self._lock:
@@ -208,6 +230,7 @@ class Database:
             StoreUnwritable: If the disk is full or the file may not be written.
             StoreClosed: If the memory was closed.
         """
+        self.require_own()
         with self._lock, self.guarded():
             if self._is_closed:
                 raise StoreClosed(f"The memory {self.path} was closed.")
@@ -224,6 +247,7 @@ class Database:
         Raises:
             StoreClosed: If the memory was closed.
         """
+        self.require_own()
         return self._readers.connection
 
     def connect_reader(self) -> sqlite3.Connection:
@@ -232,6 +256,7 @@ class Database:
         Raises:
             sqlite3.Error: If the file cannot be opened.
         """
+        self.require_own()
         return self._readers.connect()
 
     @contextmanager
@@ -280,7 +305,12 @@ class Database:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
 
     def close(self) -> None:
-        """Finish what is being written and close every connection; safe to call again."""
+        """Finish what is being written and close every connection; safe to call again.
+
+        In a process that was forked since the file was opened it does nothing.
+        """
+        if self.is_inherited:
+            return
         with self._lock:
             if self._is_closed:
                 return

@@ -108,6 +108,8 @@ class Branches:
         if above is not None and above.state == "pruned":
             raise BranchSealed(f"Branch {above.id!r} was pruned; fork another one.")
         now = self._database.now_seq(connection)
+        if not isinstance(live, bool):
+            raise InvalidUpdate("live", f"must be true or false, not {shown(live)}")
         at = None if at is None else whole("at", at)
         if at is not None and at > now:
             raise InvalidUpdate("at", f"must lie between 0 and {now}, not {at}")

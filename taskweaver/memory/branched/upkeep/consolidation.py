@@ -14,6 +14,7 @@ from taskweaver.memory.branched.tiers.compression import Compressor, Prompts
 from taskweaver.memory.branched.tiers.digests import RECALL
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, Digest, Event, TextModel
+from taskweaver.memory.branched.values import whole
 from taskweaver.utils.text import unfenced
 
 DIGEST_CHARS = 1200
@@ -57,7 +58,7 @@ class Consolidation:
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
         """
-        kept = self._config.recall_max_events if keep is None else keep
+        kept = self._config.recall_max_events if keep is None else whole("keep", keep)
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)
             before = self._digests.newest(connection, branch, RECALL)

@@ -17,7 +17,7 @@ from taskweaver.plugin.library.sql.statement import (
     cannot_run,
     database_file,
 )
-from taskweaver.utils.requirements import install_command
+from taskweaver.utils.system.requirements import install_command
 
 # Neither `read_csv('/etc/passwd')` nor COPY TO, ATTACH, INSTALL or a Python variable's content;
 # and no statement can switch that off.

@@ -18,7 +18,7 @@ from taskweaver.plugin.library.sql.statement import (
     cannot_run,
 )
 from taskweaver.utils.redact import MASK
-from taskweaver.utils.requirements import install_command
+from taskweaver.utils.system.requirements import install_command
 
 _CONNECT_TIMEOUT_S = 10
 _READING = frozenset({"select", "with", "values", "table"})

@@ -1,0 +1,1 @@
+"""Readings as pandas code."""

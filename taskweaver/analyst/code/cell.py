@@ -1,0 +1,179 @@
+"""Readings as pandas code: the cell that a person would write.
+
+Names and values stand in it as literals alone; nothing of a file's content becomes code. A cell
+leaves its tables and ``result`` behind, prints the number of rows it used, and shows its result
+once, as its last expression.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from taskweaver.analyst.code.conditions import chosen_code, negated_columns
+from taskweaver.analyst.code.frames import RESULT, Frame, variable_names
+from taskweaver.analyst.code.layout import laid_out
+from taskweaver.analyst.code.measures import measured_columns
+from taskweaver.analyst.code.rows import inspection_code, rows_code
+from taskweaver.analyst.code.summary import summary_code
+from taskweaver.analyst.files.profile import ColumnProfile, TableId, TableProfile
+from taskweaver.analyst.readings.reading import (
+    Calculation,
+    Contrast,
+    Files,
+    Inspection,
+    Python,
+    Reading,
+    Rows,
+    Source,
+    Sql,
+    Summary,
+)
+from taskweaver.utils.parsing import parse_expression
+
+_IMPORTS = {"pd": "import pandas as pd", "plt": "import matplotlib.pyplot as plt"}
+_ARITHMETIC = (
+    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.operator, ast.unaryop,
+)  # fmt: skip
+
+
+def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
+    """Return the cell that answers a reading; empty where none is needed.
+
+    Args:
+        reading: The reading.
+        tables: Profiles of the tables that were looked at.
+
+    Raises:
+        ValueError: If the expression of a calculation is no arithmetic.
+    """
+    match reading:
+        case Summary() | Rows() | Inspection():
+            code = _of_table(reading, tables)
+        case Sql(file, query):
+            code = _sql(file, query)
+        case Files():
+            code = "import os\n\nsorted(os.listdir())"
+        case Python(text):
+            code = text
+        case Calculation(expression):
+            code = _checked(expression)
+        case _:
+            code = ""
+    return code
+
+
+def _of_table(reading: Summary | Rows | Inspection, tables: Mapping[TableId, TableProfile]) -> str:
+    frame, lines = _loaded(reading.source, tables)
+    if reading.where is not None:
+        lines.append(f"{RESULT} = {chosen_code(reading.where, frame)}")
+        frame = Frame(RESULT, frame.columns)
+    lines += _rows_used(reading, frame)
+    if isinstance(reading, Summary):
+        lines += summary_code(reading, frame)
+    elif isinstance(reading, Rows):
+        lines += rows_code(reading, frame)
+    else:
+        lines += inspection_code(reading, frame)
+    code = "\n".join(map(laid_out, lines))
+    imports = [line for name, line in _IMPORTS.items() if re.search(rf"(?<![\w.]){name}\.", code)]
+    return "\n".join([*imports, *([""] if imports else []), code])
+
+
+def _loaded(source: Source, tables: Mapping[TableId, TableProfile]) -> tuple[Frame, list[str]]:
+    """Return the frame of a source, and the code that reads and joins its tables."""
+    names = variable_names([*tables, *source.tables])
+    lines = [f"{names[table]} = {_read(table)}" for table in dict.fromkeys(source.tables)]
+    columns: dict[str, ColumnProfile] = {}
+    joined = names[source.tables[0]]
+    for at, table in enumerate(source.tables):
+        profile = tables.get(table)
+        own = {column.name: column for column in profile.columns} if profile else {}
+        if at:
+            on = source.on[at - 1] if at <= len(source.on) else ()
+            joined += f".merge({names[table]}{_join(on, columns, own, names[table])})"
+            own = {
+                f"{name}_{names[table]}" if name in columns and name not in on else name: column
+                for name, column in own.items()
+            }
+        columns = own | columns
+    if len(source.tables) == 1:
+        return Frame(joined, columns), lines
+    return Frame(RESULT, columns), [*lines, f"{RESULT} = {joined}"]
+
+
+def _read(table: TableId) -> str:
+    sheet = f", sheet={table.part!r}" if table.part else ""
+    return f"read_table({table.file!r}{sheet})"
+
+
+def _join(
+    on: tuple[str, ...],
+    columns: Mapping[str, ColumnProfile],
+    own: Mapping[str, ColumnProfile],
+    name: str,
+) -> str:
+    """Return the further arguments of a merge; the first table keeps the names of its columns."""
+    code = f", on={on[0]!r}" if len(on) == 1 else f", on={list(on)!r}" if on else ""
+    is_double = bool(set(columns) & set(own) - set(on))
+    return code + (f", suffixes=('', {f'_{name}'!r})" if is_double else "")
+
+
+def _rows_used(reading: Summary | Rows | Inspection, frame: Frame) -> list[str]:
+    if isinstance(reading, Inspection) and (reading.where is None or reading.view == "outliers"):
+        return []
+    if isinstance(reading, Summary) and isinstance(reading.then, Contrast) and not reading.keys:
+        lines = []  # it prints both numbers
+    else:
+        lines = [f"print('rows used:', len({frame.name}))"]
+    missing = [
+        name
+        for name in incomplete_columns(reading)
+        if name in frame.columns and frame.columns[name].missing
+    ]
+    if missing:
+        counts = f"{frame.name}[{missing!r}].isna().sum().to_dict()"
+        lines.append(f"print('without a value:', {counts})")
+    return lines
+
+
+def incomplete_columns(reading: Summary | Rows | Inspection) -> list[str]:
+    """Return the columns whose missing values the answer depends on."""
+    found = sorted(negated_columns(reading.where))
+    if isinstance(reading, Summary):
+        for measure in reading.measures:
+            found += [] if measure.function == "missing" else measured_columns(measure)
+        found += [key.column for key in reading.keys]
+    elif isinstance(reading, Rows) and reading.chart:
+        found += [*reading.columns, reading.split]
+    return list(dict.fromkeys(found))
+
+
+def _sql(file: str, query: str) -> str:
+    place = f"file:{quote(file)}?mode=ro"
+    return (
+        "import sqlite3\nfrom contextlib import closing\n\nimport pandas as pd\n\n"
+        f"with closing(sqlite3.connect({place!r}, uri=True)) as connection:\n"
+        f"    {RESULT} = pd.read_sql_query({query!r}, connection)\n"
+        f"del connection\n{RESULT}"
+    )
+
+
+def _checked(expression: str) -> str:
+    """Return an expression after a check that it is made of numbers and operators alone.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    try:
+        nodes = list(ast.walk(parse_expression(expression.strip())))
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise ValueError("the calculation is no arithmetic") from error
+    numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    if not all(isinstance(node, _ARITHMETIC) for node in nodes) or not all(
+        isinstance(number, int | float) for number in numbers
+    ):
+        raise ValueError("the calculation is no arithmetic")
+    return expression.strip()

@@ -1,0 +1,74 @@
+"""Names of the variables that tables are loaded into, and the frame that an expression is about."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId
+
+RESULT = "result"
+"""Variable of the chosen rows, and then of the table that is shown."""
+
+_KERNEL = "read_table profile_tables In Out display get_ipython exit quit".split()
+_CODE = "pd np plt os sqlite3 connection closing group values".split()
+_RESERVED = frozenset(
+    [*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_KERNEL, *_CODE, RESULT]
+)
+_MOST_CHARS = 40
+
+
+def variable_names(tables: Iterable[TableId]) -> dict[TableId, str]:
+    """Return the name of the variable of each table; no two have the same.
+
+    A name is made of the file's name and the sheet or table; of the file's ending too, where two
+    tables would have the same name.
+    """
+    ids = sorted(set(tables), key=lambda table: (table.file, table.part))
+    short = {table: _name(PurePath(table.file).stem, table.part) for table in ids}
+    found: dict[TableId, str] = {}
+    for table in ids:
+        name = short[table]
+        if list(short.values()).count(name) > 1:
+            name = _name(table.file, table.part)
+        while name in found.values():
+            name += "_"
+        found[table] = name
+    return found
+
+
+def _name(file: str, part: str) -> str:
+    text = unicodedata.normalize("NFKC", f"{file} {part}").lower()
+    name = re.sub(r"\W+", "_", text).strip("_")[:_MOST_CHARS].rstrip("_")
+    if not name.isidentifier():
+        name = f"table_{name}".rstrip("_")
+    if not name.isidentifier() or unicodedata.normalize("NFKC", name) != name:
+        name = "table"
+    return f"{name}_table" if name in _RESERVED else name
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Frame as code refers to it.
+
+    Attributes:
+        name: Variable of the frame.
+        columns: Profiles of its columns, as far as they are known.
+    """
+
+    name: str
+    columns: Mapping[str, ColumnProfile]
+
+    def column(self, name: str) -> str:
+        """Return the code of a column."""
+        return f"{self.name}[{name!r}]"
+
+    def kind(self, name: str) -> Kind | None:
+        """Return the kind of a column's values; None where it is not known."""
+        profile = self.columns.get(name)
+        return profile.kind if profile else None

@@ -1,0 +1,167 @@
+"""Measures and group keys as pandas code."""
+
+from __future__ import annotations
+
+from taskweaver.analyst.code.conditions import PARTS, columns_of, expression_code, series_code
+from taskweaver.analyst.code.frames import Frame
+from taskweaver.analyst.readings.reading import (
+    Column,
+    Expression,
+    Function,
+    Key,
+    Measure,
+    Unit,
+)
+from taskweaver.analyst.wording.expressions import measure_words
+
+PERIODS: dict[Unit, str] = {
+    "year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D", "hour": "h",
+}  # fmt: skip
+_KIND_RANKS = {"time": 0, "integer": 1, "number": 1}
+_METHODS: dict[Function, str] = {
+    "count": "count()",
+    "nunique": "nunique()",
+    "sum": "sum()",
+    "mean": "mean()",
+    "median": "median()",
+    "min": "min()",
+    "max": "max()",
+    "std": "std()",
+    "var": "var()",
+}
+
+
+def measured_columns(measure: Measure) -> tuple[str, ...]:
+    """Return the columns of a measure, each once."""
+    return tuple(dict.fromkeys([*columns_of(measure.of), *columns_of(measure.other)]))
+
+
+def label_of(measure: Measure) -> str:
+    """Return the heading of the column that holds a measure."""
+    return measure_words(measure).replace("`", "")
+
+
+def value_code(measure: Measure, frame: Frame, where: str = "") -> str:
+    """Return the code of a measure of all rows of a frame.
+
+    Args:
+        measure: The measure.
+        frame: The frame.
+        where: Code of a condition on the rows; empty for none.
+    """
+    rows = f"{frame.name}[{where}]" if where else frame.name
+    if measure.of is None:
+        return f"{rows}.isna().sum().sum()" if measure.function == "missing" else f"len({rows})"
+    series = series_code(measure.of, frame) + (f"[{where}]" if where else "")
+    if measure.function == "correlation":
+        return f"{series}.corr({expression_code(measure.other or measure.of, frame)})"
+    return of_series(measure, series)
+
+
+def of_series(measure: Measure, series: str) -> str:
+    """Return the code of a measure of a series; parentheses stand around a difference."""
+    n = max(abs(measure.n), 1)
+    end, last = ("nsmallest", "min") if measure.n < 0 else ("nlargest", "max")
+    special: dict[Function, str] = {
+        "range": f"({series}.max() - {series}.min())",
+        "iqr": f"({series}.quantile(0.75) - {series}.quantile(0.25))",
+        "percentile": f"{series}.quantile({measure.quantile!r})",
+        "mode": f"{series}.mode().astype(str).str.cat(sep=', ')",
+        "nth": f"{series}.drop_duplicates().{end}({n}).iloc[{n - 1}:].{last}()",
+        "missing": f"{series}.isna().sum()",
+    }
+    return special.get(measure.function) or f"{series}.{_METHODS[measure.function]}"
+
+
+def groups_code(measure: Measure, keys: tuple[Key, ...], frame: Frame, where: str = "") -> str:
+    """Return the code of a measure of each group: a series over the groups.
+
+    Args:
+        measure: The measure.
+        keys: Group keys.
+        frame: The frame.
+        where: Code of a condition that a value must satisfy to count; empty for none.
+    """
+    if measure.of is None:
+        return _row_counts(measure, keys, frame, where)
+    if measure.function == "correlation":
+        return _correlation(measure, keys, frame, where)
+    grouped = f"{frame.name}.groupby({keys_code(keys, frame)})[{_name(measure.of)!r}]"
+    if where or not isinstance(measure.of, Column):
+        series = series_code(measure.of, frame) + (f".where({where})" if where else "")
+        grouped = f"{series}.groupby({keys_code(keys, frame, is_series=True)})"
+    if measure.function in _METHODS or measure.function == "percentile":
+        return of_series(measure, grouped)
+    body = of_series(measure, "values")
+    is_in_parentheses = measure.function in {"range", "iqr"}
+    return f"{grouped}.agg(lambda values: {body[1:-1] if is_in_parentheses else body})"
+
+
+def _name(expression: Expression) -> str:
+    return expression.name if isinstance(expression, Column) else ""
+
+
+def _row_counts(measure: Measure, keys: tuple[Key, ...], frame: Frame, where: str) -> str:
+    if measure.function == "missing":
+        series = f"{frame.name}.isna().sum(axis=1)"
+    elif where:
+        series = f"({where})"
+    else:
+        return f"{frame.name}.groupby({keys_code(keys, frame)}).size()"
+    return f"{series}.groupby({keys_code(keys, frame, is_series=True)}).sum()"
+
+
+def _correlation(measure: Measure, keys: tuple[Key, ...], frame: Frame, where: str) -> str:
+    rows = f"{frame.name}[{where}]" if where else frame.name
+    grouped = f"{rows}.groupby({keys_code(keys, frame)})[{list(measured_columns(measure))!r}]"
+    value = value_code(measure, Frame("group", frame.columns))
+    return f"{grouped}.apply(lambda group: {value})"
+
+
+def keys_code(keys: tuple[Key, ...], frame: Frame, *, is_series: bool = False) -> str:
+    """Return the argument of ``groupby`` for some keys.
+
+    Args:
+        keys: The keys.
+        frame: The frame.
+        is_series: Whether columns are given as series, for an expression that is grouped.
+    """
+    names = key_names(keys)
+    codes = [_key(key, name, frame, is_series) for key, name in zip(keys, names, strict=True)]
+    return codes[0] if len(codes) == 1 else f"[{', '.join(codes)}]"
+
+
+def _key(key: Key, name: str, frame: Frame, is_series: bool) -> str:  # noqa: FBT001 - private
+    series = frame.column(key.column)
+    if key.unit:
+        profile = frame.columns.get(key.column)
+        is_zoned = profile is not None and profile.low.endswith(("+00:00", "Z"))
+        naive = ".dt.tz_localize(None)" if is_zoned else ""
+        code = f"{series}{naive}.dt.to_period({PERIODS[key.unit]!r})"
+    elif key.part:
+        code = f"{series}.dt.{'day_name()' if key.part == 'weekday' else PARTS[key.part]}"
+    else:
+        code = series if is_series or name != key.column else repr(key.column)
+    return code if name == key.column else f"{code}.rename({name!r})"
+
+
+def key_names(keys: tuple[Key, ...]) -> list[str]:
+    """Return the heading of each key, all different."""
+    names: list[str] = []
+    for key in keys:
+        name = key.part or key.column
+        if name in names:
+            name = f"{key.unit or 'value'} of {key.column}"
+        while name in names:
+            name += "_"
+        names.append(name)
+    return names
+
+
+def order_key(keys: tuple[Key, ...], frame: Frame) -> int:
+    """Return the position of the key in order of time: a period, a time column or a number."""
+    ranks = [
+        0 if key.unit or key.part else _KIND_RANKS.get(frame.kind(key.column) or "text", 2)
+        for key in keys
+    ]
+    return ranks.index(min(ranks)) if ranks else 0

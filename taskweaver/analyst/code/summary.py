@@ -1,0 +1,235 @@
+"""Summaries as pandas code: measures of all rows or of groups, and the steps after them."""
+
+from __future__ import annotations
+
+from taskweaver.analyst.code.charts import summary_chart
+from taskweaver.analyst.code.conditions import condition_code, condition_columns, series_code
+from taskweaver.analyst.code.frames import RESULT, Frame
+from taskweaver.analyst.code.measures import (
+    groups_code,
+    key_names,
+    label_of,
+    of_series,
+    order_key,
+    value_code,
+)
+from taskweaver.analyst.readings.reading import (
+    Change,
+    Column,
+    Condition,
+    Contrast,
+    Cumulative,
+    Key,
+    Measure,
+    Rank,
+    Share,
+    Summary,
+)
+from taskweaver.analyst.wording.conditions import WEEKDAYS, condition_words
+
+DIFFERENCE = "difference"
+SHARE = "share in percent"
+
+
+def summary_code(reading: Summary, frame: Frame) -> list[str]:
+    """Return the lines after the choice of rows; the last is the value that is shown."""
+    if reading.keys:
+        return _grouped(reading, frame)
+    match reading.then:
+        case Contrast(first, second, is_relative):
+            return _contrast(reading, first, second, frame, is_relative=is_relative)
+        case Share(part):
+            return [_share(reading.measures[0], part, frame)]
+        case Change() | Cumulative():
+            series = series_code(reading.measures[0].of or Column(""), frame)
+            label = _label(reading, reading.measures[0])
+            return _after(reading, label, [f"{RESULT} = {series}.to_frame({label!r})"], frame)
+    return _values(reading, frame)
+
+
+def _values(reading: Summary, frame: Frame) -> list[str]:
+    """Return the code of measures of all rows: one value, or a table with a row for each."""
+    codes = [value_code(measure, frame) for measure in reading.measures]
+    if len(codes) == 1 and not reading.chart:
+        is_in_parentheses = reading.measures[0].function in {"range", "iqr"}
+        return [codes[0][1:-1] if is_in_parentheses else codes[0]]
+    labels = [label_of(measure) for measure in reading.measures]
+    entries = "\n".join(
+        f"    {label!r}: {code}," for label, code in zip(labels, codes, strict=True)
+    )
+    mixed = "" if reading.chart else ", dtype=object"  # a count stays whole beside a mean
+    table = f"pd.Series({{\n{entries}\n}}{mixed}).to_frame('value')"
+    return [f"{RESULT} = {table}", *summary_chart(reading, "value", frame), RESULT]
+
+
+def _contrast(
+    reading: Summary, first: Condition, second: Condition, frame: Frame, *, is_relative: bool
+) -> list[str]:
+    sides = [condition_code(side, frame) for side in (first, second)]
+    values = [value_code(reading.measures[0], frame, side) for side in sides]
+    counts = ", ".join(f"({side}).sum()" for side in sides)
+    difference = f"{RESULT}[0] - {RESULT}[1]"
+    if is_relative:
+        difference = f"100 * ({difference}) / {RESULT}[1]"
+    return [
+        f"print('rows used:', {counts})",
+        f"{RESULT} = [\n    {values[0]},\n    {values[1]},\n]",
+        f"print('values:', *{RESULT})",
+        difference,
+    ]
+
+
+def _share(measure: Measure, part: Condition | None, frame: Frame) -> str:
+    where = condition_code(part, frame) if part is not None else ""
+    if measure.of is None:
+        return f"100 * {_mask(where, part, frame)}.mean()" if part is not None else "100.0"
+    series = series_code(measure.of, frame)
+    chosen = f"{series}[{where}]" if where else series
+    if measure.function == "correlation":
+        return value_code(measure, frame)
+    return f"100 * {of_series(measure, chosen)} / {of_series(measure, series)}"
+
+
+def _mask(where: str, part: Condition, frame: Frame) -> str:
+    """Return a condition as a series without missing values, which a mean would leave out."""
+    flags = [name for name in condition_columns(part) if frame.kind(name) == "flag"]
+    is_incomplete = any(frame.columns[name].missing for name in flags)
+    return f"({where}).fillna(False)" if is_incomplete else f"({where})"
+
+
+def _grouped(reading: Summary, frame: Frame) -> list[str]:
+    taken = key_names(reading.keys)
+    match reading.then:
+        case Contrast(first, second, is_relative):
+            lines = _group_contrast(reading, (first, second), frame, is_relative=is_relative)
+            label = DIFFERENCE
+        case Share(part) if part is not None:
+            label = _free(SHARE, taken)
+            code = _group_share(reading, part, frame)
+            lines = [f"{RESULT} = ({code}).to_frame({label!r})"]
+        case _:
+            label, lines = _plain_groups(reading, frame, taken)
+    if _is_by_weekday(reading):
+        lines.append(f"{RESULT} = {RESULT}.reindex({WEEKDAYS!r}).dropna()")
+    return _after(reading, label, lines, frame)
+
+
+def _plain_groups(reading: Summary, frame: Frame, taken: list[str]) -> tuple[str, list[str]]:
+    measures = reading.measures if reading.then is None else reading.measures[:1]
+    codes = [groups_code(measure, reading.keys, frame) for measure in measures]
+    labels = [_free(_label(reading, measure), taken) for measure in measures]
+    if len(codes) == 1:
+        return labels[0], [f"{RESULT} = {codes[0]}.to_frame({labels[0]!r})"]
+    return labels[0], [_table(labels, codes)]
+
+
+def _label(reading: Summary, measure: Measure) -> str:
+    """Return the heading of a measure after the step of a reading."""
+    label = label_of(measure)
+    match reading.then:
+        case Share():
+            return SHARE
+        case Change(is_relative):
+            return f"change in percent of {label}" if is_relative else f"change of {label}"
+        case Cumulative():
+            return f"cumulative {label}"
+        case _:
+            return label
+
+
+def _free(label: str, taken: list[str]) -> str:
+    """Return a label that is no name of a group key."""
+    while label in taken:
+        label += "_"
+    return label
+
+
+def _group_contrast(
+    reading: Summary, sides: tuple[Condition, Condition], frame: Frame, *, is_relative: bool
+) -> list[str]:
+    labels: list[str] = []
+    for side in sides:
+        labels.append(_free(condition_words(side).replace("`", ""), [*labels, DIFFERENCE]))
+    codes = [
+        groups_code(reading.measures[0], reading.keys, frame, condition_code(side, frame))
+        for side in sides
+    ]
+    difference = f"{RESULT}[{labels[0]!r}] - {RESULT}[{labels[1]!r}]"
+    if is_relative:
+        difference = f"100 * ({difference}) / {RESULT}[{labels[1]!r}]"
+    return [_table(labels, codes), f"{RESULT}[{DIFFERENCE!r}] = {difference}"]
+
+
+def _table(labels: list[str], codes: list[str]) -> str:
+    pairs = zip(labels, codes, strict=True)
+    entries = "\n".join(f"    {label!r}: {code}," for label, code in pairs)
+    return f"{RESULT} = pd.DataFrame({{\n{entries}\n}})"
+
+
+def _group_share(reading: Summary, part: Condition, frame: Frame) -> str:
+    measure, keys = reading.measures[0], reading.keys
+    where = condition_code(part, frame)
+    if measure.of is None:
+        return f"100 * {groups_code(measure, keys, frame, where)} / {_sizes(keys, frame)}"
+    whole = groups_code(measure, keys, frame)
+    return f"100 * {groups_code(measure, keys, frame, where)} / {whole}"
+
+
+def _sizes(keys: tuple[Key, ...], frame: Frame) -> str:
+    return groups_code(Measure("count"), keys, frame)
+
+
+def _is_by_weekday(reading: Summary) -> bool:
+    is_ordered = reading.rank is not None or reading.names_winner
+    return len(reading.keys) == 1 and reading.keys[0].part == "weekday" and not is_ordered
+
+
+def _after(reading: Summary, label: str, lines: list[str], frame: Frame) -> list[str]:
+    """Return the lines with the step after the aggregation, the order, picture and value."""
+    match reading.then:
+        case Share(None):
+            lines.append(f"{RESULT} = 100 * {RESULT} / {RESULT}.sum()")
+        case Change(is_relative):
+            lines.append(f"{RESULT} = {_change(reading.keys, frame, is_relative=is_relative)}")
+        case Cumulative():
+            lines.append(f"{RESULT} = {RESULT}{_of_others(reading.keys, frame)}.cumsum()")
+        case _:
+            pass
+    order = _ranked(reading, label)
+    lines += [f"{RESULT} = {order}"] if order else []
+    shown = f"{RESULT}.reset_index()" if len(reading.keys) > 1 else RESULT
+    return [*lines, *summary_chart(reading, label, frame), shown]
+
+
+def _change(keys: tuple[Key, ...], frame: Frame, *, is_relative: bool) -> str:
+    of_others = _of_others(keys, frame)
+    if is_relative:
+        return f"(100 * ({RESULT} / {RESULT}{of_others}.shift() - 1)).dropna()"
+    return f"{RESULT}{of_others}.diff().dropna()"
+
+
+def _of_others(keys: tuple[Key, ...], frame: Frame) -> str:
+    """Return the code of a grouping by all keys but the one in order of time."""
+    others = [at for at in range(len(keys)) if at != order_key(keys, frame)]
+    return f".groupby(level={others if len(others) > 1 else others[0]})" if others else ""
+
+
+def _ranked(reading: Summary, label: str) -> str:
+    """Return the code of the groups in order, or of those that are shown; empty for all."""
+    rank = reading.rank
+    if rank is None:
+        if not reading.names_winner:
+            return ""
+        rank = Rank(count=1)
+    series = f"{RESULT}[{label!r}]"
+    if rank.nth:
+        order = f"{series}.rank(method='dense', ascending={rank.ascending})"
+        return f"{RESULT}[{order} == {rank.nth}]"
+    if reading.names_winner and rank.count in {None, 1}:
+        return f"{RESULT}[{series} == {series}.{'min' if rank.ascending else 'max'}()]"
+    if rank.count is None or reading.measures[0].function == "mode":
+        ordered = f"{RESULT}.sort_values({label!r}, ascending={rank.ascending}, kind='stable')"
+        return ordered if rank.count is None else f"{ordered}.head({rank.count})"
+    end = "nsmallest" if rank.ascending else "nlargest"
+    keep = ", keep='all'" if rank.count == 1 else ""
+    return f"{RESULT}.{end}({rank.count}, {label!r}{keep})"

@@ -1,0 +1,1 @@
+"""Files and tables that a request can refer to."""

@@ -1,0 +1,163 @@
+"""Read profiles of tables back from the text that `profile_tables` prints.
+
+Texts of the file are JSON strings inside of lines, so a value with line ends or keywords stays a
+value. Anything that is not exactly the printed form gives no profiles.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import cast
+
+from taskweaver.analyst.files.profile import ColumnProfile, Kind, TableId, TableProfile, ValueMatch
+
+_TEXT = r'"(?:[^"\\\x00-\x1f]|\\.)*"'
+_NUMBER = r"\d{1,15}"
+_FIRST = re.compile(
+    rf"Profile of (?P<tables>\d{{1,4}}) tables, request (?P<request>{_TEXT})"
+    r"(?P<brief>, matches only)?"
+)
+_LAST = re.compile(r"End of profile: (?P<lines>\d{1,6}) lines")
+_TABLE = re.compile(rf"table (?P<file>{_TEXT}) part (?P<part>{_TEXT}): (?P<rows>{_NUMBER}) rows")
+_COLUMN = re.compile(
+    rf"column (?P<name>{_TEXT}): (?P<kind>number|integer|time|text|flag)"
+    rf", (?P<distinct>{_NUMBER}) distinct(?:, (?P<missing>{_NUMBER}) missing)?"
+    rf"(?:, from (?P<low>{_TEXT}) to (?P<high>{_TEXT}))?"
+    rf"(?:, values (?P<values>\[(?:{_TEXT}(?:, {_TEXT})*)?\]))?"
+)
+_MATCH = re.compile(
+    rf"match (?P<words>{_TEXT}) (?P<how>is|is a form of) (?P<value>{_TEXT}) in (?P<column>{_TEXT})"
+)
+
+
+def merged(
+    known: Mapping[TableId, TableProfile], report_text: str
+) -> Mapping[TableId, TableProfile]:
+    """Return profiles with those of a further report.
+
+    Args:
+        known: The profiles before it.
+        report_text: The report. Matches alone count for a table that is known, with as many rows.
+    """
+    found = dict(known)
+    for table in read_profiles(report_text):
+        found[table.id] = _with_matches(table, found.get(table.id))
+    for part in read_profiles(report_text, matches_only=True):
+        whole = found.get(part.id)
+        if whole is not None and whole.rows == part.rows:
+            found[part.id] = _with_matches(replace(part, columns=whole.columns), whole)
+    return found
+
+
+def _with_matches(table: TableProfile, before: TableProfile | None) -> TableProfile:
+    """Return a profile with the matches that earlier looks at the same rows found."""
+    if before is None or (before.rows, before.columns) != (table.rows, table.columns):
+        return table
+    searched = before.searched | table.searched
+    return replace(table, matches={**before.matches, **table.matches}, searched=searched)
+
+
+def read_profiles(report_text: str, *, matches_only: bool = False) -> tuple[TableProfile, ...]:
+    """Return the profiles in the report on a cell whose value was that of `profile_tables`.
+
+    Args:
+        report_text: The report, or any text that holds the printed profiles once.
+        matches_only: Whether profiles without columns are wanted, instead of whole ones.
+
+    Returns:
+        The profiles; none if the text holds no profiles, several, or damaged ones.
+    """
+    lines = report_text.split("\n")
+    firsts = [number for number, line in enumerate(lines) if _FIRST.fullmatch(line)]
+    if len(firsts) != 1:
+        return ()
+    first = cast("re.Match[str]", _FIRST.fullmatch(lines[firsts[0]]))
+    if bool(first["brief"]) != matches_only:
+        return ()
+    body = lines[firsts[0] :]
+    ends = [number for number, line in enumerate(body) if _LAST.fullmatch(line)]
+    if not ends or cast("re.Match[str]", _LAST.fullmatch(body[ends[0]]))["lines"] != str(ends[0]):
+        return ()
+    try:
+        return _profiles(body[: ends[0]])
+    except (ValueError, RecursionError):
+        return ()
+
+
+def _profiles(lines: list[str]) -> tuple[TableProfile, ...]:
+    """Return the profiles in lines.
+
+    Raises:
+        ValueError: If a line is none of a profile.
+    """
+    first = cast("re.Match[str]", _FIRST.fullmatch(lines[0]))
+    request = _text(first["request"])
+    found = tuple(
+        _profile(group, frozenset({request} if request else ())) for group in _groups(lines[1:])
+    )
+    if len(found) != int(first["tables"]):
+        raise ValueError("another number of tables")
+    return found
+
+
+def _groups(lines: list[str]) -> Iterator[list[str]]:
+    """Give the lines of each table."""
+    group: list[str] = []
+    for line in lines:
+        if line.startswith("table ") and group:
+            yield group
+            group = []
+        group.append(line)
+    if group:
+        yield group
+
+
+def _profile(lines: list[str], searched: frozenset[str]) -> TableProfile:
+    head = _parsed(_TABLE, lines[0])
+    columns = []
+    matches: dict[str, list[ValueMatch]] = {}
+    for line in lines[1:]:
+        if line.startswith("column "):
+            columns.append(_column(_parsed(_COLUMN, line)))
+        else:
+            match = _parsed(_MATCH, line)
+            is_exact = match["how"] == "is"
+            value = ValueMatch(_text(match["column"]), _text(match["value"]), is_exact)
+            matches.setdefault(_text(match["words"]), []).append(value)
+    names = {column.name for column in columns}
+    if len(names) != len(columns):
+        raise ValueError("a column occurs twice")
+    return TableProfile(
+        TableId(_text(head["file"]), _text(head["part"])),
+        int(head["rows"]),
+        tuple(columns),
+        {words: tuple(found) for words, found in matches.items()},
+        searched,
+    )
+
+
+def _column(found: re.Match[str]) -> ColumnProfile:
+    values = found["values"]
+    return ColumnProfile(
+        _text(found["name"]),
+        cast("Kind", found["kind"]),
+        int(found["distinct"]),
+        int(found["missing"] or 0),
+        _text(found["low"] or '""'),
+        _text(found["high"] or '""'),
+        tuple(json.loads(values)) if values else None,
+    )
+
+
+def _parsed(pattern: re.Pattern[str], line: str) -> re.Match[str]:
+    found = pattern.fullmatch(line)
+    if found is None:
+        raise ValueError("no line of a profile")
+    return found
+
+
+def _text(literal: str) -> str:
+    return str(json.loads(literal))

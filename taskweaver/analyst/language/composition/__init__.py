@@ -1,0 +1,1 @@
+"""Composition of phrases into one reading, and the checks of it."""

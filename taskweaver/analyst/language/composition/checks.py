@@ -1,0 +1,368 @@
+"""Checks of a composed reading: one that answers another question than the request is refused.
+
+Each check is a rule about readings or about the scope of phrases; none knows a table.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from taskweaver.analyst.language.composition.groups import conjuncts
+from taskweaver.analyst.language.composition.parts import Parts, UnfitError, columns_in
+from taskweaver.analyst.language.conditions.options import Cond
+from taskweaver.analyst.language.lookup.measures import Operand, columns_of
+from taskweaver.analyst.language.phrases.atoms import Atom, Fn, Keys, Look, Mark, Noun, Picture
+from taskweaver.analyst.language.words.names import name_words, singular
+from taskweaver.analyst.readings.reading import (
+    Column,
+    Comparison,
+    Condition,
+    During,
+    Inspection,
+    Key,
+    Measure,
+    Reading,
+    Rows,
+    Summary,
+)
+
+_PREPOSITIONS = frozenset("in of from on at to".split())
+_MOST_GROUPS = 25
+_SHORTEST_NAME = 4
+_QUANTIFIERS = frozenset("only just all every always necessarily".split())
+_SUBJECTS = frozenset("date time day year id number name".split())
+_HAVE = frozenset("have has had having sell sells make makes fly flies".split())
+_DEEDS = frozenset("sold ordered bought purchased".split())
+_DOUBTS = frozenset("is are was were do does did has have".split())
+_PERSONAL = frozenset(
+    "age sex gender salary birthday birth surname job marital married occupation employee patient "
+    "passenger student customer client user person member smoker wage survived name".split()
+)
+_OF_SEVERAL = ("count", "nunique", "std", "var", "range", "iqr", "correlation")
+"""Functions that say nothing of one row; its mean or maximum is its value."""
+_NO_NUMBER_OF_IDS = ("count", "nunique", "missing", "mode")
+
+
+def check(reading: Reading, parts: Parts) -> None:
+    """Refuse a reading that is no answer to the request.
+
+    Raises:
+        UnfitError: If the reading is degenerate, or the scope of a negation is not clear.
+    """
+    _check_light_words(parts)
+    _check_nesting(parts)
+    _check_negations(parts)
+    _check_counted(reading, parts)
+    _check_agents(parts)
+    if isinstance(reading, Summary):
+        _check_keys(reading, parts)
+        _check_measures(reading, parts)
+        _check_time_asked(reading, parts)
+        _check_rows(reading, parts)
+    if isinstance(reading, Rows | Inspection) and reading.where is not None:
+        _check_shown(reading, parts)
+
+
+# -- phrases ---------------------------------------------------------------------------------------
+
+
+def _check_agents(parts: Parts) -> None:
+    """Refuse ``orders by customers from Boston`` as groups: those may be the ones who ordered."""
+    words = parts.words
+    phrases = [atom for atom in parts.atoms if not isinstance(atom.content, Mark)]
+    for first, second in pairwise(phrases):
+        if not isinstance(first.content, Keys) or not isinstance(second.content, Cond):
+            continue
+        last = words.lower(first.end - 1)
+        names = {key.column for options in first.content.keys for key in options}
+        is_own_name = any(name_words(name) == (singular(last),) for name in names)
+        if (
+            first.content.is_by
+            and singular(last) != last
+            and not is_own_name
+            and words.lower(first.end) in (*_PREPOSITIONS, "with", "who", "that")
+        ):
+            phrase = words.raw(first.start, second.end)
+            raise UnfitError((phrase,), f"Say “per {singular(last)}”, or leave it out.")
+
+
+def _check_light_words(parts: Parts) -> None:
+    """Refuse light words with a meaning: ``have only``, ``same``, a column of numbers."""
+    words = parts.words
+    columns = {name.casefold(): column.kind for name, column in words.scope.columns.items()}
+    for atom in parts.atoms:
+        word = parts.phrase(atom)
+        if (
+            isinstance(atom.content, Mark)
+            and len(word) >= _SHORTEST_NAME
+            and (
+                columns.get(word.casefold()) in ("number", "integer")
+                and atom.content.detail != "file"
+            )
+        ):
+            raise UnfitError((word,))
+    for at in range(words.size):
+        if words.lower(at) == "not" and words.lower(at + 1) in _QUANTIFIERS:
+            raise UnfitError((words.raw(at, at + 2),))
+    for atom in parts.atoms:
+        if not isinstance(atom.content, Mark) or atom.content.kind not in ("filler", "verb"):
+            continue
+        low = words.lower(atom.start)
+        has = words.lower(atom.start - 1) in _HAVE or words.lower(atom.end) in _HAVE
+        if low == "same" or (low in ("only", "just") and has):
+            raise UnfitError((parts.phrase(atom),))
+
+
+def _check_nesting(parts: Parts) -> None:
+    """Refuse an aggregate of an aggregate: ``average of the total fare per class``."""
+    fns = [atom for atom in parts.atoms if isinstance(atom.content, Fn)]
+    for first, second in pairwise(fns):
+        between = {parts.words.lower(at) for at in range(first.end, second.start)}
+        is_count = any(
+            isinstance(atom.content, Fn) and atom.content.function in ("count", "nunique")
+            for atom in (first, second)
+        )
+        if between <= {"of", "the"} and between & {"of"} and not is_count:
+            phrase = parts.words.raw(first.start, second.end)
+            raise UnfitError((phrase,), "An aggregate of an aggregate is not understood.")
+
+
+def _check_negations(parts: Parts) -> None:
+    """Refuse a negation before two conditions that may stand under it both."""
+    for atom in parts.atoms:
+        if not isinstance(atom.content, Cond) or not atom.content.is_negative:
+            continue
+        after, joints = _next_condition(parts, atom)
+        if after is None or not isinstance(after.content, Cond):
+            continue
+        if after.content.is_negative or _columns(after.content) == _columns(atom.content):
+            continue
+        is_excluded = _is_exclusion(parts, atom) and joints <= _PREPOSITIONS and bool(joints)
+        is_listed = joints in ({"and"}, {"or"}, {"to"}) and after.content.is_bare
+        if (is_excluded and not after.content.is_time) or is_listed or "(" in joints:
+            phrase = parts.words.raw(atom.start, after.end)
+            raise UnfitError((phrase,), "Say of each condition whether it is negated.")
+
+
+def _next_condition(parts: Parts, atom: Atom) -> tuple[Atom | None, set[str]]:
+    """Return the condition after a phrase, and the light words between them."""
+    following = [other for other in parts.atoms if other.start >= atom.end]
+    for other in following:
+        if isinstance(other.content, Cond):
+            between = range(atom.end, other.start)
+            return other, {parts.words.lower(at) for at in between} - {"the", "a"}
+        if not isinstance(other.content, Mark) or other.content.kind != "filler":
+            return None, set()
+    return None, set()
+
+
+def _is_exclusion(parts: Parts, atom: Atom) -> bool:
+    word = parts.words.lower(atom.start)
+    return not word.endswith(("not", "n't", "nicht", "never")) and word not in ("is", "are", "was")
+
+
+def _columns(cond: Cond) -> set[str]:
+    return {name for option in cond.options for name in columns_in(option.condition)}
+
+
+def _check_counted(reading: Reading, parts: Parts) -> None:
+    """Refuse a count of a noun that is itself the value or the column of a condition.
+
+    ``How many deaths`` of a table with a ``death_date`` is not certain to mean a value ``Death``,
+    and ``how many counties in Ohio`` is no question about a county of that name.
+    """
+    counts = [
+        atom
+        for atom in parts.atoms
+        if isinstance(atom.content, Fn) and atom.content.function in ("count", "nunique")
+    ]
+    nouns = [
+        atom
+        for atom in parts.atoms
+        if isinstance(atom.content, Noun | Operand | Cond)
+        and any(atom.start == _after_light(parts, count) for count in counts)
+    ]
+    if len(nouns) > 1 and isinstance(reading, Summary) and len(reading.measures) == 1:
+        raise UnfitError([parts.phrase(atom) for atom in nouns[1:]], "Ask for one number.")
+    pictures = [atom for atom in parts.atoms if isinstance(atom.content, Picture)]
+    for count in [*counts, *pictures]:
+        heads = [atom for atom in parts.atoms if atom.start == _after_light(parts, count)]
+        for head in heads:
+            if isinstance(head.content, Cond) and head.end == head.start + 1:
+                _check_head(parts, head, head.content)
+            if isinstance(head.content, Operand):
+                _check_own_column(parts, head, head.content)
+
+
+def _after_light(parts: Parts, atom: Atom) -> int:
+    return parts.words.skip(atom.end, "the", "of", "different", "distinct")
+
+
+def _check_head(parts: Parts, head: Atom, cond: Cond) -> None:
+    noun = singular(parts.words.lower(head.start))
+    is_plural = noun != parts.words.lower(head.start)
+    if cond.is_bare and is_plural and _is_subject(parts, noun):
+        values = f"of the value `{cond.phrase}` or of all rows"
+        raise UnfitError((cond.phrase,), f"Say whether the number {values} is meant.")
+
+
+def _is_subject(parts: Parts, noun: str) -> bool:
+    """Return whether the table is about a noun: its name, or ``death_date`` and ``death_id``."""
+    names = [name_words(name) for name in parts.words.scope.columns]
+    is_dated = any(words[0] == noun and set(words[1:]) & _SUBJECTS for words in names if words)
+    return is_dated or noun in parts.words.scope.nouns
+
+
+def _check_own_column(parts: Parts, head: Atom, operand: Operand) -> None:
+    for atom in parts.atoms:
+        cond = atom.content
+        if not isinstance(cond, Cond) or cond.is_negative or cond.is_list:
+            continue
+        is_own = _columns(cond) == set(operand.names) and atom.start > head.start
+        if cond.is_bare and is_own:
+            raise UnfitError((cond.phrase,), f"It is one `{operand.names[0]}`.")
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def _check_keys(reading: Summary, parts: Parts) -> None:
+    """Refuse groups of one row each that are counted, and groups that a condition leaves alone."""
+    for key in reading.keys:
+        profile = parts.words.profile(key.column)
+        is_whole = not key.unit and not key.part
+        is_unique = is_whole and profile.distinct >= parts.words.scope.rows > 1
+        is_counted = any(measure.function in _OF_SEVERAL for measure in reading.measures)
+        is_single = is_unique and reading.where is None and len(reading.source.tables) == 1
+        if is_single and is_counted:
+            raise UnfitError((key.column,), f"Each `{key.column}` is in one row.")
+        is_pinned = any(_is_pinned(part, key) for part in conjuncts(reading.where))
+        if is_pinned and (reading.names_winner or _is_time(parts, key)):
+            raise UnfitError((key.column,), f"A condition leaves one `{key.column}`.")
+        is_ratio = profile.kind == "number" and profile.distinct > _MOST_GROUPS
+        if is_whole and is_ratio and all(m.function in ("sum", "mean") for m in reading.measures):
+            raise UnfitError((key.column,), f"Say “divided by {key.column}”, or name the groups.")
+        if is_whole and any(_is_of(measure, key.column) for measure in reading.measures):
+            raise UnfitError((key.column,), f"`{key.column}` is the group and its own measure.")
+
+
+def _is_time(parts: Parts, key: Key) -> bool:
+    return key.column in parts.words.scope.time_columns
+
+
+def _is_of(measure: Measure, name: str) -> bool:
+    return measure.of is not None and columns_of(measure.of) == (name,)
+
+
+def _is_pinned(part: Condition, key: Key) -> bool:
+    """Return whether a condition leaves a single group of a key."""
+    if isinstance(part, Comparison) and isinstance(part.left, Column):
+        return part.left.name == key.column and part.operator == "==" and not key.part
+    if isinstance(part, During) and part.column == key.column and key.unit == "year":
+        is_years = part.start[4:] == part.end[4:] == "-01-01"
+        return is_years and int(part.end[:4]) - int(part.start[:4]) == 1
+    return False
+
+
+# -- measures --------------------------------------------------------------------------------------
+
+
+def _check_measures(reading: Summary, parts: Parts) -> None:
+    """Refuse numbers computed from identifiers, unless these are named exactly."""
+    named = {
+        name
+        for atom in parts.atoms
+        if isinstance(atom.content, Operand) and atom.content.distance < 2
+        for name in atom.content.names
+    }
+    for measure in reading.measures:
+        if measure.of is None or measure.function in _NO_NUMBER_OF_IDS:
+            continue
+        for name in columns_of(measure.of):
+            if name_words(name)[-1:] == ("id",) and name not in named:
+                raise UnfitError((name,), f"`{name}` holds identifiers.")
+
+
+def _check_time_asked(reading: Summary, parts: Parts) -> None:
+    """Refuse a single value where a time is asked for: ``in which month was ... lowest``."""
+    if reading.keys:
+        return
+    for atom in parts.atoms:
+        if not isinstance(atom.content, Mark) or atom.content.kind not in ("which", "when"):
+            continue
+        after = [other for other in parts.atoms if other.start == atom.end]
+        is_unit = any(isinstance(o.content, Noun) and o.content.kind == "unit" for o in after)
+        if atom.content.kind == "when" or is_unit:
+            raise UnfitError((parts.phrase(atom),), "Name the column of times that is asked for.")
+
+
+def _check_rows(reading: Summary, parts: Parts) -> None:
+    """Refuse a count of all rows where the counted noun is not known to name the rows."""
+    if reading.measures != (Measure("count"),) or reading.then is not None:
+        return
+    if not reading.keys:
+        _check_deeds(parts)
+    is_bare = reading.where is None and not reading.keys
+    values = [
+        parts.phrase(atom)
+        for atom in parts.atoms
+        if isinstance(atom.content, Look) and atom.content.view == "values"
+    ]
+    if values and not reading.keys:
+        raise UnfitError(values, "Name the column whose values are counted.")
+    nouns = [
+        (atom, atom.content.word)
+        for atom in parts.atoms
+        if isinstance(atom.content, Noun)
+        and (atom.content.kind == "person" or (atom.content.kind == "thing" and is_bare))
+    ]
+    unknown = [word for _, word in nouns if not names_rows(parts, word)]
+    if _PERSONAL & {word for name in parts.words.scope.columns for word in name_words(name)}:
+        unknown = []
+    if unknown:
+        raise UnfitError(unknown, "It is not certain that the rows are meant.")
+
+
+def _check_deeds(parts: Parts) -> None:
+    """Refuse the number of rows where a deed may be counted by another column or table."""
+    words, scope = parts.words, parts.words.scope
+    deeds = {words.lower(at) for at in range(words.size)} & _DEEDS
+    amounts = [name for name in scope.columns if {"quantity", "qty", "units"} & {name.casefold()}]
+    if deeds and (scope.other_nouns - scope.nouns or amounts):
+        raise UnfitError(sorted(deeds), "Say which column or table counts it.")
+
+
+def names_rows(parts: Parts, word: str) -> bool:
+    """Return whether a noun is in the name of the table or of one of its columns."""
+    scope, noun = parts.words.scope, singular(word)
+    known = scope.nouns | scope.side_nouns
+    return noun in known or any(noun in name_words(name) for name in scope.columns)
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def _check_shown(reading: Rows | Inspection, parts: Parts) -> None:
+    """Refuse columns that are shown by a noun alone: ``deaths`` is no ``death_date``.
+
+    A column of yes and no beside conditions is a condition, and questions of yes or no are not
+    answered by rows.
+    """
+    words = parts.words
+    if words.lower(0) in _DOUBTS and words.lower(1) not in ("there", "you"):
+        raise UnfitError((words.text,), "It is a question of yes or no.")
+    flags = [name for name in reading.columns if words.scope.flag_value(name) is not None]
+    asks = any(
+        isinstance(atom.content, Mark) and atom.content.kind in ("which", "who")
+        for atom in parts.atoms
+    )
+    if flags and len(flags) == len(reading.columns) and not asks:
+        raise UnfitError(flags, "Say whether these rows are meant.")
+    for atom in parts.atoms:
+        operand = atom.content
+        if not isinstance(operand, Operand) or operand.distance < 2 or len(operand.names) != 1:
+            continue
+        name, word = operand.names[0], operand.phrase.casefold().split()[-1]
+        is_shown = name in reading.columns and singular(word) != word
+        if is_shown and parts.kind(name) == "time":
+            raise UnfitError((operand.phrase,))

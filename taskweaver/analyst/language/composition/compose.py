@@ -1,0 +1,304 @@
+"""Composition of the phrases of a request into one reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from taskweaver.analyst.language.composition.checks import check
+from taskweaver.analyst.language.composition.groups import (
+    NUMERIC,
+    compared,
+    conjuncts,
+    is_one_row,
+    is_unique,
+    measures,
+)
+from taskweaver.analyst.language.composition.leftover import check_unused
+from taskweaver.analyst.language.composition.links import drop_links
+from taskweaver.analyst.language.composition.looks import looked, pictured
+from taskweaver.analyst.language.composition.orders import sorted_groups
+from taskweaver.analyst.language.composition.parts import Parts, UnclearError, UnfitError
+from taskweaver.analyst.language.composition.ranks import ranked
+from taskweaver.analyst.language.composition.steps import stepped
+from taskweaver.analyst.language.conditions.options import Cond, conjunction
+from taskweaver.analyst.language.lookup.measures import Operand
+from taskweaver.analyst.language.lookup.parser import Words
+from taskweaver.analyst.language.phrases.atoms import (
+    Atom,
+    Dimension,
+    Fn,
+    Keys,
+    Look,
+    Mark,
+    Noun,
+    Pick,
+    Step,
+)
+from taskweaver.analyst.language.words.names import singular
+from taskweaver.analyst.readings.reading import (
+    Column,
+    Condition,
+    Inspection,
+    Key,
+    Measure,
+    Missing,
+    Not,
+    Operation,
+    Rank,
+    Reading,
+    Rows,
+    Source,
+    Summary,
+    Understood,
+)
+
+
+def compose(words: Words, atoms: Sequence[Atom], source: Source) -> Understood:
+    """Return the reading that phrases make.
+
+    Raises:
+        UnfitError: If they make none.
+        UnclearError: If they make several.
+    """
+    parts = Parts(words, atoms)
+    _refuse(parts)
+    skipped = check_unused(parts)
+    drop_links(parts)
+    reading = (
+        pictured(parts, source)
+        or looked(parts, source)
+        or stepped(parts, source)
+        or ranked(parts, source)
+        or sorted_groups(parts, source)
+        or _summary(parts, source)
+        or _rows(parts, source)
+    )
+    if reading is None:
+        raise UnfitError([parts.phrase(atom) for atom in parts.left])
+    parts.finish()
+    check(reading, parts)
+    unused = tuple(dict.fromkeys((*skipped, *parts.unused)))
+    return Understood(reading, unused, tuple(dict.fromkeys(parts.notes)))
+
+
+def _refuse(parts: Parts) -> None:
+    refused = [mark.detail for _, mark in parts.all(Mark) if mark.kind == "refused"]
+    if refused:
+        raise UnfitError(refused, "Only what can be counted or computed from the rows is answered.")
+    if parts.has(Mark, lambda mark: mark.kind == "files"):
+        raise UnfitError(("files",))
+
+
+def _summary(parts: Parts, source: Source) -> Reading | None:
+    """Return measures of all rows or of groups."""
+    if parts.has(Step) or parts.has(Pick):
+        return None
+    dimension = parts.take(Dimension)
+    if dimension is not None:
+        return _of_dimension(parts, dimension, source)
+    if not parts.has(Fn):
+        return _product(parts, source)
+    mode = parts.take(Fn, lambda fn: fn.function == "mode")
+    if mode is not None:
+        return _mode(parts, mode, source)
+    conds = parts.conditions()
+    where = parts.condition(conds)
+    keys = parts.keys()
+    _group_of_each(parts)
+    found = measures(parts) if not _counts_rows(parts) else _row_count(parts)
+    where = _without_missing(where, conds, found)
+    if parts.mark("combined") is None:
+        keys = tuple(dict.fromkeys((*keys, *compared(parts, conds, found))))
+    over = parts.mark("over")
+    if over is not None:
+        raise UnfitError(("over time",), "Say the period: “per year”, “per month”.")
+    return Summary(source, found, keys, where)
+
+
+def _without_missing(
+    where: Condition | None, conds: Sequence[Cond], found: Sequence[Measure]
+) -> Condition | None:
+    """Return a condition where ``ignoring missing values`` is about the measured columns alone."""
+    is_ignored = any(
+        cond.phrase.casefold().startswith(("ignor", "exclud", "skip")) for cond in conds
+    )
+    names = [measure.of.name for measure in found if isinstance(measure.of, Column)]
+    if not is_ignored or not names or where is None:
+        return where
+    kept = [part for part in conjuncts(where) if part != Not(Missing(""))]
+    return conjunction(*kept)
+
+
+def _product(parts: Parts, source: Source) -> Reading | None:
+    """Return the total of a product per group: ``revenue (quantity times price) per year``."""
+    products = [
+        (atom, operand)
+        for atom, operand in parts.all(Operand)
+        if isinstance(operand.options[0], Operation) and operand.options[0].operator == "*"
+    ]
+    if not products and parts.has(Keys):
+        return _of_choice(parts, source) or _counted_groups(parts, source)
+    if len(products) != 1 or not parts.has(Keys):
+        return None
+    parts.use(products[0][0])
+    where = parts.condition(parts.conditions())
+    value = parts.column_of(products[0][1])
+    return Summary(source, (Measure("sum", value),), parts.keys(), where)
+
+
+def _counted_groups(parts: Parts, source: Source) -> Reading | None:
+    """Return the number of rows of groups: ``flights per day``."""
+    has_rows = parts.has(Noun, lambda noun: noun.kind in ("row", "file", "thing", "person"))
+    entities = [atom for atom, operand in parts.all(Operand) if _names_each_row(parts, operand)]
+    others = len(parts.all(Operand)) - len(entities)
+    if not (has_rows or entities) or others or parts.has(Dimension):
+        return None
+    for atom in entities:
+        parts.use(atom)
+    where = parts.condition(parts.conditions())
+    return Summary(source, (Measure("count"),), parts.keys(), where)
+
+
+def _names_each_row(parts: Parts, operand: Operand) -> bool:
+    """Return whether a column of texts is named in the plural and has another value in each row."""
+    low = operand.phrase.casefold()
+    if len(operand.names) != 1 or singular(low) == low or operand.distance > 1:
+        return False
+    profile = parts.words.profile(operand.names[0])
+    return profile.kind == "text" and profile.distinct == parts.words.scope.rows
+
+
+def _of_choice(parts: Parts, source: Source) -> Reading | None:
+    """Ask for the function of ``sales by region``, or use the one that was chosen."""
+    numbers = [
+        (atom, operand)
+        for atom, operand in parts.all(Operand)
+        if not operand.is_arithmetic and all(parts.words.is_numeric(name) for name in operand.names)
+    ]
+    if len(numbers) != 1 or parts.has(Dimension):
+        return None
+    parts.use(numbers[0][0])
+    value = parts.column_of(numbers[0][1])
+    phrase = numbers[0][1].phrase
+    choice = parts.words.scope.choices.get(f"of {phrase}".casefold())
+    if choice not in ("total", "mean"):
+        raise UnclearError(f"of {phrase}", ("total", "mean"))
+    where = parts.condition(parts.conditions())
+    measure = Measure("sum" if choice == "total" else "mean", value)
+    return Summary(source, (measure,), parts.keys(), where)
+
+
+def _group_of_each(parts: Parts) -> None:
+    if parts.has(Fn, lambda fn: fn.function == "count"):
+        parts.take_all(Look, lambda look: look.view == "values")
+
+
+def _counts_rows(parts: Parts) -> bool:
+    """Return whether ``how many`` goes with a noun for rows."""
+    fns = [(atom, fn) for atom, fn in parts.all(Fn)]
+    if len(fns) != 1 or fns[0][1].function not in ("count", "nunique"):
+        return False
+    after = [
+        atom for atom in parts.left
+        if atom.start >= fns[0][0].end and isinstance(atom.content, Noun | Operand)
+    ]  # fmt: skip
+    if after and isinstance(after[0].content, Noun) and fns[0][1].function == "count":
+        return True
+    return not after and fns[0][1].function == "count"
+
+
+def _row_count(parts: Parts) -> tuple[Measure, ...]:
+    parts.take(Fn)
+    return (Measure("count"),)
+
+
+def _mode(parts: Parts, fn: Fn, source: Source) -> Reading:
+    """Return the commonest or rarest value of a column."""
+    parts.mark("which", "who")
+    where = parts.condition(parts.conditions())
+    keys = parts.keys()
+    operand = parts.take(Operand)
+    if operand is None:
+        raise UnfitError(("most common",), "Name the column whose values are counted.")
+    value = parts.column_of(operand)
+    parts.take_all(Fn, lambda other: other.function == "count")
+    if not isinstance(value, Column) or is_unique(parts, value.name):
+        raise UnfitError((operand.phrase,))
+    if keys:
+        if fn.is_least:
+            raise UnfitError(("least common",))
+        return Summary(source, (Measure("mode", value),), keys, where)
+    rank = Rank(fn.is_least, 1)
+    return Summary(
+        source, (Measure("count"),), (Key(value.name),), where, None, rank, names_winner=True
+    )
+
+
+def _of_dimension(parts: Parts, dimension: Dimension, source: Source) -> Reading:
+    """Return the reading of ``how heavy is a Gentoo penguin on average``."""
+    if dimension.is_comparative:
+        raise UnfitError((parts.words.text.split()[0],), "Name the two sets of rows to compare.")
+    conds = parts.conditions()
+    fn = parts.take(Fn)
+    operand = parts.take(Operand)
+    keys = parts.keys()
+    options = tuple(Column(name) for name in dimension.columns)
+    if operand is not None and set(operand.names) & set(dimension.columns):
+        options = tuple(Column(name) for name in operand.names if name in dimension.columns)
+    elif operand is not None:
+        raise UnfitError((operand.phrase,))
+    value = parts.column_of(Operand(options, dimension.word), kinds=NUMERIC)
+    where = parts.condition(conds)
+    if fn is None:
+        if "get" in {parts.words.lower(place) for place in range(parts.words.size)}:
+            fn = Fn("min" if dimension.ascending else "max")
+        elif keys or where is None:
+            raise UnfitError(
+                (options[0].name,), f"Say mean, maximum or median of {options[0].name}."
+            )
+        else:
+            return Rows(source, (options[0].name,), where)
+    return Summary(source, (Measure(fn.function, value, quantile=fn.quantile),), keys, where)
+
+
+def _rows(parts: Parts, source: Source) -> Reading | None:
+    """Return values or rows that satisfy a condition: ``population of India in 2007``."""
+    if parts.has(Step) or parts.has(Pick) or parts.has(Fn):
+        return None
+    conds = parts.conditions()
+    if not conds:
+        return None
+    names = []
+    computed = parts.take(Operand, lambda operand: operand.is_arithmetic)
+    if computed is not None:
+        return _computed(parts, computed, conds, source)
+    for operand in parts.take_all(Operand):
+        value = parts.column_of(operand)
+        if not isinstance(value, Column):
+            raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
+        names.append(value.name)
+    where = parts.condition(conds)
+    is_which = parts.mark("which", "who", "when") is not None
+    if is_which and any(cond.is_negative for cond in conds):
+        raise UnfitError([cond.phrase for cond in conds if cond.is_negative])
+    if len(names) == 1 and _repeats(parts, names[0]):
+        return Inspection(source, "values", (names[0],), where)
+    is_shown = parts.has(Noun, lambda noun: noun.kind != "unit")
+    if not names and not is_shown:
+        raise UnfitError(
+            [cond.phrase for cond in conds], "Say which value of these rows is asked for."
+        )
+    return Rows(source, tuple(dict.fromkeys(names)), where)
+
+
+def _repeats(parts: Parts, name: str) -> bool:
+    profile = parts.words.profile(name)
+    return profile.kind == "text" and profile.distinct < parts.words.scope.rows
+
+
+def _computed(parts: Parts, operand: Operand, conds: Sequence[Cond], source: Source) -> Reading:
+    """Return arithmetic of the columns of a single row."""
+    where = parts.condition(conds)
+    if not is_one_row(parts, where):
+        raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
+    return Summary(source, (Measure("mean", parts.column_of(operand)),), (), where)

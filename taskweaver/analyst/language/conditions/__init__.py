@@ -1,0 +1,1 @@
+"""Conditions on rows: values, flags, comparisons and times."""

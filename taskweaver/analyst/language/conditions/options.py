@@ -1,0 +1,72 @@
+"""Conditions with the columns they may be about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taskweaver.analyst.readings.reading import And, Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One of the meanings of a condition.
+
+    Attributes:
+        column: The column it is about; empty if it is about several.
+        condition: The condition.
+    """
+
+    column: str
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Cond:
+    """Condition of a request.
+
+    Attributes:
+        options: Its meanings; more than one if its column is not clear.
+        phrase: The words.
+        is_time: Whether it restricts the time.
+        is_list: Whether it lists values with ``and``.
+        is_span: Whether it lists parts of the calendar.
+        is_negative: Whether it holds a negation.
+        is_bare: Whether it consists of values, without the name of the column.
+        is_flag: Whether it is the name of a column of two values, as ``survived``.
+        unused: Words inside that were skipped.
+    """
+
+    options: tuple[Option, ...]
+    phrase: str
+    is_time: bool = False
+    is_list: bool = False
+    is_span: bool = False
+    is_negative: bool = False
+    is_bare: bool = False
+    is_flag: bool = False
+    unused: tuple[str, ...] = ()
+
+
+def conjunction(*conditions: Condition | None) -> Condition | None:
+    """Return the conjunction of some conditions; None if there are none."""
+    parts: list[Condition] = []
+    for condition in conditions:
+        if isinstance(condition, And):
+            parts += condition.parts
+        elif condition is not None:
+            parts.append(condition)
+    parts = list(dict.fromkeys(parts))
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return And(tuple(parts))
+
+
+def both(left: Condition, right: Condition) -> Condition:
+    """Return the conjunction of two conditions."""
+    return conjunction(left, right) or left
+
+
+def shares_column(left: Cond, right: Cond) -> bool:
+    """Return whether two conditions may be about the same column."""
+    names = {option.column for option in left.options}
+    return bool(names & {option.column for option in right.options} - {""})

@@ -1,0 +1,212 @@
+"""Conditions that name values of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from taskweaver.analyst.files.profile import ValueMatch
+from taskweaver.analyst.language.conditions.options import Cond, Option
+from taskweaver.analyst.language.lookup.parser import Words
+from taskweaver.analyst.language.words.meanings import graded
+from taskweaver.analyst.language.words.names import singular
+from taskweaver.analyst.readings.reading import (
+    Column,
+    Comparison,
+    Condition,
+    Contains,
+    OneOf,
+    Scalar,
+)
+
+Found = tuple[int, Cond, float]
+_MOST_GRADES = 4
+_BE = (
+    "is",
+    "are",
+    "was",
+    "were",
+    "=",
+    "==",
+    ":",
+    "equals",
+    "be",
+    "of",
+    "ist",
+    "est",
+    "es",
+    "in",
+    "either",
+)
+_AND = ("and", "&", "und", "et", "y", "и", "og")
+_OR = ("or", "oder", "ou", "o", "или", "eller")
+
+
+def value_conditions(words: Words, at: int) -> Iterator[Found]:
+    """Yield conditions of values that begin at a token."""
+    if at >= words.size:
+        return
+    yield from _bare(words, at + 1 if words.lower(at) == "either" else at)
+    yield from _of_column(words, at)
+    yield from _graded(words, at)
+
+
+def _graded(words: Words, at: int) -> Iterator[Found]:
+    """Yield ordinals before the noun of a column of grades: ``1st or 2nd class``."""
+    places = [at]
+    while words.lower(places[-1] + 1) in (*_AND, *_OR, ",") and len(places) < _MOST_GRADES:
+        places.append(places[-1] + 2)
+    joints = {words.lower(place + 1) for place in places[:-1]}
+    end = places[-1] + 2
+    found = [
+        graded(words.lower(place), words.lower(end - 1), words.scope.columns) for place in places
+    ]
+    if not all(found):
+        return
+    parts: list[Part] = [
+        (place, place + 1, tuple(matches)) for place, matches in zip(places, found, strict=True)
+    ]
+    options = tuple(Option(name, _one_of(name, parts, words)) for name in _shared(parts))
+    is_list = bool(joints & set(_AND)) and not joints & set(_OR)
+    if options:
+        yield end, Cond(options, words.raw(at, end), is_list=is_list), 0.0
+
+
+def _bare(words: Words, at: int) -> Iterator[Found]:
+    """Yield values without their column, or before it, as in ``the Sales department``."""
+    if at >= words.size:
+        return
+    for end, lists, cost, is_list in _lists(words, at, ""):
+        columns = _shared(lists)
+        plain = all(words.is_plain_value(start, stop) for start, stop, _ in lists)
+        if not columns:
+            continue
+        options = tuple(Option(name, _one_of(name, lists, words)) for name in columns)
+        found = Cond(options, words.raw(at, end), is_list=is_list, is_bare=True)
+        if plain:
+            yield end, found, cost + 0.1
+        for column in words.columns(end):
+            named = [option for option in options if option.column in column.ref.names]
+            if len(named) == 1 and column.ref.distance < 3:
+                single = Cond((named[0],), words.raw(at, column.end), is_list=is_list)
+                yield column.end, single, cost + column.cost
+
+
+def _of_column(words: Words, at: int) -> Iterator[Found]:
+    """Yield the name of a column with values after it, as in ``species is Adelie``."""
+    for column in words.columns(at):
+        start = words.skip(column.end, *_BE)
+        is_group = words.lower(start - 1) in ("in", "of") and _is_plural(
+            words.lower(column.end - 1)
+        )
+        if is_group or (start == column.end and words.is_kind(at, "time", "cmp")):
+            continue
+        for name in column.ref.names:
+            kind = words.profile(name).kind
+            extra = 0.0 if start > column.end else 0.15
+            for end, lists, cost, is_list in _lists(words, start, name):
+                option = Option(name, _one_of(name, lists, words))
+                found = Cond((option,), words.raw(at, end), is_list=is_list)
+                yield end, found, column.cost + cost + extra
+            if kind == "text":
+                yield from _containing(words, at, column.end, name, column.cost)
+
+
+def _is_plural(word: str) -> bool:
+    """Return whether a noun is a plural: ``counties in Ohio`` are not called Ohio."""
+    return singular(word) != word
+
+
+def _containing(words: Words, at: int, stop: int, name: str, cost: float) -> Iterator[Found]:
+    if words.lower(stop) in (
+        "contains",
+        "containing",
+        "contain",
+        "includes",
+        "including",
+        "mentions",
+    ):
+        start = words.skip(stop + 1, "the", "word", "text", "string")
+        if start < words.size and words.tokens[start].kind in ("quoted", "word"):
+            text = words.tokens[start].text
+            found = Cond((Option(name, Contains(name, text)),), words.raw(at, start + 1))
+            yield start + 1, found, cost
+
+
+Part = tuple[int, int, tuple[ValueMatch, ...]]
+
+
+def _lists(words: Words, at: int, column: str) -> Iterator[tuple[int, list[Part], float, bool]]:
+    """Yield lists of values from a token on: end, values, cost, and whether joined by ``and``."""
+    for end, matches, cost in _single(words, at, column):
+        front: list[tuple[int, list[Part], float, set[str]]] = [
+            (end, [(at, end, matches)], cost, set())
+        ]
+        for _ in range(12):
+            longer: list[tuple[int, list[Part], float, set[str]]] = []
+            for stop, parts, sum_, joints in front:
+                yield stop, parts, sum_, "and" in joints and "or" not in joints
+                longer += _longer(words, stop, parts, sum_, joints, column)
+            front = longer[:4]
+            if not front:
+                break
+
+
+def _longer(
+    words: Words, stop: int, parts: list[Part], cost: float, joints: set[str], column: str
+) -> Iterator[tuple[int, list[Part], float, set[str]]]:
+    after, found = stop, set(joints)
+    while words.lower(after) in (*_AND, *_OR, ",") and after < stop + 2:
+        low = words.lower(after)
+        found.add("and" if low in _AND else "or" if low in _OR else ",")
+        after += 1
+    if after == stop:
+        return
+    start = words.skip(after, "the", "in", "from", "for", "on", "at")
+    for end, matches, more in _single(words, start, column):
+        longer = [*parts, (start, end, matches)]
+        if column or _shared(longer):
+            yield end, longer, cost + more - 0.1, found
+
+
+def _single(
+    words: Words, at: int, column: str
+) -> Iterator[tuple[int, tuple[ValueMatch, ...], float]]:
+    if at >= words.size:
+        return
+    found = False
+    for end, matches, cost in words.values(at):
+        own = tuple(match for match in matches if not column or match.column == column)
+        if own:
+            found = True
+            yield end, own, cost
+    if column and not found and words.lower(at - 1) != "in":
+        number = words.tokens[at].number
+        is_numeric = words.is_numeric(column) and not words.columns(at + 1)
+        if is_numeric and number is not None and not words.tokens[at].is_percent:
+            yield at + 1, (ValueMatch(column, repr(number)),), 0.2
+
+
+def _shared(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Return the columns that hold all values of a list."""
+    columns = [dict.fromkeys(match.column for match in matches) for _, _, matches in parts]
+    return tuple(name for name in columns[0] if all(name in other for other in columns))
+
+
+def _one_of(name: str, parts: Sequence[Part], words: Words) -> Condition:
+    values: list[Scalar] = []
+    for _, _, matches in parts:
+        values += [_typed(match.value, words, name) for match in matches if match.column == name]
+    values = list(dict.fromkeys(values))
+    if len(values) == 1:
+        return Comparison(Column(name), "==", values[0])
+    return OneOf(name, tuple(values))
+
+
+def _typed(value: str, words: Words, name: str) -> Scalar:
+    kind = words.profile(name).kind
+    if kind == "flag" and value.casefold() in ("true", "false"):
+        return value.casefold() == "true"
+    if kind in ("integer", "number"):
+        number = float(value)
+        return int(number) if number.is_integer() else number
+    return value

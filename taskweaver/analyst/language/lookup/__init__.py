@@ -1,0 +1,1 @@
+"""Columns, values and times that the words of a request refer to."""

@@ -1,0 +1,1 @@
+"""Words of the language and spellings of names, before any table is looked at."""

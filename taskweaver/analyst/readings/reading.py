@@ -1,0 +1,327 @@
+"""Readings: requests as typed values.
+
+A `Reading` is rendered three ways: in words (`words`), as pandas code (`code`), and as the first
+line of the answer. Rendering never adds meaning; whatever an answer depends on is in the reading.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from taskweaver.analyst.files.profile import TableId
+from taskweaver.analyst.readings.condition import And as And
+from taskweaver.analyst.readings.condition import CalendarPart as CalendarPart
+from taskweaver.analyst.readings.condition import Column as Column
+from taskweaver.analyst.readings.condition import Comparator as Comparator
+from taskweaver.analyst.readings.condition import Comparison as Comparison
+from taskweaver.analyst.readings.condition import Condition as Condition
+from taskweaver.analyst.readings.condition import Constant as Constant
+from taskweaver.analyst.readings.condition import Contains as Contains
+from taskweaver.analyst.readings.condition import During as During
+from taskweaver.analyst.readings.condition import Expression as Expression
+from taskweaver.analyst.readings.condition import Latest as Latest
+from taskweaver.analyst.readings.condition import Missing as Missing
+from taskweaver.analyst.readings.condition import Not as Not
+from taskweaver.analyst.readings.condition import OnCalendar as OnCalendar
+from taskweaver.analyst.readings.condition import OneOf as OneOf
+from taskweaver.analyst.readings.condition import Operation as Operation
+from taskweaver.analyst.readings.condition import Or as Or
+from taskweaver.analyst.readings.condition import Scalar as Scalar
+from taskweaver.analyst.readings.condition import Unit as Unit
+
+# -- what is computed over ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Table, or inner join of several tables.
+
+    Attributes:
+        tables: The tables, in join order.
+        on: For each table after the first, the columns that it shares with those before.
+    """
+
+    tables: tuple[TableId, ...]
+    on: tuple[tuple[str, ...], ...] = ()
+
+
+# -- values of a group ----------------------------------------------------------------------------
+
+Function = Literal[
+    "count", "nunique", "sum", "mean", "median", "min", "max", "std", "var", "range", "iqr",
+    "percentile", "mode", "nth", "missing", "correlation",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Value computed from the rows of a group.
+
+    Attributes:
+        function: The function. ``nth`` is the n-th largest (or smallest) distinct value.
+        of: The expression it is computed from; None for a count of rows.
+        quantile: Of ``percentile``: between 0 and 1.
+        n: Of ``nth``: 2 for the second; negative for the n-th smallest.
+        other: Of ``correlation``: the second expression.
+    """
+
+    function: Function
+    of: Expression | None = None
+    quantile: float = 0.0
+    n: int = 0
+    other: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Group key.
+
+    Attributes:
+        column: The column.
+        unit: For a time column: the period (``month`` is 2024-03).
+        part: For a time column: the part of the calendar (``month`` is 3 in any year).
+    """
+
+    column: str
+    unit: Unit | None = None
+    part: CalendarPart | None = None
+
+
+# -- steps after the aggregation ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Part of the total: of the rows that satisfy `part`, or of each group if None."""
+
+    part: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Difference of the measure between two sets of rows: `first` minus `second`.
+
+    Attributes:
+        first: Condition of the first set.
+        second: Condition of the second set.
+        is_relative: Whether the difference is divided by the second value (growth).
+    """
+
+    first: Condition
+    second: Condition
+    is_relative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Change from each period to the next.
+
+    Attributes:
+        is_relative: Whether as a fraction of the earlier value (growth).
+    """
+
+    is_relative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulative:
+    """Running total over the periods or rows, in order."""
+
+
+Then = Share | Contrast | Change | Cumulative
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Order of groups or rows, and the part of it that is shown.
+
+    Attributes:
+        ascending: Whether the smallest comes first.
+        count: Number of entries; None for all.
+        nth: 2 for the second entry alone; 0 for the first `count`.
+    """
+
+    ascending: bool = False
+    count: int | None = None
+    nth: int = 0
+
+
+Chart = Literal["line", "bar", "pie", "histogram", "box", "scatter"]
+
+# -- readings -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Measures of all rows or of groups.
+
+    Attributes:
+        source: Where the rows are from.
+        measures: At least one. `rank` and `then` refer to the first.
+        keys: Group keys; none for one value.
+        where: Condition on the rows; None for all.
+        then: Step after the aggregation.
+        rank: Order of the groups.
+        names_winner: Whether the answer is the name of the first group ("which ..."), with its
+            value.
+        chart: The picture; None for none.
+    """
+
+    source: Source
+    measures: tuple[Measure, ...]
+    keys: tuple[Key, ...] = ()
+    where: Condition | None = None
+    then: Then | None = None
+    rank: Rank | None = None
+    names_winner: bool = False
+    chart: Chart | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows themselves, or a picture of them.
+
+    Attributes:
+        source: Where they are from.
+        columns: Columns shown or drawn; none for all.
+        where: Condition; None for all.
+        by: Expression they are ordered by; None for the order of the file.
+        rank: Order and number; None for the first twenty.
+        from_end: Whether the last rows are shown.
+        chart: The picture: histogram, box, scatter or line.
+        split: Column by which a box plot or line is split; empty for none.
+    """
+
+    source: Source
+    columns: tuple[str, ...] = ()
+    where: Condition | None = None
+    by: Expression | None = None
+    rank: Rank | None = None
+    from_end: bool = False
+    chart: Chart | None = None
+    split: str = ""
+
+
+View = Literal[
+    "describe", "columns", "sample", "values", "missing", "correlations", "outliers", "span",
+    "shape",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """View of a table as it is.
+
+    Attributes:
+        source: The table.
+        view: ``values``: the distinct values with their counts; ``span``: smallest to largest;
+            ``shape``: numbers of rows and columns.
+        columns: Columns it is about; none for all.
+        where: Condition; None for all rows.
+        count: Number of rows of a sample.
+    """
+
+    source: Source
+    view: View
+    columns: tuple[str, ...] = ()
+    where: Condition | None = None
+    count: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """List of the files, with rows and columns where they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """SQL query that the request holds, on a database file."""
+
+    file: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """Python code that the request holds."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """Arithmetic of numbers that the request holds, as a Python expression."""
+
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """Request for help, or a greeting."""
+
+
+Reading = Summary | Rows | Inspection | Files | Sql | Python | Calculation | Help
+
+# -- outcomes of reading a request ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """Request with a reading.
+
+    Attributes:
+        reading: The reading.
+        unused: Content words that no part of the reading used; named in the answer. Never words
+            of a filter, negation, comparison, time or aggregate.
+        notes: Decisions worth a line: `class` taken as the column, a misspelled word's column.
+    """
+
+    reading: Reading
+    unused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsLook:
+    """Request that cannot be read before some files have been looked at.
+
+    Attributes:
+        files: The files.
+    """
+
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """Request with several readings; the user is asked.
+
+    Attributes:
+        question: The question, with the options in back quotes.
+        phrase: The words of the request that are unclear; empty where something is absent.
+        options: The options, in the order of the question: column, file or part names.
+    """
+
+    question: str
+    phrase: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotUnderstood:
+    """Request without a reading.
+
+    Attributes:
+        words: Words that were not understood, as written.
+        reason: A sentence about the reason, where there is a better one than the words, such as
+            a column that holds text; else empty.
+        nearest: Nearest request that has a reading, in words; empty for none.
+    """
+
+    words: tuple[str, ...]
+    reason: str = ""
+    nearest: str = ""
+
+
+Outcome = Understood | NeedsLook | Unclear | NotUnderstood

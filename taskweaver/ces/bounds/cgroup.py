@@ -1,0 +1,201 @@
+"""Control groups: limits on the memory and the number of the processes in one.
+
+The system keeps them for all processes of a group together, also for root, and counts memory that
+processes share once. Groups are made below the one this process runs in, or beside it: as root, or
+where an ordinary user was given a part of the tree, as systemd gives one to each user's services.
+See ``cgroups(7)``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import signal
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskweaver.ces.cgroup_tree import LIMIT_FILES, parents
+from taskweaver.ces.process.process import wait_for_ends
+from taskweaver.utils.ids import create_id
+from taskweaver.utils.system.owners import has_ended
+
+_NAME = "taskweaver-"
+_JOIN = '{ echo $$ > "$1/cgroup.procs"; } && shift || exit 126; '
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEvents:
+    """Counts of what the system did to keep the limits of a group.
+
+    Attributes:
+        killed: Processes it killed because memory ran out.
+        refused: Processes and threads it did not start.
+    """
+
+    killed: int = 0
+    refused: int = 0
+
+
+class ControlGroup:
+    """A control group of a sandbox's own. Remove it when nothing runs in it any more."""
+
+    def __init__(self, process_limit: int = 0, memory_limit_bytes: int = 0) -> None:
+        """Make it, where that can be done; else it is empty, and the other limits remain.
+
+        Args:
+            process_limit: Most processes and threads in it; 0 sets no limit.
+            memory_limit_bytes: Most memory of them together; 0 sets no limit.
+        """
+        wanted = {"memory": memory_limit_bytes, "pids": process_limit}
+        name = create_id(f"{_NAME}{os.getpid()}")
+        self._process_limit = process_limit
+        self._folders: dict[str, Path] = {}
+        for controller, limit in wanted.items():
+            if limit:
+                self._make(controller, limit, name)
+
+    def _make(self, controller: str, limit: int, name: str) -> None:
+        for parent in parents(controller):
+            folder = parent / name
+            try:
+                folder.mkdir(exist_ok=True)
+                _set_limit(folder, controller, limit)
+            except OSError:
+                if folder not in self._places:
+                    with suppress(OSError):  # it was not even made
+                        folder.rmdir()
+                continue
+            self._folders[controller] = folder
+            return
+
+    @property
+    def holds_memory(self) -> bool:
+        """Whether the system limits the memory of its processes."""
+        return "memory" in self._folders
+
+    @property
+    def holds_processes(self) -> bool:
+        """Whether the system limits the number of its processes."""
+        return "pids" in self._folders
+
+    @property
+    def _places(self) -> list[Path]:
+        """Its folders, each once: version 2 has one for all controllers."""
+        return list(dict.fromkeys(self._folders.values()))
+
+    def joined(self, command: list[str]) -> list[str]:
+        """Return a command that joins the group, and then runs `command` in it."""
+        places = self._places
+        if not places:
+            return command
+        script = _JOIN * len(places) + 'exec "$@"'
+        return ["/bin/sh", "-c", script, "join", *map(str, places), *command]
+
+    def add(self, pid: int) -> None:
+        """Move a running process into the group; its later children are in it too.
+
+        Raises:
+            OSError: If the process has ended, or may not be moved.
+        """
+        for place in self._places:
+            (place / "cgroup.procs").write_text(str(pid))
+
+    def processes(self) -> list[int]:
+        """Return the ids of the processes in it."""
+        places = self._places
+        if not places:
+            return []
+        return [int(pid) for pid in (places[0] / "cgroup.procs").read_text().split()]
+
+    def memory_bytes(self) -> int:
+        """Return the memory its processes use together; 0 where the system does not count it."""
+        folder = self._folders.get("memory")
+        if folder is None:
+            return 0
+        for name in ("memory.current", "memory.usage_in_bytes"):
+            with suppress(OSError):  # the file of the other version
+                return int((folder / name).read_text())
+        return 0
+
+    def events(self) -> GroupEvents:
+        """Return what the system did so far to keep its limits."""
+        memory, processes = self._folders.get("memory"), self._folders.get("pids")
+        killed = refused = 0
+        if memory is not None:
+            killed = _count(memory, ("memory.events", "memory.oom_control"), "oom_kill")
+        if processes is not None:
+            refused = _count(processes, ("pids.events",), "max")
+        return GroupEvents(killed, refused)
+
+    def kill(self) -> None:
+        """Kill everything in it; nothing new can start in it until `reopen`."""
+        if not self._folders:
+            return
+        if self.holds_processes:
+            (self._folders["pids"] / "pids.max").write_text("0")
+        with ExitStack() as handles:
+            found = []
+            for pid in self.processes():
+                with suppress(ProcessLookupError):  # it has ended
+                    found.append(os.pidfd_open(pid))
+                    handles.callback(os.close, found[-1])
+                    signal.pidfd_send_signal(found[-1], signal.SIGKILL)
+            wait_for_ends(found)
+
+    def reopen(self) -> None:
+        """Let processes start in it again, after `kill`."""
+        if self.holds_processes:
+            (self._folders["pids"] / "pids.max").write_text(str(self._process_limit))
+
+    def remove(self) -> None:
+        """Remove it; what still runs in it keeps it."""
+        for controller, folder in list(self._folders.items()):
+            if folder.is_dir():
+                try:
+                    folder.rmdir()
+                except OSError:
+                    continue
+            del self._folders[controller]
+
+
+def sweep_groups() -> None:
+    """Remove the empty groups of owners that were killed before they could."""
+    places = {place for name in LIMIT_FILES for place in parents(name)}
+    for folder in (folder for place in places for folder in place.glob(f"{_NAME}*")):
+        if has_ended(folder.name.removeprefix(_NAME).partition("-")[0]):
+            with suppress(OSError):  # something runs in it still, or another was faster
+                folder.rmdir()
+
+
+def counts_by_sandbox() -> bool:
+    """Return whether processes are counted for each user namespace (Linux 5.14), not the user.
+
+    Counted for the user, a desktop alone may have more than the limit.
+    """
+    numbers = re.findall(r"\d+", platform.release())[:2]
+    return tuple(map(int, numbers)) >= (5, 14)
+
+
+def _set_limit(folder: Path, controller: str, limit: int) -> None:
+    """Write a limit; memory that is swapped out counts too, where swap is counted."""
+    names = [name for name in LIMIT_FILES[controller] if (folder / name).exists()]
+    if not names:
+        raise FileNotFoundError(folder)
+    (folder / names[0]).write_text(str(limit))
+    if controller == "memory":
+        for name, value in (("memory.swap.max", 0), ("memory.memsw.limit_in_bytes", limit)):
+            if (folder / name).exists():
+                with suppress(OSError):  # swap is not counted here
+                    (folder / name).write_text(str(value))
+
+
+def _count(folder: Path, names: Iterable[str], field: str) -> int:
+    """Return a number from the first file there is, which has lines of a name and a number."""
+    for name in names:
+        with suppress(OSError):
+            rows = (line.split() for line in (folder / name).read_text().splitlines())
+            return next((int(row[1]) for row in rows if row[0] == field), 0)
+    return 0

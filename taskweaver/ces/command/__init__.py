@@ -1,0 +1,1 @@
+"""Commands outside of kernels."""

@@ -1,0 +1,299 @@
+"""The processes of one command: how they are started, and how all of them end.
+
+In bubblewrap the namespace of process ids ends with its first process, and everything in it.
+Without one, what a command started is found by its process group, its control group where there
+may be one, and the mark in its environment; a process that makes a session of its own and removes
+the mark survives where there is no control group.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from taskweaver.ces.bounds.bound import limits_own_processes
+from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
+from taskweaver.ces.bounds.command_guard import CommandGuard
+from taskweaver.ces.bounds.processes import room_for_processes
+from taskweaver.ces.bounds.watcher import WatchedLimits
+from taskweaver.ces.environment import bridge_environment, bridged, command_environment
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.process.homes import private_folder, remove_folder
+from taskweaver.ces.process.process import kill_marked
+from taskweaver.ces.sandbox.egress import EgressProxy
+from taskweaver.ces.sandbox.sandbox import confined, require
+from taskweaver.utils.ids import create_id
+
+WORKSPACE = "/workspace"
+"""What the workspace is called inside of bubblewrap, beside its own path."""
+
+_BASH = ["/bin/bash", "--noprofile", "--norc", "-c"]
+_PROXY = "/run/egress"
+_CPU_GRACE_S = 2
+_END_WAIT_MS = 5000
+_PIPE_BYTES = 1 << 20
+_KILL_ROUNDS = 10
+_LIMITS = (
+    # Resource, bash's letter for it, bytes of its unit.
+    (resource.RLIMIT_FSIZE, "f", 1024),
+    (resource.RLIMIT_NPROC, "u", 1),
+    (resource.RLIMIT_NOFILE, "n", 1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLimits:
+    """What a command may use; 0 sets no limit.
+
+    Attributes:
+        timeout_s: Longest time.
+        memory_bytes: Resident memory of all its processes together.
+        process_limit: Processes and threads.
+        file_bytes: Largest file that is written.
+        open_files: Open files of each process.
+        folder_bytes: Size of the workspace.
+        cpu_s: Processor time of each process.
+        output_bytes: Output that is kept in the log; the rest is counted.
+        tail_bytes: Beginning and end of the output that are kept in any case.
+    """
+
+    timeout_s: float = 0.0
+    memory_bytes: int = 0
+    process_limit: int = 0
+    file_bytes: int = 0
+    open_files: int = 0
+    folder_bytes: int = 0
+    cpu_s: int = 0
+    output_bytes: int = 1 << 20
+    tail_bytes: int = 16 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command.
+
+    Attributes:
+        run: Its words, or a text for bash.
+        workspace: Folder it may write; in bubblewrap it is called `WORKSPACE` too.
+        cwd: Working directory; None is the workspace.
+        variables: Environment variables, beside those every command gets.
+        sandbox: What it may reach; None runs it without a sandbox.
+        limits: What it may use.
+    """
+
+    run: str | tuple[str, ...]
+    workspace: Path
+    cwd: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    sandbox: SandboxPolicy | None = None
+    limits: CommandLimits = field(default_factory=CommandLimits)
+
+
+class RunningCommand:
+    """A command that runs.
+
+    Attributes:
+        output_fd: Where its output is read; does not block.
+        death_fd: Readable when its first process has ended.
+        guard: Keeps it within its bounds.
+    """
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        output_fd: int,
+        info_fd: int | None,
+        mark: str,
+        group: ControlGroup,
+        guard: CommandGuard,
+    ) -> None:
+        self.output_fd = output_fd
+        self.death_fd = os.pidfd_open(process.pid)
+        self._process = process
+        self._info_fd = info_fd
+        self._mark = mark
+        self._group = group
+        self.guard = guard
+        self._inner_fd: int | None = None
+        self.has_begun = info_fd is None
+
+    def end(self) -> int:
+        """Kill everything it started, if that still runs; return its exit code, as Popen does."""
+        self._meet_sandbox()
+        if self._process.returncode is None:  # its number is still its own
+            with suppress(ProcessLookupError):  # it is gone, and nothing is left in its group
+                os.killpg(self._process.pid, signal.SIGKILL)
+        code = self._process.wait()
+        self._group.kill()
+        if self._inner_fd is not None:
+            poll = select.poll()
+            poll.register(self._inner_fd, select.POLLIN)
+            poll.poll(_END_WAIT_MS)
+        if self._info_fd is None:
+            # What was just forked by one that is gone may have been missed.
+            for _ in range(_KILL_ROUNDS):
+                if not kill_marked(self._mark):
+                    break
+        return code
+
+    def _meet_sandbox(self) -> None:
+        """Take hold of the sandbox's first process: when it is gone, all in it are."""
+        if self._info_fd is None or self._inner_fd is not None:
+            return
+        try:
+            facts = json.loads(os.read(self._info_fd, 4096))
+        except (BlockingIOError, ValueError):
+            return  # it has not come so far
+        self.has_begun = True
+        with suppress(ProcessLookupError):  # it has ended
+            self._inner_fd = os.pidfd_open(facts["child-pid"])
+
+    def close(self) -> None:
+        """End it, and give everything back."""
+        try:
+            self.end()
+        finally:
+            for fd in (self.death_fd, self._inner_fd):
+                if fd is not None:
+                    os.close(fd)
+            self.guard.close()
+
+
+@contextmanager
+def started(command: Command) -> Iterator[RunningCommand]:
+    """Start a command; everything it started has ended after the ``with``.
+
+    Raises:
+        SandboxUnavailable: If its sandbox cannot be had here.
+        ConfigError: If a host its sandbox allows is not one.
+        OSError: If it cannot be started: its folder is missing, or its text is too long.
+        ValueError: If it holds a NUL.
+    """
+    # Links in a path lead nowhere inside of a sandbox.
+    workspace = command.workspace.resolve()
+    command = replace(command, workspace=workspace, cwd=(command.cwd or workspace).resolve())
+    with ExitStack() as stack:
+        group = ControlGroup(command.limits.process_limit, command.limits.memory_bytes)
+        stack.callback(group.remove)
+        tmp = private_folder()
+        stack.callback(remove_folder, tmp)
+        start = _Start(command, group, tmp, create_id("command"))
+        running = start.confined(stack)
+        stack.callback(running.close)
+        yield running
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """How a command is started."""
+
+    command: Command
+    group: ControlGroup
+    tmp: Path
+    mark: str
+
+    def confined(self, stack: ExitStack) -> RunningCommand:
+        policy = self.command.sandbox
+        environment = command_environment(self.mark, self.command.workspace, self.tmp)
+        words = _limited(self.command, self._watched())
+        if policy is None:
+            return self._popen(words, environment, (), None, stack)
+        require(policy.tier)
+        copies = []
+        if policy.allowed_hosts and not policy.has_network and policy.tier == "bwrap":
+            proxy = EgressProxy(policy.allowed_hosts)
+            stack.callback(proxy.close)
+            copies.append((proxy.path, _PROXY))
+            words = bridged(words, _PROXY)
+            environment |= bridge_environment()
+        own = list(dict.fromkeys([self.command.workspace, self.tmp]))
+        aliases = [(self.command.workspace, WORKSPACE)]
+        with confined(policy, own, words, copies, aliases) as run:
+            if policy.tier == "landlock":
+                return self._popen(run.command, environment, run.pass_fds, None, stack)
+            info, told = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+            stack.callback(os.close, info)
+            try:
+                bwrap, *options = run.command
+                words = [bwrap, "--info-fd", str(told), *options]
+                return self._popen(words, environment, [*run.pass_fds, told], info, stack)
+            finally:
+                os.close(told)
+
+    def _popen(
+        self,
+        words: list[str],
+        environment: dict[str, str],
+        pass_fds: list[int] | tuple[int, ...],
+        info: int | None,
+        stack: ExitStack,
+    ) -> RunningCommand:
+        source, sink = os.pipe2(os.O_CLOEXEC)
+        stack.callback(os.close, source)
+        try:
+            os.set_blocking(source, False)
+            with suppress(PermissionError):  # this user's pipes are many already: a small one does
+                fcntl.fcntl(sink, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            process = subprocess.Popen(
+                self.group.joined(words),
+                cwd=self.command.cwd,
+                env=environment | dict(self.command.variables),
+                pass_fds=pass_fds,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,
+            )
+        finally:
+            os.close(sink)
+        guard = CommandGuard(self.group, process.pid, self._watched(), self.command.workspace)
+        return RunningCommand(process, source, info, self.mark, self.group, guard)
+
+    def _watched(self) -> WatchedLimits:
+        """Return the bounds that neither the control group nor the sandbox holds."""
+        limits, sandbox = self.command.limits, self.command.sandbox
+        is_counted = limits_own_processes("none" if sandbox is None else sandbox.tier)
+        return WatchedLimits(
+            0 if self.group.holds_memory else limits.memory_bytes,
+            0 if self.group.holds_processes or is_counted else limits.process_limit,
+            limits.folder_bytes,
+        )
+
+
+def _limited(command: Command, watched: WatchedLimits) -> list[str]:
+    """Return the words that set the limits, and then run the command."""
+    limits = command.limits
+    is_bwrap = command.sandbox is not None and command.sandbox.tier == "bwrap"
+    processes = limits.process_limit if is_bwrap and counts_by_sandbox() else 0
+    if watched.processes and not processes and os.geteuid() != 0:
+        processes = room_for_processes(limits.process_limit)  # so that there is time to watch
+    steps = ["ulimit -c 0"]
+    for (which, letter, unit), wanted in zip(
+        _LIMITS, (limits.file_bytes, processes, limits.open_files), strict=True
+    ):
+        if wanted:
+            steps.append(f"ulimit -{letter} {-(-_lowest(which, wanted) // unit)}")
+    if limits.cpu_s:
+        most = _lowest(resource.RLIMIT_CPU, limits.cpu_s + _CPU_GRACE_S)
+        # Over the soft limit the system says why; over the hard one, no more.
+        steps += [f"ulimit -St {min(limits.cpu_s, most)}", f"ulimit -Ht {most}"]
+    steps.append('exec -- "$@"')
+    run = [*_BASH, command.run] if isinstance(command.run, str) else list(command.run)
+    if not run or not run[0]:
+        raise ValueError("the command is empty")
+    return [*_BASH, " && ".join(steps), "limits", *run]
+
+
+def _lowest(which: int, wanted: int) -> int:
+    """Return a limit that can be set: one that is lower already stays."""
+    hard = resource.getrlimit(which)[1]
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -1,0 +1,1 @@
+"""A cell in the kernel: its output, displays, artifacts and report."""

@@ -1,0 +1,75 @@
+"""What ``display(...)`` and the last expression give: files and text, not messages."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from typing import Any
+
+from ipykernel.displayhook import ZMQShellDisplayHook  # noqa: TID253 - runs inside the kernel
+from ipykernel.zmqshell import ZMQDisplayPublisher  # noqa: TID253
+
+from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS, free_name
+from taskweaver.ces.inkernel.cell.bounded import SEQUENCES, bounded_repr
+
+MAX_DISPLAYS = 100
+MAX_VALUE_CHARS = 64_000
+_TABLE_MARK = 'class="dataframe"'
+
+
+class QuietDisplayHook(ZMQShellDisplayHook):
+    """Keeps the value of a cell for the report; sends nothing."""
+
+    def compute_format_data(self, _result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Format nothing: the report does it once, bounded."""
+        return {}, {}
+
+
+class FilePublisher(ZMQDisplayPublisher):
+    """Writes displayed pictures and documents to files, prints the rest."""
+
+    def publish(self, data: dict[str, Any], *_args: Any, **_kwargs: Any) -> None:
+        """Keep what is displayed."""
+        if len(ARTIFACTS.items) >= MAX_DISPLAYS:
+            return
+        if not save_rich(data) and "text/plain" in data:
+            sys.stdout.write(f"{data['text/plain']}\n")
+
+    def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
+        """Leave what was printed: there is no screen to clear."""
+
+
+def bound_texts(shell: Any) -> None:
+    """Show the beginning of long texts and bytes, also of those in a container.
+
+    Args:
+        shell: The IPython shell.
+    """
+
+    def show(value: Any, printer: Any, _is_cycle: bool) -> None:  # noqa: FBT001 - IPython's
+        printer.text(bounded_repr(value, MAX_VALUE_CHARS))
+
+    formatter = shell.display_formatter.formatters["text/plain"]
+    for kind in SEQUENCES:
+        formatter.for_type(kind, show)
+
+
+def save_rich(data: dict[str, Any]) -> bool:
+    """Write the richest form of displayed data to a file; return whether there was one."""
+    for mime, suffix, kind in (
+        ("image/png", ".png", "image"),
+        ("image/jpeg", ".jpg", "image"),
+        ("image/svg+xml", ".svg", "svg"),
+        ("text/html", ".html", "html"),
+    ):
+        content = data.get(mime)
+        if content is None or _TABLE_MARK in str(content)[:2000]:
+            continue
+        path = free_name("display", suffix)
+        is_binary = mime in {"image/png", "image/jpeg"}
+        if is_binary and isinstance(content, str):
+            content = base64.b64decode(content)
+        path.write_bytes(content if isinstance(content, bytes) else str(content).encode())
+        ARTIFACTS.add(path, kind, preview=str(data.get("text/plain", ""))[:200])
+        return True
+    return False

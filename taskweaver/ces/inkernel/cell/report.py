@@ -1,0 +1,122 @@
+"""The report of a cell: everything about it that is not a stream, as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.cell.display import MAX_VALUE_CHARS, save_rich
+from taskweaver.ces.inkernel.cell.output import BUDGET
+from taskweaver.ces.inkernel.cell.variables import visible_variables
+from taskweaver.ces.inkernel.namespace import configure_libraries
+from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
+from taskweaver.plugin.register import MODULE_PREFIX
+from taskweaver.utils.text import shorten
+
+RENDER_TIME_S = 2.0
+_RICH = {"image/png", "image/svg+xml", "text/html"}
+
+
+def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) -> dict[str, Any]:
+    """Describe the cell that just ran.
+
+    Args:
+        shell: The IPython shell.
+        value: Value of the cell's last expression, or None.
+        hidden: Names that are no variables of the user's: plugins.
+        log: Plugin log lines of this cell.
+    """
+    configure_libraries()
+    _take_figures()
+    variables: list[tuple[str, str]] = []
+    output: Any = ""
+    try:
+        with time_limit(RENDER_TIME_S):
+            output = _value(shell, value)
+            variables.extend(visible_variables(shell.user_ns, hidden))
+    except (TooSlow, SystemExit, KeyboardInterrupt):
+        output = output or f"<{type(value).__name__}{_origin(value)}; showing it took too long>"
+    return {
+        "output": output,
+        "variables": variables,
+        "artifacts": ARTIFACTS.report(),
+        "log": log,
+        "dropped_chars": BUDGET.dropped_chars,
+    }
+
+
+def to_json(report: dict[str, Any]) -> str:
+    """Return a report as JSON in pure ASCII, without lone surrogates."""
+    text = json.dumps(report, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _take_figures() -> None:
+    if "matplotlib.pyplot" in sys.modules:
+        from taskweaver.ces.inkernel.cell.figures import collect_figures
+
+        try:
+            collect_figures()
+        except Exception as error:  # noqa: BLE001 - drawing runs the user's artists; told below
+            sys.stderr.write(f"A figure could not be saved: {type(error).__name__}: {error}\n")
+            sys.stderr.flush()
+
+
+def _value(shell: Any, value: Any) -> Any:
+    if value is None or type(value).__module__.startswith("matplotlib"):
+        return ""
+    try:
+        return _rendered(shell, value)
+    except Exception as error:  # noqa: BLE001 - showing a value runs the user's code
+        what = f"{type(value).__name__}{_origin(value)}"
+        return f"<{what}, cannot be shown: {type(error).__name__}: {error}>"
+
+
+def _origin(value: Any) -> str:
+    """Return which plugin defines the type of a value, if one does."""
+    name = type(value).__module__
+    if not name.startswith(MODULE_PREFIX) or name not in sys.modules:
+        return ""
+    return f" of plugin {name.removeprefix(MODULE_PREFIX)} ({sys.modules[name].__file__})"
+
+
+def _rendered(shell: Any, value: Any) -> Any:
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        value = value.item()
+    if _is_plain(value):
+        return value
+    formatter = shell.display_formatter
+    if not _is_table(value):
+        rich, _ = formatter.format(value, include=_RICH)
+        save_rich({**rich, "text/plain": type(value).__name__})
+    text = formatter.formatters["text/plain"](value)
+    text = repr(value) if text is None else text
+    return shorten(str(text), MAX_VALUE_CHARS)
+
+
+def _is_table(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in {"pandas", "numpy", "builtins"}
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether JSON gives the value back as it is."""
+    match value:
+        case bool() | str():
+            is_plain = type(value) in {bool, str} and len(str(value)) <= MAX_VALUE_CHARS
+        case int():
+            is_plain = type(value) is int and abs(value) < 1 << 63
+        case float():
+            is_plain = type(value) is float and math.isfinite(value)
+        case list():
+            is_plain = len(value) <= 1000 and all(item is None or _is_plain(item) for item in value)
+        case dict():
+            is_plain = len(value) <= 1000 and all(
+                type(key) is str and (item is None or _is_plain(item))
+                for key, item in value.items()
+            )
+        case _:
+            is_plain = False
+    return is_plain

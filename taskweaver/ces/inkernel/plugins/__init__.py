@@ -1,0 +1,1 @@
+"""Plugins and host functions in the kernel."""

@@ -1,0 +1,1 @@
+"""The process of a kernel: its birth, its limits and its environment."""

@@ -1,0 +1,1 @@
+"""A process in a sandbox: entry, loss of rights, trial of the walls, and the bridge out."""

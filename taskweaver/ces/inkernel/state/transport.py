@@ -1,0 +1,134 @@
+"""The kernel's end of a state transfer; see `ces.state.transfer` for the messages."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taskweaver.ces.inkernel.process.birth import Birth, fork
+from taskweaver.ces.inkernel.state.classes import note_classes
+from taskweaver.ces.inkernel.state.load import Problem, load_state, mark_missing
+from taskweaver.ces.inkernel.state.save import Subject, save_state
+from taskweaver.ces.inkernel.wire import Wire, WireError
+
+_LONGEST_S = 3600
+_NICENESS = 10
+
+
+class _Sink:
+    """Sends chunks to the host."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def missing(self, names: Sequence[str]) -> set[str]:
+        """Return the chunks that the host does not have."""
+        self._wire.send({"missing": list(names)})
+        return set(self._wire.receive()["missing"])
+
+    def write(self, name: str, data: memoryview) -> None:
+        """Send a chunk."""
+        self._wire.send({"chunk": name, "size": len(data)}, data)
+
+    def at(self, variable: str) -> None:
+        """Report the variable that is being written now."""
+        self._wire.send({"at": variable[:500]})
+
+
+class _Source:
+    """Asks the host for chunks."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def read(self, name: str, size: int, into: memoryview) -> None:
+        """Fill a buffer with a chunk.
+
+        Raises:
+            ValueError: If the host does not have it in this size.
+        """
+        self._wire.send({"read": name})
+        answer = self._wire.receive()
+        found = answer.get("size")
+        if found == size:
+            self._wire.receive_into(into)
+            return
+        if isinstance(found, int):
+            self._wire.receive_bytes(found)
+        raise ValueError(answer.get("error") or "it has another size")
+
+    def damaged(self, name: str) -> None:
+        """Report a chunk whose bytes do not fit its name."""
+        self._wire.send({"damaged": name})
+
+
+def fork_writer(birth: Birth, subject: Subject) -> int:
+    """Fork a child that writes the namespace as it is now; return its process id.
+
+    Raises:
+        OSError: If the system has no room for another process.
+    """
+    note_classes(subject.namespace)
+    parent = os.getpid()
+    try:
+        pid, connection = fork(birth)
+        if connection is None:
+            return pid
+        _write(connection, subject)
+    except BaseException:
+        if os.getpid() == parent:
+            raise
+        os._exit(1)
+    os._exit(0)
+
+
+def _write(connection: socket.socket, subject: Subject) -> None:
+    """Write the state when the host is ready; runs in the child."""
+    gc.disable()  # looking for garbage would copy the memory that is shared with the kernel
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.alarm(_LONGEST_S)
+    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    wire = Wire(connection)
+    wire.receive()  # the writer of an earlier round may still be at work
+    os.nice(_NICENESS)
+    try:
+        manifest = json.dumps(save_state(subject, _Sink(wire)), separators=(",", ":")).encode()
+        wire.send({"manifest": True, "size": len(manifest)}, manifest)
+    except WireError:
+        raise
+    except Exception as error:  # noqa: BLE001 - saving runs the code of the user's objects
+        wire.send({"error": f"{type(error).__name__}: {error}"[:500]})
+    with contextlib.suppress(OSError):
+        wire.receive()  # ends when the host has read everything
+
+
+def restore(path: str, namespace: dict[str, Any], missing: Mapping[str, str]) -> list[Problem]:
+    """Put the variables of a stored state into the namespace.
+
+    Args:
+        path: Socket at which the host serves the state.
+        namespace: The user's namespace.
+        missing: Variables that get a placeholder instead, each with the reason.
+
+    Returns:
+        Variables that could not be restored.
+
+    Raises:
+        OSError: If the host does not serve it.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(path)
+        wire = Wire(connection)
+        manifest = json.loads(wire.receive_bytes(wire.receive()["size"]))
+        problems = load_state(manifest, namespace, _Source(wire))
+        wire.send({"done": True})
+    mark_missing(namespace, missing)
+    return problems

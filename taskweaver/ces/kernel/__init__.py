@@ -1,0 +1,1 @@
+"""Kernels of sessions: requests, their outcome, restarts and forks."""

@@ -1,0 +1,400 @@
+"""A session's kernel: runs cells one after another, and comes back after whatever one does."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+from taskweaver.ces.bounds.guard import CellWatch
+from taskweaver.ces.claims import rows
+from taskweaver.ces.common import (
+    CellStatus,
+    ExecutionResult,
+    OutputHandler,
+    PluginCode,
+    PluginTestResult,
+)
+from taskweaver.ces.errors import (
+    ForkRefused,
+    KernelClosed,
+    KernelError,
+    KernelInterrupted,
+    KernelStartFailed,
+)
+from taskweaver.ces.hostcalls import HostCalls, HostFunctions
+from taskweaver.ces.kernel.channel import Exchange, Request
+from taskweaver.ces.kernel.interrupts import Interrupts
+from taskweaver.ces.kernel.outcome import Ended, result_of
+from taskweaver.ces.kernel.place import KernelPlace
+from taskweaver.ces.kernel.plugins import KernelPlugins
+from taskweaver.ces.kernel.reported import fields
+from taskweaver.ces.kernel.running import RunningKernel
+from taskweaver.ces.kernel.state_writing import StateWriter
+from taskweaver.ces.kernel.waiting import RequestWait
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.process.footprint import Footprint, footprint
+from taskweaver.ces.process.homes import Homes
+from taskweaver.ces.process.process import KernelProcess
+from taskweaver.ces.state.restorable import Origin
+from taskweaver.ces.state.transfer import RESTORE_S
+from taskweaver.ces.template.snapshot import KernelSnapshot
+from taskweaver.ces.template.template import Arrival, Template
+from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
+
+_SHUT_DOWN_S, _OVERVIEW_S = 2.0, 60.0
+_MOST_TESTS = 100
+_STOPPED = ("The kernel was stopped.", "Start another session.")
+
+
+class Kernel:
+    """A kernel that is started when needed and restarted when it died.
+
+    Attributes:
+        state: ``not started``, ``starting``, ``ready``, ``busy``, ``restarting`` or ``stopped``.
+        place: Where it belongs.
+    """
+
+    def __init__(
+        self,
+        place: KernelPlace,
+        limits: KernelLimits,
+        launch: Callable[[KernelPlace, Callable[[], bool]], Future[KernelProcess]],
+        origin: KernelSnapshot | None = None,
+    ) -> None:
+        """Prepare a kernel; nothing runs yet unless it comes from a snapshot.
+
+        Args:
+            place: Where it belongs.
+            limits: What it may use.
+            launch: Starts a process in the background, as long as it is told that it is wanted.
+            origin: Fork it off a snapshot, with all its variables.
+
+        Raises:
+            ForkRefused: If it cannot be forked off the snapshot.
+        """
+        self.state = "not started"
+        self.place = place
+        self._limits = limits
+        self._launch_process = launch
+        self._one_cell = threading.RLock()
+        self._interrupts = Interrupts()
+        self._starting: Future[KernelProcess] | None = None
+        self._starting_lock = threading.Lock()
+        self._running: RunningKernel | None = None
+        self._plugins = KernelPlugins(self._request, limits.cell_timeout_s)
+        self._session_vars: dict[str, str] = {}
+        self._calls: HostCalls | None = None
+        self._origin: Origin = lambda: None
+        self._watch: CellWatch | None = None
+        self._is_closed = False
+        self.is_forked = origin is not None
+        if origin is not None:
+            self._take_over(origin)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether it runs and has its variables."""
+        return self._running is not None and self._running.has_state
+
+    def start(self) -> None:
+        """Start the process in the background, unless it waits for a cell to restore a state."""
+        if not self._is_closed and self._running is None and self._origin() is None:
+            self._launch()
+
+    def _launch(self) -> Future[KernelProcess]:
+        with self._starting_lock:
+            if self._starting is None:
+                self.state = "starting"
+                self._starting = self._launch_process(self.place, lambda: not self._is_closed)
+            return self._starting
+
+    def execute(self, exec_id: str, code: str, on_output: OutputHandler | None) -> ExecutionResult:
+        """Run a cell to its end, its deadline, or the kernel's death.
+
+        Raises:
+            KernelStartFailed: If the kernel does not come up.
+            KernelClosed: If the kernel was stopped.
+        """
+        with self.operation():
+            try:
+                running = self._ready()
+                problems = self._restore(running)
+                self._interrupts.check()
+            except KernelInterrupted as error:
+                if self._is_closed:
+                    raise KernelClosed(*_STOPPED) from None
+                return ExecutionResult(exec_id, code, error=str(error), status="interrupted")
+            began = time.monotonic()
+            payload = json.dumps({"op": "cell", "exec_id": exec_id})
+            with self.place.guard.cell() as self._watch:
+                with self._calls.answered() if self._calls else nullcontext():
+                    outcome = self._run(running, code, payload, on_output)
+                result = self._result(exec_id, code, *outcome, self._watch)
+            result.duration_s = time.monotonic() - began
+            result.log += [("warning", "variables", problem) for problem in problems]
+            if result.is_state_lost:
+                self._discard()
+            return result
+
+    @contextmanager
+    def operation(self) -> Iterator[None]:
+        """Exclude operations of other threads; an interrupt from now on ends those of the block."""
+        with self._one_cell, self._interrupts.kept():
+            yield
+
+    def offer(self, functions: HostFunctions) -> None:
+        """Let cells call functions of this process, now and after each restart; see `Client`."""
+        with self.operation():
+            if self._calls is not None:
+                self._calls.functions = functions
+                return
+            self._calls = HostCalls(self.place.calls, functions)
+            if self._running is not None:
+                self._ask(self._running, {"op": "host", "socket": str(self._calls.path)})
+
+    def load_plugins(self, plugins: Iterable[PluginCode], removed: Iterable[str]) -> dict[str, str]:
+        """Load plugins, and remove others, now and after each restart; see `Client`."""
+        with self.operation():
+            self._ready()
+            return self._plugins.update(plugins, removed)
+
+    def overview(self, files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return a first impression of data files; see `Client`."""
+        with self.operation():
+            return self._request({"op": "overview", "files": list(files)}, _OVERVIEW_S) or {}
+
+    def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
+        """Send an operation that may end the kernel; None if it did."""
+        # Values in a configuration that are not plain data, such as a date in YAML, go as text.
+        payload = json.dumps(operation, default=str)
+        _, exchange = self._run(self._ready(), "", payload, None, limit_s)
+        if has_ended := exchange.ending != "reply":
+            self._discard()
+        self._interrupts.check()
+        return None if has_ended else fields(exchange.reply)
+
+    def test_plugin(self, name: str) -> list[PluginTestResult]:
+        """Run the tests that came with a plugin."""
+        with self.operation():
+            limit_s = self._limits.cell_timeout_s
+            test = {"op": "test", "name": name, "limit_s": limit_s}
+            report = self._ask(self._ready(), test, _MOST_TESTS * limit_s)
+            return [PluginTestResult(a, b) for a, b in rows(report.get("results"), 2)]
+
+    def update_session_vars(self, values: Mapping[str, str]) -> None:
+        """Set variables plugins read, now or when the kernel starts."""
+        with self.operation():
+            self._session_vars.update({name: str(value) for name, value in values.items()})
+            if self._running is not None:
+                self._ask(self._running, {"op": "variables", "values": self._session_vars})
+
+    def restore_from(self, origin: Origin) -> None:
+        """Start from a stored state, now and after each restart; see `Client`."""
+        self._origin = origin
+
+    def snapshot(self) -> KernelSnapshot:
+        """Keep the state of this moment: a sleeping process from which kernels are forked.
+
+        Raises:
+            ForkRefused: If something that runs or is open does not survive a fork; says what.
+        """
+        with self.operation():
+            arrival, homes = self._fork({"op": "snapshot"})
+            template = Template(arrival, self._limits.start_timeout_s, homes=homes)
+            return KernelSnapshot(template, dict(self._plugins.loaded), dict(self._session_vars))
+
+    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
+        """Fork a child that holds the state of this moment and can write it; see `Client`."""
+        operation = {"op": "state", "skip": dict(skip), "limit_bytes": limit_bytes}
+        with self.operation():
+            return StateWriter(self._fork(operation)[0])
+
+    def _fork(self, operation: dict[str, Any]) -> tuple[Arrival, Homes]:
+        """Have the kernel fork a child; return it, and the place for its private folders."""
+        running = self._running
+        if not HAS_LIVE_FORKS:
+            raise ForkRefused([f"{system_name()} has no forks of running programs like this one"])
+        if running is None or not running.process.is_alive:
+            raise ForkRefused(["it is not running"])
+        if not running.has_state:
+            raise ForkRefused(["its variables are not restored yet"])
+        limit_s = self._limits.start_timeout_s
+        ask = partial(self._ask, running, limit_s=limit_s)
+        return running.fork(ask, operation, self.place.log_path, limit_s), running.process.homes
+
+    def _take_over(self, origin: KernelSnapshot) -> None:
+        process = origin.template.spawn(self.place.cwd, self.place.log_path)
+        self._plugins.loaded = dict(origin.plugins)
+        self._session_vars = dict(origin.session_vars)
+        try:
+            running = self._adopt(process)
+            running.greet(self._limits.start_timeout_s, self._interrupts)
+            running.has_state = True
+        except BaseException:
+            self._discard()
+            raise
+        self.state = "ready"
+
+    @property
+    def footprint(self) -> Footprint:
+        """The memory it takes up; zeros when it does not run."""
+        running = self._running
+        return Footprint() if running is None else footprint(running.process.pid)
+
+    def interrupt(self) -> None:
+        """Interrupt the running cell, or the start of the kernel that a cell waits for."""
+        self._interrupts.request()
+        running = self._running
+        if self.state == "busy" and running is not None:
+            self._interrupts.send(running.process)
+
+    def stop(self) -> None:
+        """End the kernel and everything it started."""
+        with self._starting_lock:
+            self._is_closed = True
+        self.interrupt()
+        with self._one_cell:
+            starting = self._starting
+            # Nothing ran yet in one that was not even met: it is not asked, and not waited for.
+            grace_s = _SHUT_DOWN_S if self._running is not None else 0.0
+            if starting is not None and not starting.cancel() and not starting.exception():
+                self._running = self._running or self._adopt(starting.result())
+            self._discard(grace_s)
+            if self._calls is not None:
+                self._calls.close()
+            self.state = "stopped"
+
+    def _ready(self) -> RunningKernel:
+        """Return the kernel, started and prepared."""
+        while True:
+            if self._is_closed:
+                raise KernelClosed(*_STOPPED)
+            if self._running is not None and not self._running.process.is_alive:
+                self._discard()
+            if self._running is not None:
+                return self._running
+            process = self._launched()
+            try:
+                running = self._adopt(process)
+                running.greet(self._limits.start_timeout_s, self._interrupts)
+                self._prepare(running)
+            except BaseException:
+                self._discard()
+                raise
+
+    def _launched(self) -> KernelProcess:
+        try:
+            return self._interrupts.result(self._launch())
+        except KernelInterrupted:
+            raise  # it starts on, for the next cell
+        except KernelError:
+            self._starting = None
+            if self._is_closed:
+                raise KernelClosed(*_STOPPED) from None
+            raise
+        except OSError as error:
+            self._starting = None
+            raise KernelStartFailed(f"The kernel cannot be started: {error}.") from error
+
+    def _adopt(self, process: KernelProcess) -> RunningKernel:
+        self._running = RunningKernel.of(process, self._limits.output_limit_bytes)
+        self.place.guard.adopt(process.pid)
+        return self._running
+
+    def _prepare(self, running: RunningKernel) -> None:
+        """Bring a fresh kernel to the state a restart must not lose."""
+        ids = {"env_id": self.place.env_id, "session_id": self.place.session_id}
+        self._ask(running, {"op": "session", **ids})
+        self._ask(running, {"op": "variables", "values": self._session_vars})
+        if self._calls is not None:
+            self._ask(running, {"op": "host", "socket": str(self._calls.path)})
+        self._plugins.load_again()
+
+    def _restore(self, running: RunningKernel) -> list[str]:
+        """Fill a fresh kernel from its stored state; return the problems."""
+        origin = None if running.has_state else self._origin()
+        ask = partial(self._ask, running, limit_s=self._limits.start_timeout_s + RESTORE_S)
+        process = running.process
+        problems = [] if origin is None else origin.restore(process.pid, process.homes, ask)
+        running.has_state = True
+        return problems
+
+    def _ask(
+        self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
+    ) -> dict[str, Any]:
+        """Have the kernel's own side do something; return its report."""
+        status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
+        if status == "ok":
+            return fields(exchange.reply)
+        if not (running.has_state and running.process.is_alive and self._interrupts.is_requested):
+            self._discard()
+        self._interrupts.check()
+        problem = f"The kernel did not do `{operation['op']}` ({status})."
+        raise KernelStartFailed(problem, f"Its log is {self.place.log_path}.")
+
+    def _run(
+        self,
+        running: RunningKernel,
+        code: str,
+        payload: str,
+        on_output: OutputHandler | None,
+        limit_s: float | None = None,
+    ) -> tuple[CellStatus, Exchange]:
+        self._interrupts.sent_at = None
+        self.state = "busy"
+        waiting = running.channel.send(code, payload, on_output)
+        deadline = time.monotonic() + (limit_s or self._limits.cell_timeout_s)
+        try:
+            return self._wait(running, waiting, deadline)
+        except BaseException:
+            # The caller was interrupted: the cell must not run on behind its back.
+            waiting.on_output = None
+            self._give_up(running, waiting, deadline)
+            raise
+        finally:
+            self.state = "stopped" if self._is_closed else "ready"
+
+    def _give_up(self, running: RunningKernel, waiting: Request, deadline: float) -> None:
+        """Interrupt a cell and wait for its end; end the kernel if that is interrupted too."""
+        self._interrupts.sent_at = time.monotonic()
+        running.process.interrupt()
+        try:
+            status, _ = self._wait(running, waiting, deadline)
+        except BaseException:
+            self._discard()
+            raise
+        if status in {"died", "timeout"} or not running.process.is_alive:
+            self._discard()
+
+    def _wait(
+        self, running: RunningKernel, waiting: Request, deadline: float
+    ) -> tuple[CellStatus, Exchange]:
+        own = (self._calls, self._interrupts, lambda: self._is_closed, self._watch)
+        wait = RequestWait(running, *own)
+        return wait.until(waiting, deadline)
+
+    def _result(
+        self, exec_id: str, code: str, status: CellStatus, exchange: Exchange, watch: CellWatch
+    ) -> ExecutionResult:
+        running = self._running
+        is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
+        how = running.process.exit_text() if running else "stopped"
+        origin = self._origin() if is_lost else None
+        ended = Ended(how, origin.round_number if origin else None) if is_lost else None
+        watch.finish()
+        outcome = (status, exchange)
+        result = result_of(exec_id, code, outcome, place=self.place, watch=watch, ended=ended)
+        result.log += self._plugins.take_lost()
+        return result
+
+    def _discard(self, grace_s: float = 0.0) -> None:
+        """End the process, if there is one; the next cell starts another."""
+        running, self._running, self._starting = self._running, None, None
+        if running is not None:
+            running.end(grace_s)

@@ -1,0 +1,115 @@
+"""What came of a cell: from the kernel's reply to a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from taskweaver.ces.bounds.bound import explanations
+from taskweaver.ces.bounds.guard import CellWatch
+from taskweaver.ces.common import CellStatus, ExecutionResult
+from taskweaver.ces.kernel.artifacts import accept
+from taskweaver.ces.kernel.channel import Exchange
+from taskweaver.ces.kernel.place import KernelPlace
+from taskweaver.ces.kernel.reported import Report, read_report, trace
+from taskweaver.ces.limits import KernelLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """End of a kernel's process.
+
+    Attributes:
+        how: How it ended.
+        restored_round: Number of the round as of which its variables come back; None if they are
+            not stored.
+    """
+
+    how: str
+    restored_round: int | None
+
+    @property
+    def text(self) -> str:
+        """What that means for the variables, in a sentence."""
+        if self.restored_round is None:
+            return "The Python session was restarted: all variables are gone."
+        return (
+            "The Python session was restarted: the variables are those of the end of round"
+            f" {self.restored_round}; later changes are gone."
+        )
+
+
+def status_of(exchange: Exchange, *, was_interrupted: bool) -> CellStatus:
+    """Return how a request that was answered ended."""
+    # A shell command that was interrupted is reported as a success; our own note decides.
+    if was_interrupted:
+        return "interrupted"
+    return "ok" if exchange.reply.get("status") == "ok" else "error"
+
+
+def result_of(
+    exec_id: str,
+    code: str,
+    outcome: tuple[CellStatus, Exchange],
+    *,
+    place: KernelPlace,
+    watch: CellWatch,
+    ended: Ended | None,
+) -> ExecutionResult:
+    """Return the result of a cell.
+
+    Args:
+        exec_id: Id the caller gave.
+        code: The code that ran.
+        outcome: How it ended, and what was received.
+        place: Where the kernel belongs.
+        watch: Its bounds, as measured at its end.
+        ended: End of the kernel's process; None if it goes on.
+    """
+    (status, exchange), limits = outcome, place.guard.limits
+    if any(breach.stops for breach in watch.breaches) and status in {"ok", "interrupted"}:
+        status = "error" if ended is None else "died"  # no person has interrupted it
+    report = Report() if ended is not None else read_report(exchange.reply)
+    artifacts, refused = accept(report.artifacts, place.cwd, limits.artifact_limit_bytes)
+    breaches = [*watch.late, *watch.breaches]
+    texts = list(dict.fromkeys(breach.text for breach in breaches))
+    error = None
+    if status != "ok":
+        error = _error(status, exchange, limits, ended)
+        others = place.guard.other_bounds(breaches)
+        error = "\n".join(filter(None, [error, *texts, *explanations(error, others)]))
+        texts = []
+    return ExecutionResult(
+        exec_id,
+        code,
+        is_success=status == "ok",
+        error=error,
+        output=report.output,
+        stdout=exchange.stdout,
+        stderr=exchange.stderr,
+        log=[
+            *report.log,
+            *(("warning", "artifacts", line) for line in refused),
+            *(("warning", "limits", line) for line in texts),
+            *(("warning", "processes", line) for line in [watch.left] if line),
+        ],
+        artifact=artifacts,
+        variables=report.variables,
+        status=status,
+        is_state_lost=ended is not None,
+        is_truncated=report.is_truncated or exchange.is_cut,
+        calls=report.calls,
+        tables=report.tables,
+    )
+
+
+def _error(
+    status: CellStatus, exchange: Exchange, limits: KernelLimits, ended: Ended | None
+) -> str:
+    limit_s = limits.cell_timeout_s
+    reasons = {
+        "timeout": f"The cell was stopped after {limit_s:g} s (execution.cell_timeout_s).",
+        "interrupted": "The cell was interrupted.",
+        "died": f"The kernel died while the cell ran ({ended.how if ended else 'stopped'}).",
+    }
+    lost = ended.text if ended is not None else ""
+    return "\n".join(filter(None, [trace(exchange.reply), reasons.get(status, ""), lost]))

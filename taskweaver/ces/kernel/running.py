@@ -1,0 +1,116 @@
+"""A kernel that runs: its process, and the channel to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from taskweaver.ces.claims import texts
+from taskweaver.ces.errors import ForkRefused, KernelStartFailed
+from taskweaver.ces.inkernel.process.birth import Birth
+from taskweaver.ces.kernel.channel import KernelChannel
+from taskweaver.ces.kernel.interrupts import Interrupts
+from taskweaver.ces.process.process import KernelProcess
+from taskweaver.ces.template.template import FORK_WAIT_S, Arrival, Expectation, require_running
+
+Ask = Callable[[dict[str, Any]], dict[str, Any]]
+"""Has the kernel's own side do an operation; returns its report."""
+
+_MORE_OUTPUT_CHARS = 100_000  # so that the kernel's own limit, in bytes, is the one that counts
+
+
+@dataclass(slots=True)
+class RunningKernel:
+    """A kernel that runs. End it.
+
+    Attributes:
+        process: Its process.
+        channel: The way to it.
+        has_state: Whether its variables are there: inherited, restored, or none to restore.
+        is_unforkable: Whether a process that it was to fork did not come; it is not asked again.
+    """
+
+    process: KernelProcess
+    channel: KernelChannel
+    has_state: bool = False
+    is_unforkable: bool = False
+
+    @classmethod
+    def of(cls, process: KernelProcess, output_limit_bytes: int) -> Self:
+        """Return the kernel a process runs, connected.
+
+        Args:
+            process: The process.
+            output_limit_bytes: What it may print in a cell.
+        """
+        limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
+        return cls(process, KernelChannel(process.connection, process.death_fd, limit_chars))
+
+    def greet(self, limit_s: float, interrupts: Interrupts) -> None:
+        """Wait until it answers.
+
+        Args:
+            limit_s: Longest wait.
+            interrupts: Interrupts of the operation that waits.
+
+        Raises:
+            KernelStartFailed: If it ends before, or does not answer in time.
+            KernelInterrupted: If an interrupt comes first.
+        """
+        ending = self.channel.greet(
+            limit_s, lambda: not (interrupts.is_requested or self.process.is_stopped)
+        )
+        interrupts.check()
+        if ending == "reply":
+            return
+        if ending == "deadline" and self.process.is_stopped:
+            self.process.kill()  # or the time to end by itself would be waited for
+            reason = "its process was stopped, by a signal or a debugger"
+            raise KernelStartFailed(f"The kernel did not start: {reason}.")
+        if ending == "died":
+            reason = f"its process ended ({self.process.exit_text()})"
+        else:
+            reason = f"it did not answer within {limit_s:g} s (execution.start_timeout_s)"
+        log = self.process.log_path
+        raise KernelStartFailed(f"The kernel did not start: {reason}.", f"Its log is {log}.")
+
+    def fork(
+        self, ask: Ask, operation: Mapping[str, Any], log_path: Path, timeout_s: float
+    ) -> Arrival:
+        """Have it fork a child.
+
+        Args:
+            ask: Has the kernel's own side do an operation; returns its report.
+            operation: The operation that forks.
+            log_path: File for the child's own output.
+            timeout_s: Longest wait for the child.
+
+        Raises:
+            ForkRefused: If it refuses, something holds it, or the child does not come.
+        """
+        if self.is_unforkable:
+            raise ForkRefused(["a process that it forked did not come"])
+        runs = partial(require_running, self.process)
+        runs()
+        with self.process.homes.new() as home, Expectation(home) as expected:
+            birth = Birth(str(expected.path), expected.secret, str(log_path))
+            refused = ask({**operation, "birth": asdict(birth)})
+            if refused:
+                raise ForkRefused(texts(refused.get("refused")))
+            limit_s, own = min(timeout_s, FORK_WAIT_S), self.process
+            try:
+                return expected.arrive(own.death_fd, limit_s, runs)
+            except ForkRefused:
+                # Another process interferes: the ends of later rounds do not wait for it again.
+                self.is_unforkable = True
+                raise
+
+    def end(self, grace_s: float) -> None:
+        """End it, with some time to end by itself."""
+        if grace_s and self.process.is_alive:
+            self.channel.ask_to_shut_down()
+        self.process.end(grace_s)
+        self.channel.close()

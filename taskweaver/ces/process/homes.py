@@ -1,0 +1,154 @@
+"""Private folders of processes: sockets, and the file that names them.
+
+A sandboxed kernel must be able to write to its folder, and so must all code in its sandbox. Such a
+folder is therefore prepared where that code cannot reach it, and moved to its place when complete.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+from taskweaver.utils.safe_fs import Folder
+from taskweaver.utils.system.owners import has_ended, pid_namespace
+
+FOLDER = "tw-"
+"""Private folders are called this, the owner's process id, and something random.
+
+In a container, the namespace of the process id follows it.
+"""
+_INNER, _STAGING = "in", "new"
+_MOST_BYTES = 46
+"""Longest path in which private folders can hold a socket, whose address has at most 107."""
+_FIRST_NAMESPACE = 0xEFFFFFFC
+"""Number of the first namespace of process ids, the same on every machine."""
+
+
+def private_folder(parent: Path | None = None) -> Path:
+    """Make a temporary folder that only this user can look into; `sweep_folders` finds it later.
+
+    Args:
+        parent: Folder it is made in; None takes the one for temporary files.
+    """
+    parent = parent or _temporary_files()
+    prefix = f"{FOLDER}{os.getpid()}{_namespace()}-"
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=parent)).resolve()
+
+
+def _temporary_files() -> Path:
+    """Return the folder for temporary files, or ``/tmp`` where it has too long a path."""
+    place = Path(tempfile.gettempdir()).resolve()
+    is_long = len(os.fsencode(place)) > _MOST_BYTES and os.access("/tmp", os.W_OK)
+    return Path("/tmp") if is_long else place
+
+
+def _namespace() -> str:
+    """Return what tells this process's id from that of a container with the same folder."""
+    number = pid_namespace()
+    return "" if number in {0, _FIRST_NAMESPACE} else f".{number:x}"
+
+
+@contextmanager
+def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
+    """Make a private folder for the time of the block; see `private_folder`."""
+    folder = private_folder(parent)
+    try:
+        yield folder
+    finally:
+        remove_folder(folder)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a private folder with everything in it.
+
+    A folder that cannot be removed now stays for `sweep_folders`.
+    """
+    with suppress(OSError), Folder.at(folder.parent) as parent:
+        parent.remove(folder.name)
+
+
+def sweep_folders() -> None:
+    """Remove the private folders of owners that were killed before they could."""
+    for folder in _temporary_files().glob(f"{FOLDER}*-*"):
+        owner, dot, namespace = folder.name.removeprefix(FOLDER).partition("-")[0].partition(".")
+        if dot + namespace == _namespace() and has_ended(owner):
+            remove_folder(folder)  # another user's stays
+
+
+class Homes:
+    """Place in which the folders of processes are made.
+
+    Attributes:
+        folder: Folder that holds them when they are complete.
+    """
+
+    def __init__(self, folder: Path | None = None, staging: Path | None = None) -> None:
+        """Name the place.
+
+        Args:
+            folder: Folder that holds them; None is the one for temporary files.
+            staging: Folder beside it in which they are prepared; None where no code is sandboxed,
+                so that there is nobody to hide them from.
+        """
+        self.folder = folder or _temporary_files()
+        self._staging = staging or self.folder
+
+    @classmethod
+    def sandboxed(cls) -> Self:
+        """Make the place for a sandbox, in which code may write to `folder`; remove it later."""
+        root = private_folder()
+        homes = cls(root / _INNER, root / _STAGING)
+        homes.folder.mkdir(mode=0o700)
+        homes._staging.mkdir(mode=0o700)
+        return homes
+
+    def new(self) -> Home:
+        """Prepare a folder. Remove it when it is not needed any more."""
+        return Home(self.folder, self._staging)
+
+    def remove(self) -> None:
+        """Remove the place that `sandboxed` made."""
+        remove_folder(self.folder.parent)
+
+
+class Home:
+    """The folder of a process. Remove it, or use it as a context manager.
+
+    Attributes:
+        draft: Where its files are made.
+        path: Where it is once it is published.
+    """
+
+    def __init__(self, place: Path, staging: Path) -> None:
+        """Make it; see `Homes.new`."""
+        self.draft = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=staging))
+        self.path = place / self.draft.name
+        self._is_published = self.draft == self.path
+
+    def publish(self) -> None:
+        """Move it to its place; its files are complete.
+
+        Raises:
+            OSError: If it cannot be moved, or code has taken its name.
+        """
+        if self._is_published:
+            return
+        with Folder.at(self.draft.parent) as staging, Folder.at(self.path.parent) as place:
+            staging.move(self.draft.name, place, self.path.name)
+        self._is_published = True
+
+    def remove(self) -> None:
+        """Remove it; safe to call again."""
+        remove_folder(self.path if self._is_published else self.draft)
+
+    def __enter__(self) -> Self:
+        """Return the folder itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Remove it."""
+        self.remove()

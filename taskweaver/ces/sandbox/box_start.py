@@ -1,0 +1,218 @@
+"""Starts of sandboxes, with and without a warm process to fork from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO
+
+from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
+from taskweaver.ces.environment import (
+    bridge_environment,
+    bridged,
+    kernel_environment,
+    python_command,
+)
+from taskweaver.ces.inkernel.sandbox.entry import Entry
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox.egress import EgressProxy
+from taskweaver.ces.sandbox.sandbox import Confined, confined, confinement
+from taskweaver.ces.template.anchor import PROGRAM, Anchor
+from taskweaver.ces.template.template import Expectation
+
+_FONT_LISTS = "fontlist-*.json"
+_PROXY = "/run/egress"
+_FONTS_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class BoxPlan:
+    """How sandboxes are made.
+
+    Attributes:
+        policy: Policy for the code in them.
+        limits: Limits of their kernels.
+        is_warm: Whether the usual libraries are imported before they are asked for.
+    """
+
+    policy: SandboxPolicy
+    limits: KernelLimits
+    is_warm: bool
+
+    def font_lists(self) -> list[Path]:
+        """Return matplotlib's lists of fonts, made when there are none.
+
+        Without one, matplotlib would look at every font of the machine in each sandbox anew.
+        """
+        with suppress(OSError, RuntimeError, subprocess.TimeoutExpired), _FONTS_LOCK:
+            cache = _cache_folder() / "matplotlib"
+            if not any(cache.glob(_FONT_LISTS)):
+                cache.mkdir(parents=True, exist_ok=True)
+                subprocess.run(
+                    # -P: nothing is imported from the current folder, which may be anybody's.
+                    [sys.executable, "-P", "-c", "import matplotlib.font_manager"],
+                    cwd=cache,
+                    env={**os.environ, "MPLCONFIGDIR": str(cache)},
+                    capture_output=True,
+                    timeout=self.limits.start_timeout_s,
+                    check=False,
+                )
+            return sorted(cache.glob(_FONT_LISTS))
+        return []  # there is no home folder, or none to write: they are made inside
+
+
+def _cache_folder() -> Path:
+    """Return the user's folder for files that can be made again (XDG base directories)."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))  # a relative path is to be ignored
+    return (named if named.is_absolute() else Path.home() / ".cache") / "taskweaver"
+
+
+@dataclass(frozen=True, slots=True)
+class BoxStart:
+    """How one sandbox is started.
+
+    Attributes:
+        plan: How it is made.
+        mark: Mark of all processes in it.
+        writable: Paths that code in it may write.
+        cwd: Working directory.
+        homes: Folder for the private folders of its kernels.
+        calls: Folder with sockets that it shows.
+        group: Control group of its processes.
+        proxy: Proxy to the allowed hosts.
+    """
+
+    plan: BoxPlan
+    mark: str
+    writable: list[Path]
+    cwd: Path
+    homes: Path
+    calls: Path
+    group: ControlGroup
+    proxy: EgressProxy | None = None
+    _fonts: list[Path] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        """Find the lists of fonts; without namespaces, make a folder for temporary files."""
+        self._fonts.extend(self.plan.font_lists())
+        if not self._has_namespaces:  # `/tmp` is everybody's
+            (Path(self._tmp) / ".matplotlib").mkdir(parents=True)
+            for path in self._fonts:
+                shutil.copy(path, Path(self._tmp) / ".matplotlib")
+
+    @property
+    def _has_namespaces(self) -> bool:
+        return self.plan.policy.tier == "bwrap"
+
+    @property
+    def _tmp(self) -> str:
+        return "/tmp" if self._has_namespaces else str(self.homes / "tmp")
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of its processes."""
+        own = {"MPLCONFIGDIR": f"{self._tmp}/.matplotlib", "IPYTHONDIR": f"{self._tmp}/.ipython"}
+        places = {"HOME": str(self.cwd), "PWD": str(self.cwd), "TMPDIR": self._tmp, **own}
+        bridge = {} if self.proxy is None else bridge_environment()
+        return kernel_environment(self.mark) | places | bridge
+
+    def _copies(self) -> list[tuple[Path, str]]:
+        copies = [(path, f"{self._tmp}/.matplotlib/{path.name}") for path in self._fonts]
+        copies.append((self.calls, str(self.calls)))
+        if self.proxy is not None:
+            copies.append((self.proxy.path, _PROXY))
+        return copies
+
+    def _command(self, command: list[str]) -> list[str]:
+        return command if self.proxy is None else bridged(command, _PROXY)
+
+    @property
+    def _own_processes(self) -> int:
+        """The limit on processes that a process in it can set for itself; 0 for none."""
+        is_counted = self._has_namespaces and counts_by_sandbox()
+        return self.plan.limits.process_limit if is_counted else 0
+
+    def cold(self, place: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start a template in the sandbox from nothing.
+
+        Args:
+            place: Where it announces itself.
+            log: File for its output.
+
+        Raises:
+            OSError: If it cannot be started.
+        """
+        kind = "warm" if self.plan.is_warm else "template"
+        owner = 0 if self._has_namespaces else os.getpid()
+        numbers = self.plan.limits.for_launcher(owner, self._own_processes)
+        words = python_command(kind, str(place), *map(str, numbers))
+        writable, copies = self.writable, self._copies()
+        with confined(self.plan.policy, writable, self._command(words), copies) as run:
+            return self._run(run, subprocess.DEVNULL, log, log)
+
+    def _run(
+        self, run: Confined, stdin: int, stdout: int | IO[bytes], stderr: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self.group.joined(run.command),
+            bufsize=0,
+            cwd=self.cwd,
+            env=self.environment(),
+            pass_fds=run.pass_fds,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+
+    def anchor(self, log: IO[bytes], is_wanted: Callable[[], bool]) -> Anchor | None:
+        """Start the sandbox with an anchor in it; None where there are no namespaces.
+
+        Args:
+            log: File for errors.
+            is_wanted: Whether to go on waiting.
+
+        Raises:
+            ForkRefused: If it does not come up.
+            OSError: If it cannot be started.
+        """
+        if not self._has_namespaces:
+            return None
+        command, writable, copies = self._command(PROGRAM), self.writable, self._copies()
+        with confined(self.plan.policy, writable, command, copies) as run:
+            process = self._run(run, subprocess.PIPE, subprocess.PIPE, log)
+            return Anchor(process, self.plan.limits.start_timeout_s, is_wanted)
+
+    def entry(
+        self,
+        expected: Expectation,
+        log_path: Path,
+        anchor: Anchor | None,
+        facts: Mapping[str, object] | None = None,
+    ) -> Entry:
+        """Return the request to a warm process to fork a template that enters the sandbox.
+
+        Args:
+            expected: Where the template announces itself.
+            log_path: File for its output.
+            anchor: The sandbox's anchor.
+            facts: Facts of the outside, for a trial.
+        """
+        return Entry(
+            socket=str(expected.path),
+            secret=expected.secret,
+            log=str(log_path),
+            namespaces=0 if anchor is None else anchor.namespaces,
+            cwd=str(self.cwd),
+            environment=self.environment(),
+            limits=list(self.plan.limits.of_process(self._own_processes)),
+            confinement=asdict(confinement(self.plan.policy, self.writable)),
+            facts=dict(facts or {}),
+        )

@@ -1,0 +1,226 @@
+"""The one way out of a sandbox without network: a proxy that knows which hosts are allowed.
+
+It listens on a local socket that is shown inside; `inkernel.sandbox.bridge` carries what clients
+there send. It looks names up itself and connects to the very addresses it has judged, so neither a
+name nor a second look-up can lead to this machine or its networks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+
+from taskweaver.ces.process.homes import private_folder, remove_folder
+from taskweaver.ces.sandbox.hosts import KEY, AllowedHosts, is_public
+from taskweaver.ces.sandbox.httphead import END, BadHead, Request, read_reply, read_request
+from taskweaver.utils.system.relay import IDLE_S, Stream, carry, idle_limit, pump
+
+_HEAD_BYTES = 16 << 10
+_REPLY_HEAD_BYTES = 64 << 10
+_MOST_CONNECTIONS = 64
+_MOST_LOOKUPS = 8
+_CONNECT_S = 10.0
+_LINGER_S = 2.0
+
+
+class _Refused(Exception):
+    """The client gets a page that says why, and nothing else."""
+
+    def __init__(self, status: int, reason: str, text: str) -> None:
+        super().__init__(text)
+        body = f"{text}\n".encode()
+        lines = [
+            # Clients show the reason of a refused tunnel, and not its text.
+            f"HTTP/1.1 {status} {reason}", "Content-Type: text/plain; charset=utf-8",
+            f"Content-Length: {len(body)}", "Connection: close",
+        ]  # fmt: skip
+        self.page = "\r\n".join(lines).encode("latin-1") + END + body
+
+
+class EgressProxy:
+    """A proxy for one sandbox, in a thread of its own. Close it.
+
+    Attributes:
+        path: The socket it listens on; nobody else can look into the folder.
+    """
+
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        is_permitted: Callable[[str], bool] = is_public,
+        idle_s: float = IDLE_S,
+    ) -> None:
+        """Start it.
+
+        Args:
+            hosts: What may be reached, see `AllowedHosts`.
+            is_permitted: Judges numeric addresses of allowed hosts.
+            idle_s: Longest time in seconds without a byte on a connection.
+
+        Raises:
+            ConfigError: If a host is not one.
+            OSError: If the socket cannot be made.
+        """
+        self._hosts = AllowedHosts(hosts)
+        self._is_permitted = is_permitted
+        self._idle_s = idle_s
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._folder = private_folder()
+        self.path = self._folder / "egress"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.bind(str(self.path))
+            self._socket.listen(_MOST_CONNECTIONS)
+        except BaseException:
+            self._socket.close()
+            remove_folder(self._folder)
+            raise
+        self._lookups = ThreadPoolExecutor(_MOST_LOOKUPS, thread_name_prefix="egress-lookup")
+        self._loop = asyncio.new_event_loop()
+        self._stopping = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="egress-proxy", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it and every connection through it; safe to call again."""
+        if self._thread.is_alive():
+            with suppress(RuntimeError):  # the loop ended by itself in between
+                self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
+        # A look-up cannot be broken off: its thread ends when the resolver gives up.
+        self._lookups.shutdown(wait=False, cancel_futures=True)
+        self._socket.close()
+        remove_folder(self._folder)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_unix_server(self._meet, sock=self._socket, limit=_HEAD_BYTES)
+        await self._stopping.wait()
+        server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        client, task = Stream(reader, writer), asyncio.current_task()
+        if task is None or len(self._tasks) >= _MOST_CONNECTIONS:
+            text = f"there are {_MOST_CONNECTIONS} connections already; close some and try again"
+            writer.write(_Refused(503, "Too many connections", text).page)
+            writer.close()
+            return
+        self._tasks.add(task)
+        try:
+            with suppress(OSError):  # the client is gone or idle: nobody is left to tell
+                await self._attend(client)
+        finally:
+            self._tasks.discard(task)
+            client.abort()
+
+    async def _attend(self, client: Stream) -> None:
+        try:
+            request = await self._request(client)
+            server = await self._connect(request)
+            try:
+                if request.is_tunnel:
+                    await client.send(b"HTTP/1.1 200 Connection established" + END)
+                    await carry(client, server, self._idle_s)
+                else:
+                    await self._fetch(client, server, request)
+            finally:
+                server.abort()
+        except _Refused as refused:
+            await client.send(refused.page)
+            client.writer.write_eof()
+            # Ending a connection that has bytes unread would take the page back.
+            async with asyncio.timeout(_LINGER_S):
+                while await client.reader.read(_HEAD_BYTES):
+                    continue
+
+    async def _request(self, client: Stream) -> Request:
+        try:
+            async with asyncio.timeout(self._idle_s):
+                request = read_request(await client.reader.readuntil(END))
+        except asyncio.LimitOverrunError:
+            text = f"the head of the request has more than {_HEAD_BYTES} bytes"
+            raise _Refused(431, "Header too long", text) from None
+        except (BadHead, asyncio.IncompleteReadError) as error:
+            raise _Refused(400, "Bad request", str(error)) from error
+        if (request.host, request.port) not in self._hosts:
+            text = (
+                f"{request.host}, port {request.port}, is not allowed: add it to {KEY} to let code "
+                f"reach it"
+            )
+            raise _Refused(403, f"Not in {KEY}", text)
+        return request
+
+    async def _connect(self, request: Request) -> Stream:
+        where = f"{request.host}, port {request.port}"
+        addresses = await self._addresses(request)
+        reason: Exception | None = None
+        for address in addresses:
+            try:
+                async with asyncio.timeout(_CONNECT_S):
+                    # The address is numeric: nothing is looked up again.
+                    return Stream(
+                        *await asyncio.open_connection(
+                            address, request.port, limit=_REPLY_HEAD_BYTES
+                        )
+                    )
+            except OSError as error:
+                reason = error
+        text = f"{where}, cannot be reached: {reason or 'it has no address'}"
+        raise _Refused(502, "Cannot be reached", text) from reason
+
+    async def _addresses(self, request: Request) -> list[str]:
+        """Return where a host is; all of its addresses must be permitted."""
+        look_up = partial(socket.getaddrinfo, request.host, request.port, type=socket.SOCK_STREAM)
+        try:
+            async with asyncio.timeout(self._idle_s):
+                found = await self._loop.run_in_executor(self._lookups, look_up)
+        except (OSError, UnicodeError) as error:
+            text = f"{request.host} cannot be looked up: {error}"
+            raise _Refused(502, "Cannot be looked up", text) from error
+        addresses = list(dict.fromkeys(str(place[0]) for *_, place in found))
+        for address in addresses:
+            if not self._is_permitted(address):
+                text = (
+                    f"{request.host} is at {address}, which is not a public address: only "
+                    f"execution.network lets code reach it, with all of the network"
+                )
+                raise _Refused(403, "Not a public address, needs execution.network", text)
+        return addresses
+
+    async def _fetch(self, client: Stream, server: Stream, request: Request) -> None:
+        """Pass one request on, and its reply back."""
+        has_begun = False
+        problem: BaseException | None = None
+        try:
+            async with idle_limit(self._idle_s) as touch, asyncio.TaskGroup() as exchange:
+                await server.send(request.forwarded)
+                upload = exchange.create_task(_upload(client, server, touch))
+                status = 100
+                while 100 <= status < 200:
+                    status, head = read_reply(await server.reader.readuntil(END))
+                    await client.send(head)
+                    has_begun = True
+                await pump(server, client, touch)
+                upload.cancel()
+        except* (OSError, EOFError, BadHead, asyncio.LimitOverrunError) as errors:
+            problem = errors.exceptions[0]
+        if problem is not None and not has_begun:
+            why = str(problem) or "not in time"
+            text = f"{request.host}, port {request.port}, gave no reply: {why}"
+            raise _Refused(502, "No reply", text) from problem
+
+
+async def _upload(client: Stream, server: Stream, touch: Callable[[], None]) -> None:
+    with suppress(OSError):  # a server may answer, and end, before it has read everything
+        await pump(client, server, touch)

@@ -1,0 +1,1 @@
+"""Templates: sleeping processes from which kernels start."""

@@ -1,0 +1,378 @@
+"""Templates as their owner sees them: met when they are born, asked for kernels, closed."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from taskweaver.ces.environment import kernel_environment
+from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.inkernel.process.birth import Birth
+from taskweaver.ces.inkernel.readable import readable
+from taskweaver.ces.inkernel.sandbox.entry import Entry
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.process import rollup
+from taskweaver.ces.process.homes import Home, Homes
+from taskweaver.ces.process.peers import descends, peer_of
+from taskweaver.ces.process.process import (
+    KernelHome,
+    KernelProcess,
+    ProcessHandle,
+    launcher_command,
+    start,
+)
+from taskweaver.ces.template.anchor import Anchor
+
+_LINE_BYTES = 1 << 16
+_SOCKET_FILE = "birth"
+_MOST_HANDLES = 2
+_END_WAIT_S = 5.0
+FORK_WAIT_S = 10.0
+"""Longest wait for a forked process: code in a sandbox can stop the process that is to fork it."""
+_TOLD_WAIT_S = 1.0
+_SLICE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A process that has announced itself.
+
+    Attributes:
+        handle: The process.
+        inner_pid: Its process id as its parent knows it.
+        connection: Its connection; the process ends when it is closed.
+    """
+
+    handle: ProcessHandle
+    inner_pid: int
+    connection: socket.socket
+
+
+class Expectation:
+    """A socket at which one process is expected; use it as a context manager.
+
+    Attributes:
+        path: Address of the socket.
+        secret: What a forked process says, as only it was told. Without namespaces, code of another
+            session may find the address.
+    """
+
+    def __init__(self, home: Home) -> None:
+        """Listen in a private folder, and publish it."""
+        self.path = home.path / _SOCKET_FILE
+        self.secret = secrets.token_hex(16)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.bind(str(home.draft / _SOCKET_FILE))
+            self._socket.listen(1)
+            home.publish()
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def arrive(
+        self,
+        parent_death_fd: int,
+        timeout_s: float,
+        is_wanted: Callable[[], bool] = lambda: True,
+        started: int = 0,
+    ) -> Arrival:
+        """Wait until the process announces itself; strangers who do are turned away.
+
+        Args:
+            parent_death_fd: Readable when the one who is to fork it has ended.
+            timeout_s: Longest wait.
+            is_wanted: Tells whether to wait on.
+            started: Process id of one that was started, and starts it or is it; a secret in its
+                command would be none. 0 for a process that is forked.
+
+        Raises:
+            ForkRefused: If there will be none, it does not come in time, or is not wanted any more.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            if time.monotonic() >= deadline:
+                raise ForkRefused([f"the new process did not come within {timeout_s:g} s"])
+            if not is_wanted():
+                raise ForkRefused(["it is not wanted any more"])
+            waiting = self._socket.fileno()
+            ready = readable([waiting, parent_death_fd], min(_SLICE_S, timeout_s))
+            if waiting in ready:
+                arrival = self._meet(timeout_s, started)
+                if arrival is not None:
+                    return arrival
+            elif ready:
+                raise ForkRefused(["the process to fork has ended"])
+
+    def _meet(self, timeout_s: float, started: int) -> Arrival | None:
+        """Return who has come; None where it is a stranger."""
+        connection, _ = self._socket.accept()
+        with ExitStack() as stack:
+            stack.callback(connection.close)
+            if started and not descends(peer_of(connection), started):
+                return None
+            handle, told = _introduction(connection, timeout_s)
+            stack.callback(handle.close)
+            if not started and told.get("secret") != self.secret:
+                return None
+            if not isinstance(told.get("pid"), int):
+                problem = told.get("error", "the new process says nothing of itself")
+                raise ForkRefused([str(problem)])
+            stack.pop_all()
+            return Arrival(handle, told["pid"], connection)
+
+    def __enter__(self) -> Expectation:
+        """Return the expectation itself."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Expect nobody any more."""
+        self._socket.close()
+
+
+def _introduction(
+    connection: socket.socket, timeout_s: float
+) -> tuple[ProcessHandle, dict[str, Any]]:
+    """Return who is there, and what it says; anybody in a sandbox may say anything."""
+    connection.settimeout(timeout_s)
+    try:
+        data, handles, _, _ = socket.recv_fds(
+            connection, _LINE_BYTES, _MOST_HANDLES, socket.MSG_CMSG_CLOEXEC
+        )
+    except OSError as error:
+        raise ForkRefused([f"the new process cannot be heard: {error}"]) from error
+    connection.settimeout(None)
+    if not handles:
+        raise ForkRefused(["the new process ended at once"])
+    pid = peer_of(connection)
+    handle, *files = handles
+    # With a handle of another process, this one would be made to kill it.
+    facts = Path(f"/proc/self/fdinfo/{handle}").read_text("ascii")
+    if f"Pid:\t{pid}\n" not in facts:
+        for number in handles:
+            os.close(number)
+        if "Pid:\t-1\n" in facts:
+            raise ForkRefused([str(_fields(data).get("error", "the new process ended at once"))])
+        raise ForkRefused(["the new process gave a handle that is not its own"])
+    for file in files:
+        rollup.keep(pid, file)
+    return ProcessHandle(pid, handle), _fields(data)
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    """Return what a line of JSON says; nothing when it is none."""
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def require_running(process: ProcessHandle | KernelProcess) -> bool:
+    """Return True while a process that is to fork is not held by a signal or a tracer.
+
+    Raises:
+        ForkRefused: If it is held: it does not fork before it is let go.
+    """
+    if process.is_stopped:
+        raise ForkRefused(["the process to fork was stopped, by a signal or a debugger"])
+    return True
+
+
+class Template:
+    """A sleeping process that forks kernels; see `inkernel.template`. Close it.
+
+    Attributes:
+        pid: Process id.
+    """
+
+    def __init__(
+        self,
+        arrival: Arrival,
+        start_timeout_s: float,
+        started: subprocess.Popen[bytes] | None = None,
+        homes: Homes | None = None,
+    ) -> None:
+        """Take charge of a process.
+
+        Args:
+            arrival: The process.
+            start_timeout_s: Longest wait for a kernel of its.
+            started: The process, where it is a child of this one.
+            homes: Place for the private folders of its kernels; None takes the usual one.
+        """
+        self.pid = arrival.handle.pid
+        self._process = arrival.handle
+        self._connection = arrival.connection
+        self._start_timeout_s = start_timeout_s
+        self._started = started
+        self._homes = homes
+        self._lock = threading.Lock()
+        self._unread = b""
+        self._codes: dict[int, int] = {}
+        self._is_closed = False
+
+    def spawn(self, cwd: Path, log_path: Path) -> KernelProcess:
+        """Fork a kernel; it is not ready yet.
+
+        Raises:
+            ForkRefused: If that cannot be done.
+        """
+        home = KernelHome(self._homes)
+        birth_paths = (str(log_path), home.id, str(home.file), str(cwd))
+        try:
+            with self._lock, Expectation(home.place) as expected:
+                self._ask(asdict(Birth(str(expected.path), expected.secret, *birth_paths)))
+                timeout_s = min(self._start_timeout_s, FORK_WAIT_S)
+                runs = partial(require_running, self._process)
+                arrival = expected.arrive(self._process.death_fd, timeout_s, runs)
+                self._codes.pop(arrival.inner_pid, None)  # of an earlier one with this number
+        except BaseException:
+            home.remove()
+            raise
+        code = partial(self._exit_code, arrival.inner_pid)
+        return KernelProcess(home, log_path, arrival.handle, code, arrival.connection)
+
+    def enter(
+        self,
+        entry: Entry,
+        anchor: Anchor | None,
+        expected: Expectation,
+        is_wanted: Callable[[], bool],
+    ) -> Arrival:
+        """Fork a template that enters a sandbox; several may be on their way at a time.
+
+        Args:
+            entry: The request.
+            anchor: Anchor of the sandbox; None for Landlock.
+            expected: Where the process is expected.
+            is_wanted: Whether to go on waiting.
+
+        Raises:
+            ForkRefused: If that cannot be done.
+        """
+        handles = [] if anchor is None else [anchor.handle]
+        with self._lock:
+            self._ask({"enter": asdict(entry)}, handles)
+            own = os.dup(self._process.death_fd)
+        try:
+            with _any_of([own, *(() if anchor is None else [anchor.death_fd])]) as death_fd:
+                return expected.arrive(
+                    death_fd,
+                    self._start_timeout_s,
+                    lambda: is_wanted() and require_running(self._process),
+                )
+        finally:
+            os.close(own)
+
+    def _ask(self, request: Mapping[str, Any], handles: list[int] | None = None) -> None:
+        if self._is_closed or self._process.has_ended():
+            raise ForkRefused(["the process it would start from has ended"])
+        try:
+            line = json.dumps(request).encode() + b"\n"
+            sent = socket.send_fds(self._connection, [line], handles or [])
+            self._connection.sendall(line[sent:])
+        except OSError as error:
+            raise ForkRefused([f"the process it would start from is gone: {error}"]) from error
+
+    def _exit_code(self, inner_pid: int) -> int | None:
+        """Return how a kernel ended, as the template tells it."""
+        deadline = time.monotonic() + _TOLD_WAIT_S
+        with self._lock:
+            while inner_pid not in self._codes and not self._is_closed:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0 or not readable([self._connection], left_s):
+                    break
+                data = self._connection.recv(_LINE_BYTES)
+                if not data:
+                    break
+                *lines, rest = (self._unread + data).split(b"\n")
+                self._unread = rest[-_LINE_BYTES:]
+                for told in map(_fields, lines):
+                    if isinstance(told.get("code"), int):
+                        self._codes[told.get("pid", 0)] = told["code"]
+            return self._codes.get(inner_pid)
+
+    def has_ended(self) -> bool:
+        """Return whether the process has ended."""
+        return self._is_closed or self._process.has_ended()
+
+    def close(self) -> None:
+        """End the process; its kernels live on."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._connection.close()
+            # Not waited for until it notices: something in its sandbox may have stopped it.
+            self._process.send(signal.SIGKILL)
+            self._process.has_ended(_END_WAIT_S)
+            if self._started is None:
+                self._process.reap()
+            self._process.close()
+            if self._started is not None:
+                self._started.wait()
+
+
+@contextmanager
+def _any_of(handles: list[int]) -> Iterator[int]:
+    """Give a file descriptor that is readable when one of some processes has ended."""
+    with select.epoll() as waiting:
+        for handle in handles:
+            waiting.register(handle, select.EPOLLIN)
+        yield waiting.fileno()
+
+
+def warm_template(
+    limits: KernelLimits,
+    log_path: Path,
+    is_wanted: Callable[[], bool] = lambda: True,
+    *,
+    executable: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Template:
+    """Start a template with the usual libraries.
+
+    Args:
+        limits: What its kernels may use.
+        log_path: File for what it prints.
+        is_wanted: Tells whether to wait for it on.
+        executable: Another path of the interpreter; None takes the usual one.
+        environment: Variables beside those of every kernel.
+
+    Raises:
+        ForkRefused: If it does not come up.
+        OSError: If the process cannot be started.
+    """
+    home, cwd = KernelHome(), log_path.parent
+    try:
+        with Expectation(home.place) as expected:
+            command = launcher_command("warm", expected.path, limits)
+            own = kernel_environment(home.id) | dict(environment or {})
+            process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)
+            death_fd = os.pidfd_open(process.pid)
+            try:
+                timeout_s = limits.start_timeout_s
+                arrival = expected.arrive(death_fd, timeout_s, is_wanted, process.pid)
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+            finally:
+                os.close(death_fd)
+    finally:
+        home.remove()
+    return Template(arrival, limits.start_timeout_s, process)

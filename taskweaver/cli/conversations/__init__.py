@@ -1,0 +1,1 @@
+"""Commands on conversations: chats, scripts, replays and stored sessions."""

@@ -1,0 +1,98 @@
+"""A chat at a terminal."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from taskweaver import __version__
+from taskweaver.cli.opening.consent import consent_to
+from taskweaver.console.loop import Listener, Opening, Reader, talk
+from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.surface import Surface, open_surface
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+def converse(project: Path | None, files: Sequence[Path] = (), resume: str | None = None) -> None:
+    """Chat at a terminal; the project opens behind the prompt.
+
+    Args:
+        project: Project folder; None looks upwards from the current one.
+        files: Files that go with the first message.
+        resume: Session to go on with: an id, or ``latest``; None starts a new one.
+
+    Raises:
+        TaskWeaverError: If the project cannot be opened, or is not trusted.
+    """
+    surface = open_surface()
+    surface.show(Note(f"TaskWeaver {__version__}: ask about your data, or type /help."))
+    granted = consent_to(project)  # asked before the prompt, which takes the keyboard
+    opening = Opening(lambda: _open(project, granted, files, surface, resume))
+    with ending_orderly():
+        try:
+            talk(_reader(opening), opening, surface)
+        finally:
+            opening.close()
+
+
+def _reader(opening: Opening) -> Reader:
+    from taskweaver.console.terminal.prompt import PlainReader, PromptReader, can_prompt
+
+    if not can_prompt():
+        opening.start()
+        return PlainReader()
+
+    def begin() -> None:
+        def tell(done: Any) -> None:
+            if done.exception() is not None:
+                reader.give_up(done.exception())
+
+        opening.start().add_done_callback(tell)
+
+    reader = PromptReader(opening.words, begin)
+    return reader
+
+
+def _open(
+    project: Path | None,
+    granted: frozenset[str],
+    files: Sequence[Path],
+    surface: Surface,
+    resume: str | None,
+) -> Listener:
+    from taskweaver.app.app import TaskWeaverApp
+    from taskweaver.console.chat import Chat
+    from taskweaver.console.commands.table import CommandLine
+
+    app = TaskWeaverApp(project, trust=granted)
+    try:
+        for warning in app.warnings:
+            surface.show(Note(warning, is_warning=True))
+        surface.show(Note(app.announcement))
+        chat = Chat(app, surface, resume)
+        for path in files:
+            chat.add_file(path)
+    except BaseException:
+        app.stop()
+        raise
+    return CommandLine(chat)
+
+
+@contextmanager
+def ending_orderly() -> Iterator[None]:
+    """Let a termination signal unwind the block, so that kernels are stopped and rounds closed."""
+
+    def leave(_signal: int, _frame: FrameType | None) -> None:
+        sys.exit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

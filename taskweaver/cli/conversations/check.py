@@ -1,0 +1,75 @@
+"""``taskweaver check``: confirm a receipt without a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from taskweaver.cli.opening.projects import open_app
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe, safe_json
+from taskweaver.utils.app_utils import discover_app_dir
+from taskweaver.utils.text import counted
+
+
+def check_file(
+    project: Path | None,
+    file: Path,
+    data: Mapping[str, Path],
+    *,
+    is_trusted: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Check a receipt, show the verdict, and return the exit status.
+
+    Args:
+        project: Project folder; None looks upwards from the current one.
+        file: The receipt.
+        data: Files to use as inputs, by name.
+        is_trusted: Whether its code may run where there is no sandbox.
+        as_json: Whether to print the verdict as JSON.
+
+    Returns:
+        0 when everything is as recorded, else 1.
+
+    Raises:
+        TaskWeaverError: If the project or the receipt cannot be used.
+    """
+    with _scratch(project) as config, open_app(project, config) as app:
+        verdict = app.check_receipt(file, data=data, is_trusted=is_trusted)
+    if as_json:
+        facts = {"verdict": "same" if verdict.is_same else "different", **asdict(verdict)}
+        click.echo(safe_json(json.dumps(facts, ensure_ascii=False)))
+        return 0 if verdict.is_same else 1
+    is_colored = not is_plain(sys.stdout)
+    if verdict.difference is None:
+        same = click.style("same", fg="green" if is_colored else None)
+        click.echo(f"{same} ({counted(verdict.cells, 'cell')} run again)")
+    else:
+        click.secho(safe(str(verdict.difference)), fg="red" if is_colored else None)
+    for note in verdict.notes:
+        click.echo(f"note: {safe(note)}")
+    return 0 if verdict.is_same else 1
+
+
+@contextmanager
+def _scratch(project: Path | None) -> Iterator[dict[str, str]]:
+    """Keep a folder that is no project free of a log and of working folders.
+
+    Yields:
+        Configuration that leads them to a temporary folder; empty for a project.
+    """
+    _, is_project, _ = discover_app_dir(project)
+    if is_project:
+        yield {}
+        return
+    with TemporaryDirectory(prefix="taskweaver-check-") as folder:
+        keys = "workspace.workspace_path", "logging.log_folder", "execution_service.env_dir"
+        yield dict.fromkeys(keys, folder)

@@ -1,0 +1,69 @@
+"""``taskweaver replay``: run a saved conversation again, without a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from taskweaver.cli.opening.projects import open_app
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe, safe_json
+from taskweaver.session.replay import Step
+from taskweaver.utils.text import counted
+
+_COLORS = {"same": "green", "differs": "yellow", "mended": "yellow", "failed": "red"}
+
+
+def replay_file(
+    project: Path | None,
+    file: Path,
+    settings: Mapping[str, str],
+    data: Mapping[str, Path],
+    *,
+    repair: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Run an experience again, show each step, and return the exit status.
+
+    Args:
+        project: Project folder; None looks upwards from the current one.
+        file: The experience, as `/save` writes it.
+        settings: Other values for variables, as Python expressions.
+        data: Other files in place of those the conversation used, by name.
+        repair: Whether the model is asked to correct a cell that fails.
+        as_json: Whether to print a line of JSON for each step.
+
+    Returns:
+        0 when every result is as recorded, else 1.
+
+    Raises:
+        TaskWeaverError: If the project or the experience cannot be used.
+    """
+    steps = []
+    with open_app(project) as app:
+        for warning in app.warnings:
+            click.echo(f"warning: {safe(warning)}", err=True)
+        for step in app.replay(file, settings=settings, data=data, repair=repair):
+            steps.append(step)
+            click.echo(safe_json(json.dumps(asdict(step)))) if as_json else _show(step)
+    counts = {verdict: sum(step.verdict == verdict for step in steps) for verdict in _COLORS}
+    if not as_json:
+        said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+        click.echo(f"{counted(len(steps), 'cell')}: {said}")
+    return 0 if counts["same"] == len(steps) else 1
+
+
+def _show(step: Step) -> None:
+    color = None if is_plain(sys.stdout) else _COLORS[step.verdict]
+    first, *rest = step.code.strip().splitlines() or [""]
+    click.echo(
+        f"{click.style(f'{step.verdict:8}', fg=color)} {step.number}. {safe(first)}"
+        f"{' ...' if rest else ''}"
+    )
+    for line in step.details:
+        click.echo(f"{'':9}{safe(line)}")

@@ -1,0 +1,93 @@
+"""Questions from a script: asked one after another, answered on standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from taskweaver.cli.conversations.chat import ending_orderly
+from taskweaver.cli.conversations.messages import COMMAND_LINE
+from taskweaver.cli.opening.projects import open_app
+from taskweaver.console.chat import Chat, is_answered, stop_reason
+from taskweaver.console.commands.table import CommandLine
+from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.surface import PlainSurface, open_surface
+from taskweaver.console.terminal.text import safe, safe_json
+from taskweaver.memory.round import Round
+
+
+def run_script(
+    project: Path | None,
+    messages: Sequence[str],
+    files: Sequence[Path] = (),
+    *,
+    is_echoed: bool = False,
+    as_json: bool = False,
+    resume: str | None = None,
+) -> int:
+    """Send messages, carry out commands, and return the exit status.
+
+    Args:
+        project: Project folder; None looks upwards from the current one.
+        messages: Messages and commands, in order.
+        files: Files that go with the first message.
+        is_echoed: Whether each is shown before its outcome.
+        resume: Session to go on with: an id, or ``latest``; None starts a new one.
+        as_json: Whether rounds go to standard output as lines of JSON, and all else to
+            standard error.
+
+    Raises:
+        TaskWeaverError: If the project cannot be opened.
+        KeyboardInterrupt: If the user stopped it.
+    """
+    surface = open_surface(sys.stderr if as_json else None)
+    notices = PlainSurface(sys.stderr)
+    with ending_orderly(), open_app(project) as app:
+        for notice in (*app.warnings, app.announcement):
+            notices.show(Note(notice))
+        chat = Chat(app, surface, resume)
+        for path in files:
+            chat.add_file(path)
+        is_good = True
+        for number, message in enumerate(messages):
+            if is_echoed:
+                surface.show(_echo(message, is_first=number == 0))
+            if COMMAND_LINE.fullmatch(message):
+                if not CommandLine(chat).handle(message):
+                    break
+                continue
+            answered = chat.ask(message)
+            is_good = is_good and is_answered(answered)
+            if as_json and answered is not None:
+                facts = json.dumps(_facts(chat, answered), ensure_ascii=False)
+                click.echo(safe_json(facts))
+    return 0 if is_good else 1
+
+
+def _echo(message: str, *, is_first: bool) -> Note:
+    """Return a message as a terminal shows it behind the prompt."""
+    typed = safe(message).replace("\n", "\n  ")
+    return Note(("" if is_first else "\n") + f"> {typed}")
+
+
+def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
+    """Return a round as plain data: its own wire form, and what one usually looks for in it."""
+    usage = chat.session.round_usage
+    return {
+        "session_id": chat.session.session_id,
+        **round_.to_dict(),
+        "user_query": round_.question,
+        "notes": round_.notes,
+        "is_answered": is_answered(round_),
+        "stop": stop_reason(round_),
+        "answer": round_.answer.text if round_.state == "finished" else "",
+        "unsupported_numbers": list(round_.answer.unsupported_numbers),
+        "artifacts": [str(chat.session.execution_cwd / path) for path in round_.artifacts],
+        "usage": asdict(usage),
+    }

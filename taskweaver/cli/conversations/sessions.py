@@ -1,0 +1,147 @@
+"""``taskweaver sessions``: what is on disk of earlier sessions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+_QUERY_CHARS = 60
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def sessions(ctx: click.Context, *, as_json: bool) -> None:
+    """List the sessions of a project, the newest first.
+
+    A damaged one is listed with what can be read of it.
+
+    Go on with one: taskweaver --resume [ID]
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from taskweaver.console.terminal.text import safe, safe_json
+    from taskweaver.session.storage.stored_sessions import stored_sessions
+    from taskweaver.utils.redact import redact_known
+    from taskweaver.utils.text import counted
+
+    found = stored_sessions(_folder(ctx.obj))
+    if as_json:
+        told = json.dumps([asdict(item) for item in found], default=str, indent=2)
+        click.echo(safe_json(told))
+        return
+    for item in found:
+        when = item.changed_at.astimezone().strftime("%Y-%m-%d %H:%M")
+        query = " ".join(safe(item.first_query).split())[:_QUERY_CHARS]
+        is_open = "  (open)" if item.is_open else ""
+        rounds = counted(item.rounds, "round")
+        click.echo(f"{item.session_id}  {when}  {rounds:>10}  {query}{is_open}")
+        if item.problem:
+            click.echo(f"  cannot be opened: {safe(redact_known(' '.join(item.problem.split())))}")
+    if not found:
+        click.echo("No sessions yet.")
+
+
+@sessions.command()
+@click.argument("session_ids", nargs=-1, required=True)
+@click.pass_obj
+def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
+    """Delete sessions with all their files."""
+    from taskweaver.session.storage.stored_sessions import remove_session
+
+    for session_id in session_ids:
+        remove_session(_folder(project), session_id)
+        click.echo(f"{session_id} deleted")
+
+
+@sessions.command()
+@click.argument("session_id", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def check(project: Path | None, session_id: str | None, *, as_json: bool) -> None:
+    """Check one session, or all; the exit status is 1 when something is wrong.
+
+    Nothing is changed. A session that is open in another process is not checked.
+    """
+    from taskweaver.session.health import check_session
+    from taskweaver.session.storage.stored_sessions import require_session, session_folders
+
+    root = _folder(project)
+    folders = [require_session(root, session_id)] if session_id else session_folders(root)
+    found = [check_session(folder) for folder in folders]
+    if as_json:
+        from taskweaver.utils.redact import redact_known
+
+        click.echo(redact_known(json.dumps([asdict(health) for health in found], indent=2)))
+    else:
+        for health in found:
+            _show_health(asdict(health))
+    sys.exit(0 if all(health.condition in {"sound", "open"} for health in found) else 1)
+
+
+def _show_health(health: Mapping[str, Any]) -> None:
+    from taskweaver.console.terminal.text import safe
+    from taskweaver.utils.redact import redact_known
+    from taskweaver.utils.text import counted
+
+    counts = [counted(health["rounds"], "round"), counted(health["files"], "file")]
+    counts.append(counted(health["states"], "stored state"))
+    is_checked = health["condition"] not in {"open", "unchecked"}
+    found = f": {', '.join(counts)} can be read" if is_checked else ""
+    click.echo(f"{health['session_id']}  {health['condition']}{found}")
+    for line in health["findings"]:
+        click.echo(f"  {safe(redact_known(' '.join(line.split())))}")
+    if health["condition"] == "damaged":
+        click.echo(f"  taskweaver sessions repair {health['session_id']}  saves what can be read")
+
+
+@sessions.command()
+@click.argument("session_id")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
+    """Save what can be read of a damaged session; the damaged file is kept beside the new one."""
+    from taskweaver.console.terminal.text import safe
+    from taskweaver.session.repair import repair_session
+    from taskweaver.session.storage.stored_sessions import require_session
+
+    done = repair_session(require_session(_folder(project), session_id))
+    if as_json:
+        click.echo(json.dumps(asdict(done), default=str, indent=2))
+        return
+    click.echo(f"saved: {_rows(done.saved)}")
+    if done.lost:
+        click.echo(f"lost: {_rows(done.lost)}")
+    unknown = [name for name in done.damaged if name not in done.lost]
+    if unknown:
+        click.echo(f"a part of these tables could not be read: {', '.join(unknown)}")
+    if done.unfit_file is not None:
+        click.echo(f"{done.unfit} rows fit no more; they are in {safe(str(done.unfit_file))}")
+    if done.remade:
+        click.echo(f"made anew: {safe(', '.join(done.remade))}")
+    click.echo(f"The damaged file is kept as {safe(str(done.damaged_file))}")
+
+
+def _rows(counts: Mapping[str, int]) -> str:
+    return (
+        ", ".join(f"{number} of {table}" for table, number in sorted(counts.items())) or "nothing"
+    )
+
+
+def _folder(project: Path | None) -> Path:
+    """Return the folder of a project's sessions, without opening the project.
+
+    Its secrets are known afterwards.
+    """
+    from taskweaver.cli.opening.consent import read_source
+    from taskweaver.config.secrets import register_secrets
+
+    src = read_source(project)
+    register_secrets(src)
+    return Path(src.get_path("workspace.workspace_path")) / "sessions"

@@ -1,0 +1,383 @@
+"""``taskweaver memory``: look into a memory file, compare its branches, keep it sound."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from taskweaver.cli.memory.erasing import checked_erasure, erasure_options, run_erasure
+from taskweaver.cli.printing import print_json, print_table, safe
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MOST_INDENTED = 16
+
+_EXAMPLES = """\b
+Examples:
+  taskweaver memory tree run/memory.sqlite
+  taskweaver memory show run/memory.sqlite idea-3
+  taskweaver memory show run/memory.sqlite idea-3 --prompt
+  taskweaver memory search run/memory.sqlite "linker error" -b idea-3
+  taskweaver memory diff run/memory.sqlite idea-3 idea-4
+  taskweaver memory export run/memory.sqlite idea-3.jsonl -b idea-3
+  taskweaver memory rebuild run/logs rebuilt.sqlite"""
+
+_FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_BRANCH = click.option("-b", "--branch", metavar="ID", help="A branch; by default the root.")
+
+
+@click.group(epilog=_EXAMPLES)
+def memory() -> None:
+    """Look into a memory file: branches, what they see, and how they differ."""
+
+
+def _open(file: Path) -> Any:
+    from taskweaver.cli.opening.folder import register_secrets_around
+    from taskweaver.memory.branched import BranchedMemory, MemoryConfig
+
+    register_secrets_around(file.resolve().parent, Path.cwd())
+    return BranchedMemory(file, MemoryConfig(memory_log_enabled=False))
+
+
+def _open_logged(file: Path) -> Any:
+    """Open a file to change it; its log of rows goes on, if there is one."""
+    from taskweaver.cli.opening.folder import register_secrets_around
+    from taskweaver.memory.branched import BranchedMemory, MemoryConfig
+    from taskweaver.memory.branched.logs.row_log import ROWS_FILE
+
+    register_secrets_around(file.resolve().parent, Path.cwd())
+    places = (file.parent / "logs", file.parent)
+    log_dir = next((place for place in places if (place / ROWS_FILE).is_file()), None)
+    config = MemoryConfig(memory_log_enabled=log_dir is not None, log_dir=log_dir)
+    return BranchedMemory(file, config)
+
+
+def _id(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
+    """Return an id, which may be written as prompts show it."""
+    text = value.removeprefix("#")
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise click.BadParameter(f"{value!r} is no id; ids are numbers, such as 7 or #7.")
+    return int(text)
+
+
+def _branch(opened: Any, name: str | None) -> Any:
+    """Return the handle of a branch, by default of the root."""
+    from taskweaver.memory.branched import UnknownBranch
+
+    found = opened.root if name is None else opened[name]
+    if found is None:
+        raise UnknownBranch("The memory is empty: it has no branch yet.")
+    return found
+
+
+@memory.command()
+@_FILE
+@_JSON
+def tree(file: Path, *, as_json: bool) -> None:
+    """Show the branches, and how much each wrote."""
+    with _open(file) as opened:
+        branches = opened.branches()
+        counts = opened.counts()
+    if as_json:
+        print_json([{**asdict(branch), "wrote": counts[branch.id]} for branch in branches])
+        return
+    if not branches:
+        click.echo("The memory is empty: it has no branch yet.", err=True)
+    ids = {branch.number: branch.id for branch in branches}
+    children: dict[int | None, list[Any]] = {}
+    for branch in branches:
+        children.setdefault(branch.parent, []).append(branch)
+    waiting = [(0, branch) for branch in reversed(children.get(None, []))]
+    while waiting:
+        depth, branch = waiting.pop()
+        waiting += [(depth + 1, child) for child in reversed(children.get(branch.number, []))]
+        marks = [mark for mark in (branch.live and "live", branch.state) if mark and mark != "open"]
+        wrote = ", ".join(_rows(count, what) for what, count in counts[branch.id].items() if count)
+        deep = f"({depth} deep, of {safe(ids[branch.parent])}) " if depth > _MOST_INDENTED else ""
+        line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{safe(branch.id)}"
+        click.echo("  ".join(filter(None, [line, " ".join(marks), wrote])))
+
+
+@memory.command()
+@_FILE
+@click.argument("branch", required=False)
+@click.option("--at", type=int, metavar="SEQ", help="As it was at this row; see `history`.")
+@click.option("--prompt", "as_prompt", is_flag=True, help="As a prompt shows it.")
+@click.option("-n", "limit", type=click.IntRange(1), default=20, help="Most rows of a kind.")
+@_JSON
+def show(
+    file: Path, branch: str | None, *, at: int | None, as_prompt: bool, limit: int, as_json: bool
+) -> None:
+    """Show what a branch sees: core, digest, events, records."""
+    with _open(file) as opened:
+        shown = _branch(opened, branch)
+        if as_prompt:
+            click.echo(safe(shown.render(at=at).text))
+            return
+        names = {item.number: item.id for item in opened.branches()}
+        core = list(shown.core.entries(at=at).values())
+        digest = shown.digest(at=at)
+        events = shown.events(limit=limit, at=at)
+        records = shown.records(limit=limit, at=at)
+    if not (core or digest or events or records):
+        click.echo("This branch sees nothing yet.", err=True)
+    if as_json:
+        found = {"core": core, "events": events, "archival": records}
+        data = {name: [asdict(item) for item in items] for name, items in found.items()}
+        print_json({**data, "digest": digest and asdict(digest)})
+        return
+    print_table("core", ("key", "value", "importance", "of"), (
+        (entry.key, entry.value, entry.importance, names[entry.branch]) for entry in core
+    ))  # fmt: skip
+    if digest is not None:
+        click.echo(f"summary of {digest.count} earlier events, by {names[digest.branch]}")
+        click.echo(f"{safe(digest.text)}\n")
+    print_table("events", ("id", "kind", "text", "times", "of"), (
+        (event.seq, event.kind, event.text, event.count, names[event.branch]) for event in events
+    ))  # fmt: skip
+    print_table("archival", ("id", "text", "tags", "of"), (
+        (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in records
+    ))  # fmt: skip
+
+
+@memory.command()
+@_FILE
+@click.argument("query")
+@_BRANCH
+@click.option("-k", type=click.IntRange(1), default=10, help="Most records.")
+@click.option("-t", "--tag", "tags", multiple=True, help="Only records with this tag.")
+@_JSON
+def search(
+    file: Path, query: str, *, branch: str | None, k: int, tags: Sequence[str], as_json: bool
+) -> None:
+    """Search the archival records a branch sees, best first, and the events of its conversation.
+
+    Events of the conversation are left out with --tag, and of the JSON.
+    """
+    from taskweaver.memory.branched.plain import plain_record
+
+    with _open(file) as opened:
+        searched = _branch(opened, branch)
+        found = searched.search(query, k, tags=tags)
+        events = [] if tags else searched.find_events(query, k)
+        names = opened.names([item.branch for item in found])
+    if as_json:
+        print_json([plain_record(item, names) for item in found])
+        return
+    seen_by = safe(searched.id)
+    is_newest = bool(found) and found[0].match == "recency"
+    if tags and not found:
+        click.echo(f"Branch {seen_by} sees no such record.")
+    elif not events and (is_newest or not found):
+        newest = " These are the newest records." if found else ""
+        click.echo(f"Nothing matches in the records and events that {seen_by} sees.{newest}")
+    print_table("conversation", ("seq", "text"), ((item.seq, item.text) for item in events))
+    if events and is_newest:
+        return
+    print_table("records", ("id", "text", "tags", "of"), (
+        (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in found
+    ))  # fmt: skip
+
+
+@memory.command()
+@_FILE
+@click.argument("first")
+@click.argument("second")
+@_JSON
+def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
+    """Show how the views of two branches differ."""
+    with _open(file) as opened:
+        found = opened.diff(first, second)
+        texts = {
+            item.id: item.text for branch in (second, first) for item in opened[branch].records()
+        }
+    if as_json:
+        print_json(asdict(found))
+        return
+    print_table("core", ("key", first, second), (
+        (key, *("-" if value is None else value for value in pair))
+        for key, pair in found.core.items()
+    ))  # fmt: skip
+    for name, events, ids in zip((first, second), found.events, found.archival, strict=True):
+        print_table(f"only {name}", ("what", "text"), [
+            *(("event", text) for text in events),
+            *((f"record {id_}", texts[id_]) for id_ in ids),
+        ])  # fmt: skip
+    if not (found.core or any(found.events) or any(found.archival)):
+        click.echo(f"{safe(first)} and {safe(second)} see the same.")
+
+
+@memory.command()
+@_FILE
+@click.argument("branch", required=False)
+@click.option("-n", "limit", type=click.IntRange(1), default=50, help="Most rows.")
+@_JSON
+def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> None:
+    """Show what a branch itself wrote, newest first."""
+    with _open(file) as opened:
+        steps = _branch(opened, branch).history(limit=limit)
+    if as_json:
+        print_json([asdict(step) for step in steps])
+        return
+    print_table(
+        "history", ("seq", "tier", "text"), ((step.seq, step.tier, step.text) for step in steps)
+    )
+
+
+@memory.command()
+@_FILE
+@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("-b", "--branch", metavar="ID", help="A branch; by default everything.")
+def export(file: Path, target: Path, *, branch: str | None) -> None:
+    """Write a branch with all it sees, or everything, as JSON Lines."""
+    with _open(file) as opened:
+        rows = opened.export(target, branch)
+    click.echo(f"{rows} rows written to {target}")
+
+
+@memory.command()
+@_FILE
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The page; by default memory_database.html beside the file.",
+)
+def page(file: Path, *, output: Path | None) -> None:
+    """Write the whole memory as one HTML page, to look at in a browser."""
+    target = output or file.with_name("memory_database.html")
+    with _open(file) as opened:
+        opened.write_page(target, title=f"Memory: {file.name}")
+    click.echo(f"{target} written; open it in a browser")
+
+
+@memory.command("import")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def import_(file: Path, source: Path) -> None:
+    """Add the branches of an export to a memory file; it is made when it is not there."""
+    with _open_logged(file) as opened:
+        names = opened.import_(source)
+    click.echo(f"{_branches(len(names))} added: {safe(', '.join(names))}")
+
+
+@memory.command()
+@_FILE
+@click.argument("branch")
+@click.argument("number", metavar="ID", callback=_id)
+def delete(file: Path, branch: str, number: int) -> None:
+    """Hide a record or an event from a branch on, by the id that `show` lists (7, or #7).
+
+    Ancestors, siblings and branches that exist already keep it, and so does the file.
+    """
+    from taskweaver.memory.branched import RecordNotVisible
+
+    with _open_logged(file) as opened:
+        handle = opened[branch]
+        operations = {"record": handle.forget, "event": handle.forget_event}
+        for kind, forget in operations.items():
+            try:
+                forget(number)
+            except RecordNotVisible:
+                continue
+            click.echo(f"{kind} {number} is hidden from {safe(branch)} on")
+            return
+    raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
+
+
+@memory.command()
+@_FILE
+@erasure_options
+@_JSON
+def erase(file: Path, **given: Any) -> None:
+    """Remove a record, an event, a core key or a text for good: from all branches, and from logs.
+
+    Backups, exports and other copies of the file are not reached. The exit status is 1 when a
+    file may still hold the text.
+    """
+    given = checked_erasure(given)
+    with _open_logged(file) as opened:
+        is_complete = run_erasure(opened, **given)
+    sys.exit(0 if is_complete else 1)
+
+
+@memory.command()
+@_FILE
+@_JSON
+def verify(file: Path, *, as_json: bool) -> None:
+    """Check a file; the exit status is 1 when something is wrong.
+
+    For a file that was migrated from the original, the account of its rows is shown too.
+    """
+    from taskweaver.memory.branched.migration.migration_report import migration_reports
+
+    with _open(file) as opened:
+        health = opened.verify()
+    reports = migration_reports(file)
+    if as_json:
+        print_json({**asdict(health), "migrations": [asdict(report) for report in reports]})
+    else:
+        for report in reports:
+            click.echo(f"migrated from the original, which is kept as {safe(report.original)}:")
+            for line in report.lines():
+                click.echo(f"  {safe(line)}")
+        for problem in health.problems:
+            click.echo(f"problem: {safe(problem)}")
+        rows = ", ".join(_rows(count, table) for table, count in health.rows.items() if count)
+        state = "sound" if health.is_sound else "damaged"
+        click.echo(f"{state}: {_branches(health.branches)}, {rows or 'no rows'}")
+    sys.exit(0 if health.is_sound else 1)
+
+
+@memory.command()
+@_FILE
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@_JSON
+def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
+    """Remove what only pruned branches see."""
+    with _open_logged(file) as opened:
+        garbage = opened.collect_garbage(dry_run=dry_run)
+    if as_json:
+        print_json(asdict(garbage))
+        return
+    rows = ", ".join(f"{count} of {table}" for table, count in garbage.rows.items())
+    verb = "would be removed" if dry_run else "removed"
+    click.echo(f"{_branches(len(garbage.branches))} and {rows or 'no rows'} {verb}")
+
+
+@memory.command()
+@click.argument("logdir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@_JSON
+def rebuild(logdir: Path, target: Path, *, as_json: bool) -> None:
+    """Make a memory file from the logs of another; the exit status is 1 when rows are missing.
+
+    Secrets are masked in logs, and so in the new file. Conversations are not in the logs.
+    """
+    from taskweaver.memory.branched.repair.rebuild import rebuild as make
+
+    made = make(logdir, target)
+    if as_json:
+        print_json({**asdict(made), "problems": made.problems})
+    else:
+        for problem in made.problems:
+            click.echo(f"problem: {safe(problem)}")
+        rows = ", ".join(_rows(count, table) for table, count in made.rows.items() if count)
+        state = "complete" if made.is_whole else "incomplete"
+        masked = f"; secrets are masked in {_rows(made.masked, 'rows')}" if made.masked else ""
+        click.echo(f"{target} is {state}: {_branches(made.branches)}, {rows or 'no rows'}{masked}")
+    sys.exit(0 if made.is_whole else 1)
+
+
+def _branches(count: int) -> str:
+    return f"{count} branch{'' if count == 1 else 'es'}"
+
+
+def _rows(count: int, table: str) -> str:
+    """Return a number of rows with the name of their table, which is a plural."""
+    return f"{count} {table.removesuffix('s') if count == 1 else table}"

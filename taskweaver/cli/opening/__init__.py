@@ -1,0 +1,1 @@
+"""Project folders: which one is meant, consent to it, and its opening."""

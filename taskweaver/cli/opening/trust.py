@@ -1,0 +1,38 @@
+"""``taskweaver trust``: decide about a project folder, or forget the decision."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--forget", "is_forgotten", is_flag=True, help="Forget the decision.")
+@click.pass_obj
+def trust(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> None:
+    """Show what opening a project would run or loosen, and decide again.
+
+    At a terminal it asks; elsewhere `taskweaver --trust trust FOLDER` is the yes.
+    """
+    from taskweaver.cli.opening.consent import consent_to, inspect, show_findings
+    from taskweaver.cli.opening.folder import require_folder
+    from taskweaver.trust.answers import forget
+
+    target = folder or project
+    require_folder(target)
+    inspection = inspect(target)
+    was_decided = forget(inspection.folder)
+    if is_forgotten:
+        click.echo("Forgotten." if was_decided else "There was no decision.")
+        return
+    if not inspection.findings:
+        click.echo(f"{inspection.folder} runs and loosens nothing; it needs no trust.")
+        return
+    withheld = inspection.without(consent_to(target))
+    if withheld:
+        click.echo("Not trusted.")
+        return
+    click.echo("Trusted:")
+    show_findings(inspection.findings)

@@ -1,0 +1,1 @@
+"""Commands on a project folder: its start, roles, plugins and state."""

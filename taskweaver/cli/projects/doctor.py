@@ -1,0 +1,291 @@
+"""What works here, and what to do about the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+
+import click
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.modules import ExecutionConfig, FoldersConfig
+from taskweaver.ces.common import Client
+from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.ces.sandbox.sandbox import SandboxChoice
+from taskweaver.cli.opening.consent import stored_consent
+from taskweaver.cli.projects.inventory import (
+    Counted,
+    examples_of,
+    experiences_of,
+    found_roles,
+    plugins_off,
+    unread_files,
+)
+from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.console.terminal.blocks import format_seconds
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe, safe_json
+from taskweaver.errors import TaskWeaverError
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.services import ModelServices
+from taskweaver.llm.types import format_chat_message
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.trust.inspection import Inspection
+from taskweaver.utils.system.platform import restrictions, system_name
+from taskweaver.utils.system.requirements import command, missing
+from taskweaver.utils.text import counted
+
+Status = Literal["ok", "warn", "fail"]
+_COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
+_USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found about one thing.
+
+    Attributes:
+        name: The thing.
+        status: Whether it works; ``warn`` leaves a session usable.
+        detail: What was found.
+        fix: What to do about it; empty when nothing needs doing.
+    """
+
+    name: str
+    status: Status
+    detail: str
+    fix: str = ""
+
+
+def examine(project: Path | None, *, as_json: bool = False) -> int:
+    """Look at everything a session needs, and print what was found.
+
+    Args:
+        project: Project folder; None looks upwards from the current one.
+        as_json: Whether to print one JSON list instead of lines.
+
+    Returns:
+        The exit status: 1 when something fails, else 0.
+    """
+    findings = []
+    for finding in _findings(project):
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+    if as_json:
+        told = json.dumps([asdict(finding) for finding in findings], indent=2)
+        click.echo(safe_json(told))
+    return 1 if any(finding.status == "fail" for finding in findings) else 0
+
+
+def _print(finding: Finding) -> None:
+    color = None if is_plain(sys.stdout) else _COLORS[finding.status]
+    sign = click.style(f"{finding.status:5}", fg=color)
+    click.echo(f"{sign} {finding.name:9} {safe(' '.join(finding.detail.split()))}")
+    if finding.fix:
+        click.echo(f"{'':15} -> {safe(' '.join(finding.fix.split()))}")
+
+
+def _findings(project: Path | None) -> Iterator[Finding]:
+    yield _python()
+    yield _system()
+    yield _packages()
+    try:
+        granted, inspection = stored_consent(project)
+        app = TaskWeaverApp(project, trust=granted)
+    except TaskWeaverError as error:
+        yield Finding("config", "fail", str(error), "Correct it; the other checks need it.")
+        return
+    with app:
+        yield from _trust(inspection, granted)
+        yield from _configuration(app)
+        yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
+        yield _guarded("model", "See docs/models.md.", lambda: _model(app))
+        yield from _kernel(app)
+        yield _sandbox(app)
+        yield from _bounds(app)
+        yield from _roles(app)
+        yield from _tools(app)
+        yield from _contents(app)
+
+
+def _guarded(name: str, fix: str, look: Callable[[], Finding]) -> Finding:
+    try:
+        return look()
+    except (TaskWeaverError, OSError) as error:
+        return Finding(name, "fail", str(error), fix)
+
+
+def _python() -> Finding:
+    return Finding("python", "ok", f"{platform.python_version()} ({sys.executable})")
+
+
+def _system() -> Finding:
+    lacking = restrictions()
+    return Finding("system", "warn" if lacking else "ok", lacking or system_name())
+
+
+def _packages() -> Finding:
+    lines = missing()
+    if lines:
+        return Finding("packages", "fail", f"missing: {', '.join(lines)}", command(lines))
+    lacking = [f"{name} for {what}" for name, what in _USEFUL.items() if find_spec(name) is None]
+    extra = f"; not installed: {', '.join(lacking)}" if lacking else ", Parquet and Excel too"
+    return Finding("packages", "ok", f"all there{extra}")
+
+
+def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[Finding]:
+    """List what the project would run or loosen; what is not allowed is off in all that follows."""
+    withheld = inspection.without(granted)
+    for item in withheld:
+        fix = f"Decide: taskweaver trust {shlex.quote(str(inspection.folder))}"
+        yield Finding("trust", "warn", f"off, not trusted: {item.sentence}", fix)
+    if not withheld:
+        effects = counted(len(inspection.findings), "effect")
+        detail = f"trusted with {effects}" if inspection.findings else "runs and loosens nothing"
+        yield Finding("trust", "ok", detail)
+
+
+def _configuration(app: TaskWeaverApp) -> Iterator[Finding]:
+    broken = {str(error) for error in _broken(app)}
+    shown = {*broken, restrictions(), app.trust_notice}  # shown by themselves
+    odd = [warning for warning in app.warnings if warning not in shown]
+    for warning in odd:
+        yield Finding("config", "warn", warning)
+    if not odd:
+        yield Finding("config", "ok", f"{app.app_dir}")
+
+
+def _sandbox(app: TaskWeaverApp) -> Finding:
+    choice = app.app_injector.get(SandboxChoice)
+    if choice.policy is not None and not choice.warning:
+        return Finding("sandbox", "ok", app.sandbox)
+    return Finding("sandbox", "warn", choice.warning or app.sandbox, "See docs/security.md.")
+
+
+def _bounds(app: TaskWeaverApp) -> Iterator[Finding]:
+    """Name each bound on a session's resources, and what holds it."""
+    for bound in app.bounds:
+        yield Finding("limit", "ok", str(bound))
+
+
+def _broken(app: TaskWeaverApp) -> list[Exception]:
+    plugins, roles = app.plugins, app.roles
+    return [*plugins.broken.values(), *roles.broken]
+
+
+def _writing(app: TaskWeaverApp) -> Finding:
+    folder = app.app_injector.get(FoldersConfig).workspace
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        free = os.statvfs(folder) if hasattr(os, "statvfs") else None
+    room = f", {free.f_bavail * free.f_frsize / 2**30:,.1f} GiB free" if free else ""
+    return Finding("writing", "ok", f"{folder}{room}")
+
+
+def _model(app: TaskWeaverApp) -> Finding:
+    api = LLMApi(app.app_injector.get(ModelServices))
+    since = monotonic()
+    api.chat_completion([format_chat_message("user", "Answer with the word ok.")])
+    took = format_seconds(monotonic() - since)
+    return Finding("model", "ok", f"{app.announcement.removeprefix('model: ')}; answered in {took}")
+
+
+def _kernel(app: TaskWeaverApp) -> Iterator[Finding]:
+    """Start a kernel, compute in it, and load every plugin into it."""
+    execution = app.app_injector.get(ExecutionConfig)
+    with tempfile.TemporaryDirectory(prefix="taskweaver-doctor-") as folder:
+        policy = app.app_injector.get(SandboxChoice).policy
+        manager = code_execution_service_factory(
+            folder, limits=execution.limits, is_warm=execution.is_warm, sandbox=policy
+        )
+        try:
+            client = manager.get_session_client("doctor", session_dir=folder, cwd=folder)
+            fix = "Check that `python -m ipykernel --version` works."
+            started = _guarded("kernel", fix, lambda: _compute(client))
+            yield started
+            if manager.start_problem:
+                yield Finding("warm start", "warn", manager.start_problem, "See docs/security.md.")
+            if started.status == "ok":
+                yield from _loaded(app, client)
+        finally:
+            manager.clean_up()
+
+
+def _compute(client: Client) -> Finding:
+    since = monotonic()
+    result = client.execute_code("doctor", "1+1")
+    took = format_seconds(monotonic() - since)
+    if str(result.output) != "2":
+        return Finding("kernel", "fail", f"1+1 gave {result.output or result.error!r} in {took}")
+    return Finding("kernel", "ok", f"1+1 is 2, {took} after the start")
+
+
+def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[Finding]:
+    """Load the plugins as a session does; with their names when they load."""
+    executor = CodeExecutor(client, app.plugins, app.app_injector.get(TelemetryLogger))
+    executor.load_plugins()
+    names = [entry.name for entry in executor.plugins]
+    off = plugins_off(app.config)
+    rest = f"; switched off: {', '.join(off)}" if off else ""
+    yield Finding("plugins", "ok", f"{', '.join(names) or 'none'}{rest}")
+    for reason in executor.broken.values():
+        yield Finding("broken", "fail", reason, "Correct the plugin, or remove it.")
+
+
+def _roles(app: TaskWeaverApp) -> Iterator[Finding]:
+    found = found_roles(app.app_dir)
+    own = [item.name for item in found if item.origin not in ("packaged", "")]
+    yield Finding("roles", "ok", f"{', '.join(app.roles.get_role_name_list())}{_own(own)}")
+    for item in found:
+        if item.problem and item.takes_part:
+            fix = "Correct it, or take it out of session.roles."
+            yield Finding("broken", "fail", f"role {item.name}: {item.problem}", fix)
+        elif item.problem:
+            yield Finding("broken", "warn", f"role {item.name}: {item.problem}")
+    for error in app.plugins.broken.values():
+        yield Finding("broken", "fail", str(error), "Correct the file, or remove it.")
+
+
+def _tools(app: TaskWeaverApp) -> Iterator[Finding]:
+    """Start the MCP servers and list their tools."""
+    servers = app.mcp_servers
+    if not servers.names:
+        return
+    offer = servers.offer()
+    for name in servers.names:
+        functions = [tool.function for tool in offer.tools.values() if tool.server == name]
+        if functions:
+            yield Finding("mcp", "ok", f"{name}: {', '.join(functions)}")
+    for problem in offer.problems:
+        yield Finding("mcp", "warn", safe(str(problem)), "See docs/mcp.md.")
+
+
+def _own(names: list[str]) -> str:
+    return f" (of the project: {', '.join(names)})" if names else ""
+
+
+def _contents(app: TaskWeaverApp) -> Iterator[Finding]:
+    """Read examples and experiences, and name files nobody reads."""
+    for role in ("planner", "code_generator"):
+        yield from _counted("examples", f"{role}: ", examples_of(app.config, role))
+    yield from _counted("learnt", "experiences: ", experiences_of(app.config))
+    for line in unread_files(app):
+        yield Finding("not read", "warn", line)
+
+
+def _counted(name: str, what: str, counted: Counted) -> Iterator[Finding]:
+    off = f", {counted.off} switched off" if counted.off else ""
+    yield Finding(name, "ok", f"{what}{counted.usable}{off}")
+    for problem in counted.problems:
+        yield Finding("broken", "fail", problem, "Correct the file, or remove it.")

@@ -1,0 +1,175 @@
+"""What the commands of ``taskweaver plugin`` do."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from taskweaver.app.modules import ExecutionConfig
+from taskweaver.ces.common import Client
+from taskweaver.ces.errors import KernelError
+from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.ces.sandbox.sandbox import SandboxChoice
+from taskweaver.cli.opening.consent import read_source
+from taskweaver.cli.opening.projects import open_app
+from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.plugin.errors import PluginError
+from taskweaver.plugin.names import problem_of_name
+from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.text import counted
+
+_TEMPLATE = Path(__file__).with_name("plugin_template.txt")
+_LEAST_TEXT_CHARS = 30
+_COLORS = {"ok": "green", "FAIL": "red"}
+
+
+def registry_of(project: Path | None) -> PluginRegistry:
+    """Return the plugins of a project, without opening the project."""
+    return PluginRegistry(read_source(project, is_code_read=True).get_path("plugin.base_path"))
+
+
+def table(project: Path | None) -> list[str]:
+    """Return a table of the plugins, the broken ones with the reason."""
+    registry = registry_of(project)
+    rows = [
+        (name, "one file" if entry.is_one_file else "YAML", entry.spec.description)
+        for name, entry in sorted(registry.plugins.items())
+    ]
+    rows += [(name, "broken", str(error)) for name, error in sorted(registry.broken.items())]
+    if not rows:
+        return [f"No plugins in {registry.folder}. Write one: taskweaver plugin new NAME"]
+    width = max(len(name) for name, _, _ in rows)
+    room = max(shutil.get_terminal_size().columns - width - len("one file") - 4, _LEAST_TEXT_CHARS)
+    return [
+        f"{safe(name):{width}}  {kind:8}  {_cut(text, None if kind == 'broken' else room)}"
+        for name, kind, text in rows
+    ]
+
+
+def _cut(text: str, room: int | None) -> str:
+    """Return text in one line; a reason is never cut."""
+    line = safe(" ".join(text.split()))
+    return line if room is None or len(line) <= room else f"{line[: room - 3]}..."
+
+
+def stub(project: Path | None, name: str) -> str:
+    """Return what the model sees of a plugin.
+
+    Raises:
+        PluginError: If there is none of this name, or it is broken.
+    """
+    return safe(_entry(registry_of(project), name).format_prompt())
+
+
+def _entry(registry: PluginRegistry, name: str) -> PluginEntry:
+    found = registry.plugins.get(name)
+    if found is not None:
+        return found
+    if name in registry.broken:
+        raise registry.broken[name]
+    known = ", ".join(sorted(registry.plugins)) or "none"
+    raise PluginError(name, f"there is none in {registry.folder}; there are: {known}.")
+
+
+def create(project: Path | None, name: str) -> list[str]:
+    """Write a plugin of one file that works, and passes its own test.
+
+    Returns:
+        What to tell the user.
+
+    Raises:
+        PluginError: If the name cannot be had.
+        OSError: If the file cannot be written.
+    """
+    registry = registry_of(project)
+    problem = problem_of_name(name)
+    if problem:
+        raise PluginError(name, f"{problem}.")
+    if name in registry.plugins:
+        raise PluginError(name, f"there is one already: {registry.plugins[name].path}.")
+    path = registry.folder / f"{name}.py"
+    if path.with_suffix(".yaml").exists():
+        raise PluginError(name, f"{path.with_suffix('.yaml')} describes it already.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_TEMPLATE.read_text("utf-8").replace("NAME", name))
+    except FileExistsError:
+        raise PluginError(name, f"there is a file {path} already.") from None
+    option = f"-p {project} " if project is not None else ""
+    return [
+        f"{path} is a plugin now; change it to what you need.",
+        f"Test it: taskweaver {option}plugin test {name}",
+    ]
+
+
+def run_tests(project: Path | None, name: str | None) -> int:
+    """Load plugins into a kernel as a session does, and run their own tests.
+
+    Args:
+        project: Project folder; None looks upwards from the current one.
+        name: One plugin; None takes all.
+
+    Returns:
+        The exit status: 1 when one does not load or a test fails, else 0.
+
+    Raises:
+        PluginError: If there is none called `name`.
+    """
+    with open_app(project) as app, tempfile.TemporaryDirectory() as folder:
+        registry = app.plugins
+        if name is not None and name not in registry.broken:
+            _entry(registry, name)
+        limits = app.app_injector.get(ExecutionConfig).limits
+        policy = app.app_injector.get(SandboxChoice).policy
+        manager = code_execution_service_factory(folder, limits=limits, sandbox=policy)
+        try:
+            client = manager.get_session_client("test", session_dir=folder, cwd=f"{folder}/cwd")
+            executor = CodeExecutor(client, registry, app.app_injector.get(TelemetryLogger))
+            executor.load_plugins()
+            broken = {key: str(error) for key, error in registry.broken.items()} | executor.broken
+            outcomes = list(_results(client, executor.plugins, broken, name))
+        finally:
+            manager.clean_up()
+    failed = sum(outcomes)
+    passed = len(outcomes) - failed
+    click.echo(f"{passed} passed, {counted(failed, 'failure')}." if outcomes else "No plugins.")
+    return 1 if failed else 0
+
+
+def _results(
+    client: Client, entries: list[PluginEntry], broken: dict[str, str], only: str | None
+) -> Iterator[bool]:
+    """Run the tests, and print a line for each; give whether it failed."""
+    for entry in entries:
+        if only not in {None, entry.name}:
+            continue
+        try:
+            results = [(item.name, item.failure) for item in client.test_plugin(entry.name)]
+        except KernelError as error:
+            results = [("tests", f"{entry.path}: {error}")]
+        for test, failure in results or [("loads; it has no test", "")]:
+            yield _tell(f"{entry.name}: {test}", failure)
+    for name, reason in sorted(broken.items()):
+        if only in {None, name}:
+            yield _tell(name, reason)
+
+
+def _tell(what: str, failure: str) -> bool:
+    sign = "FAIL" if failure else "ok"
+    color = None if is_plain(sys.stdout) else _COLORS[sign]
+    lines = safe(failure).strip().splitlines()
+    reason = f": {lines[-1]}" if lines else ""
+    click.echo(f"{click.style(f'{sign:4}', fg=color)} {safe(what)}{reason}")
+    for line in lines[:-1]:
+        click.echo(f"       {line}")
+    return bool(failure)

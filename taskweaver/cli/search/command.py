@@ -1,0 +1,173 @@
+"""``taskweaver search``: an idea goes in, the best experiment comes out."""
+
+from __future__ import annotations
+
+import re
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+
+from taskweaver.cli.opening.folder import require_folder
+
+_EXAMPLES = """\b
+Examples:
+  taskweaver -p lab search ideas/stencil.md         until the stages are through
+  taskweaver -p lab search idea.md --time 8h --budget 5usd --workers 4
+  taskweaver -p lab search --resume latest          go on after a stop or a crash
+  taskweaver -p lab search list
+  taskweaver -p lab search show latest
+  taskweaver -p lab search open latest              the page, in your browser
+  taskweaver -p lab chat --node latest/best         ask a node about itself"""
+_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.I)
+_MONEY = re.compile(r"(\d+(?:\.\d+)?)\s*(?:usd|eur|\$|€)?", re.I)
+
+
+class SearchGroup(click.Group):
+    """A group whose first word may be an idea: ``search idea.md`` is ``search run idea.md``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command in that is meant."""
+        is_known = bool(args) and (args[0] in self.commands or args[0] in {"-h", "--help"})
+        if not args or is_known:
+            return super().parse_args(ctx, args)
+        close = get_close_matches(args[0], self.commands, n=1)
+        if close and not Path(args[0]).exists():
+            ctx.fail(f"There is no file {args[0]}. Did you mean `search {close[0]}`?")
+        return super().parse_args(ctx, ["run", *args])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the options of a search too: ``run`` is seldom written."""
+        records = (option.get_help_record(ctx) for option in self.commands["run"].params)
+        with formatter.section("Options of a search"):
+            formatter.write_dl(list(filter(None, records)))
+        super().format_options(ctx, formatter)
+
+
+@click.group(
+    cls=SearchGroup, epilog=_EXAMPLES, subcommand_metavar="IDEA | --resume RUN | COMMAND ..."
+)
+@click.pass_obj
+def search(project: Path | None) -> None:
+    """Search for the best experiment: drafts, repairs, improvements, tuning, ablations.
+
+    IDEA is a Markdown file that says what is to be tried, and how it is measured. Ctrl-C stops
+    cleanly: what was finished is kept, and --resume goes on. Runs are kept in the folder
+    experiments/ of the project, with a report and a page each.
+    """
+    require_folder(project)
+
+
+def _seconds(_ctx: click.Context, _option: click.Parameter, text: str | None) -> float | None:
+    match = _TIME.fullmatch(text.strip()) if text else None
+    if text is None:
+        return None
+    if match is None or not any(match.groups()):
+        raise click.BadParameter("write a time with its unit, like 8h, 1h30m, 20m or 90s.")
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def _money(_ctx: click.Context, _option: click.Parameter, text: str | None) -> float | None:
+    match = _MONEY.fullmatch(text.strip()) if text else None
+    if text is None:
+        return None
+    if match is None:
+        raise click.BadParameter("write an amount like 5 or 5usd.")
+    return float(match[1])
+
+
+_SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
+_FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
+
+
+@search.command()
+@click.argument("idea", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--load_ideas", "--load-ideas", type=click.Path(path_type=Path), hidden=True)
+@click.option("--idea_idx", "--idea-idx", type=int, help="Which idea of a JSON list.")
+@click.option("--name", help="Name of a new run's folder.")
+@click.option("--resume", metavar="RUN", help="Go on with a run; `latest` is the newest.")
+@click.option("--workers", "--num_workers", "--num-workers", type=_SOME, help="Attempts at once.")
+@click.option("--steps", type=_ANY, help="Most nodes; 0 sets no limit.")
+@click.option("--time", callback=_seconds, metavar="8h", help="Longest time of the run.")
+@click.option("--budget", callback=_money, metavar="5usd", help="Most money.")
+@click.option("--tokens", type=_ANY, help="Most tokens.")
+@click.option("--seed", type=int, help="Seed of everything random.")
+@click.option("--policy", type=click.Choice(["best_first", "uct"]), help="What is built on next.")
+@click.option(
+    "--phase_mode",
+    "--phase-mode",
+    type=click.Choice(["split", "single"]),
+    help="Phases in a workspace, or one script in a kernel.",
+)
+@click.option(
+    "--config", "bfts", type=click.Path(path_type=Path), help="A bfts_config.yaml of the original."
+)
+@click.option("--resources", type=_FILE, help="A file of resources: data, code and models.")
+@click.option("--memory/--no-memory", "with_memory", default=None, help="Whether nodes remember.")
+@click.option(
+    "--memory_db",
+    "--memory-db",
+    type=click.Path(path_type=Path),
+    help="File of a new run's memory; by default it is in the run's folder.",
+)
+@click.option("--enable_memgpt", "--enable-memgpt", is_flag=True, hidden=True)
+@click.option("--memory_core_max_chars", type=int, hidden=True)
+@click.option("--memory_recall_max_events", type=int, hidden=True)
+@click.option("--memory_retrieval_k", type=int, hidden=True)
+@click.option("--memory_max_compression_iterations", type=int, hidden=True)
+@click.option("--phase1_max_steps", "--phase1-max-steps", type=_SOME, hidden=True)
+@click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
+@click.pass_obj
+def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **options: Any) -> None:
+    """Search; IDEA is a Markdown file that says what is to be tried, and how it is measured.
+
+    Ctrl-C stops it cleanly: what was finished is kept, and --resume goes on.
+    """
+    from taskweaver.cli.search.options import wish_of
+    from taskweaver.cli.search.runs import search_and_show
+
+    is_plain = options.pop("plain")
+    wish = wish_of(options.pop("load_ideas") or idea, resume, options)
+    sys.exit(search_and_show(project, wish, is_plain=is_plain))
+
+
+@search.command(name="list")
+@click.pass_obj
+def list_(project: Path | None) -> None:
+    """List the runs of the project, the newest first."""
+    from taskweaver.cli.search.runs import list_runs
+
+    list_runs(project)
+
+
+@search.command()
+@click.argument("run", default="latest")
+@click.pass_obj
+def show(project: Path | None, run: str) -> None:
+    """Show the tree of a run, and its best node."""
+    from taskweaver.cli.search.runs import show_run
+
+    show_run(project, run)
+
+
+@search.command()
+@click.argument("run", default="latest")
+@click.pass_obj
+def report(project: Path | None, run: str) -> None:
+    """Write report, page and the other results of a run anew."""
+    from taskweaver.cli.search.runs import write_report
+
+    write_report(project, run)
+
+
+@search.command(name="open")
+@click.argument("run", default="latest")
+@click.pass_obj
+def open_(project: Path | None, run: str) -> None:
+    """Open the page of a run in the browser."""
+    from taskweaver.cli.search.runs import open_page
+
+    open_page(project, run)

@@ -1,0 +1,276 @@
+"""Runs searches for the command line: shows how they go on, and what came out."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.searching import (
+    find_run,
+    report_run,
+    resume_search,
+    runs,
+    session_on_node,
+    start_search,
+)
+from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.search.options import Wish
+from taskweaver.console.terminal.surface import is_plain
+from taskweaver.console.terminal.text import safe
+from taskweaver.treesearch.engine.coordinator import Changed
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.record import findings
+from taskweaver.treesearch.record.places import RunPlaces
+from taskweaver.treesearch.record.runlog import is_worked_on, read_log
+from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.reports.results import write_results
+from taskweaver.utils.text import counted
+
+_STOPPED = "stopped"
+
+
+def search_and_show(project: Path | None, wish: Wish, *, is_plain: bool) -> int:
+    """Search, show how it goes on, and return the exit status.
+
+    Returns:
+        0 when a node measured something, else 1.
+
+    Raises:
+        TaskWeaverError: If the project, the run or the idea cannot be used.
+    """
+    with open_app(project) as app:
+        for warning in app.warnings:
+            _say(f"warning: {warning}", "yellow")
+        if wish.note:
+            _say(wish.note, "yellow")
+        if wish.resume is not None:
+            search = resume_search(app, wish.resume, wish.settings)
+        else:
+            assert wish.idea is not None
+            search = start_search(
+                app,
+                wish.idea,
+                wish.settings,
+                name=wish.name,
+                index=wish.index,
+                memory_db=wish.memory_db,
+            )
+        with search:
+            _introduce(app, search)
+            with _shown(search, plain=is_plain) as (changed, say), _stopping(search, say):
+                search.run(changed)
+            _say("writing the report ...")
+            write_results(search.places, search.state, search.budget, search.store)
+        return _conclude(project, search)
+
+
+def _warn_of_no_project(app: TaskWeaverApp) -> None:
+    """Say where one looked: without runs, that is often the mistake."""
+    if not app.discover_app_dir(app.app_dir)[1]:
+        _say(f"warning: {app.warnings[0]}", "yellow")
+
+
+def _introduce(app: TaskWeaverApp, search: Search) -> None:
+    _say(f"run: {search.places.folder}")
+    model = search.services.announcement if not search.is_embedded else "model: built-in proposer"
+    _say(f"{model}; sandbox: {app.sandbox}")
+    objective = search.objective
+    _say(f"optimises {objective.name}, {'higher' if objective.maximize else 'lower'} is better")
+    for note in search.notes:
+        _say(note, "yellow")
+    known = len(search.state.journal)
+    if search.state.is_over:
+        _say("it is over already: its results are written anew")
+    elif known:
+        _say(f"goes on after {counted(known, 'node')}")
+
+
+@contextmanager
+def _stopping(search: Search, say: Callable[[str], None]) -> Iterator[None]:
+    """Let the first Ctrl-C stop the search cleanly, and a second one end it at once."""
+
+    def leave(_signal: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        say("stopping: what is being tried is given up, the rest is kept ...")
+        search.stop()
+
+    before = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[str], None]]]:
+    """Give what is told of changes, and what says things meanwhile.
+
+    It draws a live tree, or prints a line for each node.
+    """
+    if not plain and not is_plain(sys.stdout) and sys.stdout.isatty():
+        from taskweaver.cli.search.live import live_view
+
+        with live_view(search) as view:
+            yield view.changed, view.say
+        return
+    seen: set[str] = {node.id for node in search.state.journal.nodes}
+
+    def tell(state: RunState) -> None:
+        for node in state.journal.nodes:
+            if node.finished_at is not None and node.id not in seen:
+                seen.add(node.id)
+                click.echo(_marked(node, state.journal))
+
+    yield tell, _say
+
+
+def _line(node: Node, journal: Journal) -> str:
+    value = journal.objective.text(node.value) if node.is_good else str(node.status)
+    name = f" {node.name}" if node.name else ""
+    origin = f" of {node.parent}" if node.parent else ""
+    why = f" ({node.error.kind})" if node.error else ""
+    return safe(f"{node.id} {node.kind}{name}{origin}: {value}{why}")
+
+
+def _marked(node: Node, journal: Journal) -> str:
+    best = journal.best()
+    is_best = best is not None and best.id == node.id
+    return f"{_line(node, journal)}{'  best' if is_best else ''}"
+
+
+def _conclude(project: Path | None, search: Search) -> int:
+    state, places = search.state, search.places
+    best = state.journal.best()
+    _say(_ending(project, places, state))
+    if best is None:
+        _say("no node measured anything; the report says why", "yellow")
+        modules = findings.missing_modules(state.journal)
+        if modules:
+            _say(f"modules that are not installed here: {', '.join(modules[:8])}", "yellow")
+    else:
+        _say(f"best: {_line(best, state.journal)}", "green")
+        again = findings.reached(state.journal, best)
+        if again != state.journal.objective.text(best.value):
+            _say(f"      {again}", "green")
+    _say(f"report: {places.folder / 'report.md'}")
+    _say(f"page:   {places.folder / 'tree.html'}")
+    return 0 if best is not None else 1
+
+
+def _say(text: str, color: str | None = None) -> None:
+    click.secho(safe(text), fg=None if is_plain(sys.stdout) else color)
+
+
+def list_runs(project: Path | None) -> None:
+    """Print a line for each run, the newest first."""
+    with open_app(project) as app:
+        _warn_of_no_project(app)
+        rows = [row for places in runs(app) if (row := _row(places))]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)] if rows else []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[-1]]))
+    if not rows:
+        _say(f"There are no runs yet. Begin one: {_command(project, 'idea.md')}")
+    elif any(row[-1] == _STOPPED for row in rows):
+        _say(f"go on with a stopped one: {_command(project, '--resume RUN')}")
+
+
+def _row(places: RunPlaces) -> tuple[str, ...]:
+    """Return what the list says of a run; nothing of one that has not begun."""
+    try:
+        state = _state(places)
+    except SearchError as error:
+        return places.folder.name, "", "", "", safe(str(error))
+    if state is None:
+        return ()
+    best = state.journal.best()
+    value = safe(findings.reached(state.journal, best)) if best else "nothing measured"
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.started_at))
+    nodes = counted(len(state.journal), "node")
+    return safe(places.folder.name), began, nodes, value, _status(places, state)
+
+
+def _status(places: RunPlaces, state: RunState) -> str:
+    if state.is_over:
+        return "over"
+    return "running now" if is_worked_on(places.log) else _STOPPED
+
+
+def _ending(project: Path | None, places: RunPlaces, state: RunState) -> str:
+    status = _status(places, state)
+    if state.is_over:
+        return f"over: {state.reason}"
+    if status == _STOPPED:
+        return f"stopped; go on with: {_command(project, f'--resume {places.folder.name}')}"
+    return status
+
+
+def _command(project: Path | None, what: str) -> str:
+    folder = f"-p {shlex.quote(str(project))} " if project is not None else ""
+    return f"taskweaver {folder}search {what}"
+
+
+def show_run(project: Path | None, run: str) -> None:
+    """Print the tree of a run."""
+    with open_app(project) as app:
+        places = find_run(app, run)
+    state = _required(places)
+    journal = state.journal
+    waiting = [(0, node) for node in reversed(journal.nodes) if node.parent is None]
+    while waiting:
+        depth, node = waiting.pop()
+        branch = f"  (memory branch {node.branch})" if node.branch not in {"", node.id} else ""
+        click.echo(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
+        waiting += [(depth + 1, child) for child in reversed(journal.children(node.id))]
+    for said in findings.overruled(journal):
+        _say(said)
+    for passed in state.passed:
+        _say(f"{passed.state.title}: {passed.reason}")
+    _say(_ending(project, places, state))
+
+
+def write_report(project: Path | None, run: str) -> None:
+    """Write the results of a run anew."""
+    with open_app(project) as app:
+        _say(f"report: {report_run(app, find_run(app, run))}")
+
+
+def open_page(project: Path | None, run: str) -> None:
+    """Open the page of a run."""
+    with open_app(project) as app:
+        places = find_run(app, run)
+        page = places.folder / "tree.html"
+        if not page.is_file():
+            report_run(app, places)
+    _say(str(page))
+    click.launch(page.as_uri())
+
+
+def _state(places: RunPlaces) -> RunState | None:
+    return fold(read_log(places.log))
+
+
+def _required(places: RunPlaces) -> RunState:
+    state = _state(places)
+    if state is None:
+        raise SearchError(f"The run {places.folder.name} has not begun.")
+    return state
+
+
+def session_of(project: Path | None, node: str) -> str:
+    """Make a session that goes on from a node, and return its id."""
+    with open_app(project) as app:
+        return session_on_node(app, node)

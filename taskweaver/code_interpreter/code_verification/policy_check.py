@@ -1,0 +1,391 @@
+"""Reads a cell before it runs, and names what a policy does not allow.
+
+This is advice: it tells the model early and lets a person set a policy. It is no wall. Python
+cannot be confined by reading it: plain library calls write files and open connections. Nothing
+here may be relied on against code that means harm; docs/security.md says what may be.
+
+What is read is what the kernel will run: magics and shell lines as IPython rewrites them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from taskweaver.ces.inkernel.namespace import USUAL_NAMES
+from taskweaver.code_interpreter.code_verification.equivalents import ForbiddenDoors
+from taskweaver.code_interpreter.code_verification.magics import allowed_magics
+from taskweaver.tables.names import KERNEL_FUNCTIONS
+from taskweaver.utils.parsing import parse, parse_expression
+
+# Ways from a value to the interpreter's insides. Ordinary code has no use for them.
+_INSIDES = frozenset(
+    "__globals__ __builtins__ __subclasses__ __bases__ __base__ __mro__ __code__ __closure__"
+    " __getattribute__ __loader__ __spec__ __import__ __self__ __reduce__ __reduce_ex__"
+    " f_globals f_locals f_builtins f_back f_code gi_frame gi_code cr_frame cr_code ag_frame"
+    " tb_frame tb_next".split()
+)
+# Names with two underscores that ordinary code has a use for.
+_ORDINARY_DUNDERS = frozenset("__name__ __qualname__ __doc__ __version__ __init__".split())
+# Functions that reach any attribute or variable by a text; the original never lets them pass.
+_BY_TEXT = ("getattr", "setattr", "delattr", "vars", "globals", "locals")
+_WRITING_MODE = re.compile(r"(?=.*[wax+])[rwaxbt+]{1,4}")
+# Modules that others import for themselves; reached through those they are no less themselves.
+_SYSTEM_MODULES = frozenset(
+    "os sys subprocess ctypes builtins importlib socket shutil posix pty runpy code marshal".split()
+)
+_FORMAT_INSIDES = re.compile(r"\{[^{}]*\.(?:__\w+__|modules\b|environ\b)[^{}]*\}")
+_EVALUATORS = {"query", "eval"}
+_MANGLED = re.compile(r"_[A-Za-z]\w*?__\w*[A-Za-z0-9]")
+"""Names of attributes with two underscores, as a class stores them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What code may do. Where a list of allowed names is given, nothing else is allowed.
+
+    Attributes:
+        allowed_modules: Modules that may be imported; None allows all but the blocked ones.
+        blocked_modules: Modules that may not.
+        allowed_functions: Functions that may be called; None allows all but the blocked ones.
+        blocked_functions: Functions that may not be used: builtins by name (``eval``), others with
+            their module (``os.system``), or as a method of anything (``.read_pickle``).
+        allowed_variables: Variables that may be assigned; None allows all.
+    """
+
+    allowed_modules: Sequence[str] | None = None
+    blocked_modules: Sequence[str] = ()
+    allowed_functions: Sequence[str] | None = None
+    blocked_functions: Sequence[str] = ()
+    allowed_variables: Sequence[str] | None = None
+
+
+def code_snippet_verification(  # noqa: PLR0913 - kept signature
+    code_snippet: str,
+    code_verification_on: bool = False,  # noqa: FBT001, FBT002 - kept signature
+    *,
+    allowed_modules: Sequence[str] | None = None,
+    blocked_modules: Sequence[str] | None = None,
+    allowed_functions: Sequence[str] | None = None,
+    blocked_functions: Sequence[str] | None = None,
+    allowed_variables: Sequence[str] | None = None,
+) -> list[str] | None:
+    """Check a cell against a policy; see `Policy` for the lists.
+
+    ``getattr`` and its relatives (`_BY_TEXT`) are refused whatever the lists.
+
+    Returns:
+        What is not allowed, a sentence each; empty when all is. None when the check is off.
+    """
+    if not code_verification_on:
+        return None
+    policy = Policy(
+        allowed_modules,
+        blocked_modules or (),
+        allowed_functions,
+        (*(blocked_functions or ()), *_BY_TEXT),
+        allowed_variables,
+    )
+    return verify(code_snippet, policy)
+
+
+def verify(code: str, policy: Policy, earlier: Iterable[str] = ()) -> list[str]:
+    """Return what a policy does not allow in a cell, a sentence each, in the order of the lines.
+
+    It never raises, whatever the text.
+
+    Args:
+        code: The cell.
+        policy: The policy.
+        earlier: Cells that ran before, whose imports still hold.
+    """
+    try:
+        check = _Check(policy)
+        for cell in earlier:
+            check.note_imports(ast.walk(parse(as_kernel_reads(cell))))
+        found = set(check.findings(parse(as_kernel_reads(code))))
+    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        return [unreadable(error)]
+    return [f"Line {line}: {problem}." for line, problem in sorted(found)]
+
+
+def unreadable(error: Exception) -> str:
+    """Say in a sentence why code could not be parsed."""
+    if isinstance(error, SyntaxError):
+        return f"Line {error.lineno}: this is not Python: {error.msg}."
+    return f"The code cannot be read: {type(error).__name__}: {error}."
+
+
+def as_kernel_reads(code: str) -> str:
+    """Return a cell as Python: its magics and shell lines as IPython rewrites them."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    transformer: Any = TransformerManager
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of line ends that only some call such
+        return str(transformer().transform_cell(code))
+
+
+Finding = tuple[int, str]
+
+
+@dataclass(slots=True)
+class _Check:
+    """Checks one cell."""
+
+    policy: Policy
+    _places: dict[str, str] = field(default_factory=lambda: dict(USUAL_NAMES))
+    """Names of the cell, and the dotted places they were imported from."""
+    _doors: ForbiddenDoors = field(init=False)
+
+    def __post_init__(self) -> None:
+        policy = self.policy
+        self._doors = ForbiddenDoors(
+            policy.blocked_functions,
+            policy.blocked_modules,
+            policy.allowed_modules,
+            policy.allowed_functions,
+        )
+
+    def findings(self, tree: ast.AST) -> Iterator[Finding]:
+        """Give what is not allowed, with its line."""
+        nodes = list(ast.walk(tree))
+        self.note_imports(nodes)
+        magics = list(allowed_magics(nodes))
+        passed = {node for magic in magics for node in (magic.name, *magic.texts)}
+        for node in nodes:
+            line = getattr(node, "lineno", 0)
+            if node not in passed:
+                for problem in chain(self._problems(node), self._annotation_problems(node)):
+                    yield line, problem
+        for magic in magics:
+            line = getattr(magic.name, "lineno", 0)
+            for _, problem in self.findings(parse(as_kernel_reads(magic.code))):
+                yield line, problem
+
+    def note_imports(self, nodes: Iterable[ast.AST]) -> None:
+        """Remember what names are imported as."""
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                for item in node.names:
+                    place = item.name if item.asname else item.name.partition(".")[0]
+                    self._places[item.asname or place] = place
+            elif isinstance(node, ast.ImportFrom):
+                for item in node.names:
+                    self._places[item.asname or item.name] = f"{node.module}.{item.name}"
+
+    def _problems(self, node: ast.AST) -> Iterator[str]:
+        match node:
+            case ast.Import(names):
+                for item in names:
+                    yield from self._module_problems(item.name)
+            case ast.ImportFrom(module, names, level):
+                yield from self._import_from_problems(module or "", names, level)
+            case ast.Name("get_ipython"):
+                yield (
+                    "magics and shell commands are not allowed, except to install packages and to"
+                    " measure time"
+                )
+            case ast.Name(name, ctx):
+                yield from self._name_problems(name, ctx)
+            case ast.Attribute(attr=attr):
+                yield from self._attribute_problems(node, attr)
+            case ast.Subscript() | ast.MatchClass():
+                yield from _named_problems(node)
+            case ast.Constant(str(text)):
+                yield from _text_problems(text)
+            case ast.Call():
+                yield from self._call_problems(node)
+            case _:
+                return
+
+    def _annotation_problems(self, node: ast.AST) -> Iterator[str]:
+        """Check an annotation that is a text: libraries evaluate it."""
+        annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
+        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+            yield from self._expression_problems(annotation.value)
+
+    def _module_problems(self, name: str) -> Iterator[str]:
+        top = name.partition(".")[0]
+        allowed, blocked = self.policy.allowed_modules, self.policy.blocked_modules
+        if allowed is not None and top not in allowed:
+            yield f"importing {top!r} is not allowed; allowed are {', '.join(allowed) or 'none'}"
+        elif top in blocked or name in blocked:
+            yield f"importing {name!r} is not allowed"
+
+    def _import_from_problems(
+        self, module: str, names: Iterable[ast.alias], level: int
+    ) -> Iterator[str]:
+        if level:
+            yield "relative imports are not allowed"
+            return
+        yield from self._module_problems(module)
+        top = module.partition(".")[0]
+        for item in names:
+            if item.name in _SYSTEM_MODULES and top not in _SYSTEM_MODULES:
+                yield f"importing {item.name!r} out of {module!r} is not allowed"
+            elif item.name == "*" and any(
+                name.startswith(f"{module}.") for name in self.policy.blocked_functions
+            ):
+                yield f"importing everything from {module!r} is not allowed"
+            else:
+                yield from self._import_problems(f"{module}.{item.name}")
+
+    def _name_problems(self, name: str, ctx: ast.expr_context) -> Iterator[str]:
+        variables = self.policy.allowed_variables
+        if isinstance(ctx, ast.Store):
+            if variables is not None and name not in variables:
+                yield f"assigning {name!r} is not allowed"
+        elif name in _INSIDES:
+            yield _inside(name)
+        elif name not in self._places:
+            yield from self._function_problems(name)
+            if name in KERNEL_FUNCTIONS:
+                yield from self._doors.problems(name)
+
+    def _attribute_problems(self, node: ast.Attribute, attr: str) -> Iterator[str]:
+        if _is_inside(attr):
+            yield _inside(attr)
+            return
+        root, parts = self._place(node)
+        # However it is reached, `os.system` is itself.
+        places = {".".join(parts[-2:])} if len(parts) > 1 else set()
+        places |= {".".join([root, *parts])} if root else set()
+        for place in places:
+            yield from self._function_problems(place)
+        if attr in _SYSTEM_MODULES and root is not None:
+            yield f"reaching the module {attr!r} through another one is not allowed"
+        if f".{attr}" in self.policy.blocked_functions:
+            yield f"{attr!r} is not allowed"
+        elif not any(place in self.policy.blocked_functions for place in places):
+            yield from self._doors.problems(".".join([root, *parts] if root else parts))
+
+    def _import_problems(self, place: str) -> Iterator[str]:
+        if place in self.policy.blocked_functions:
+            yield f"{place!r} is not allowed"
+        else:
+            yield from self._doors.problems(place)
+
+    def _function_problems(self, place: str) -> Iterator[str]:
+        name = place.removeprefix("builtins.")
+        if name in self.policy.blocked_functions:
+            yield f"{name!r} is not allowed"
+
+    def _call_problems(self, node: ast.Call) -> Iterator[str]:
+        allowed = self.policy.allowed_functions
+        name = _name_of(node.func)
+        if allowed is not None and name not in allowed:
+            yield f"calling {name or 'this'!r} is not allowed; allowed are {', '.join(allowed)}"
+        if isinstance(node.func, ast.Subscript):
+            yield "calling what a subscript returns is not allowed"
+        if name == "open" and "open" in self.policy.blocked_functions and _is_for_writing(node):
+            yield "opening a file for writing is not allowed"
+        for keyword in node.keywords:
+            is_true = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+            if keyword.arg == "allow_pickle" and is_true:
+                yield "'allow_pickle=True' runs what a file says, and is not allowed"
+        texts = [item.value for item in node.args[:1] if isinstance(item, ast.Constant)]
+        keywords = [keyword.arg for keyword in node.keywords]
+        yield from self._doors.call_problems(
+            name, texts[0] if texts else None, keywords, has_args=bool(node.args)
+        )
+        if name in _EVALUATORS and texts and isinstance(texts[0], str):
+            yield from self._expression_problems(texts[0])
+
+    def _expression_problems(self, text: str) -> Iterator[str]:
+        """Check the text of ``DataFrame.query`` and ``eval``, where ``@`` marks Python's names."""
+        try:
+            tree = parse_expression(text.replace("@", ""))
+        except SyntaxError:
+            return  # a form of pandas' own
+        yield from (f"in the expression: {problem}" for _, problem in self.findings(tree))
+
+    def _place(self, node: ast.Attribute) -> tuple[str | None, list[str]]:
+        """Return what the first name of ``a.b.c`` was imported as, if it was, and the parts."""
+        parts = [node.attr]
+        value: ast.expr = node.value
+        while isinstance(value, ast.Attribute):
+            parts.insert(0, value.attr)
+            value = value.value
+        if not isinstance(value, ast.Name):
+            return None, parts
+        root = self._places.get(value.id)
+        return root, [*([] if root else [value.id]), *parts]
+
+
+def _text_problems(text: str) -> Iterator[str]:
+    if text in _INSIDES:
+        yield _inside(text)
+    elif _FORMAT_INSIDES.search(text):
+        yield "a format text that reaches into objects is not allowed"
+
+
+def _named_problems(node: ast.Subscript | ast.MatchClass) -> Iterator[str]:
+    """Check the names that a subscript or a pattern reaches for."""
+    if isinstance(node, ast.MatchClass):
+        yield from (_inside(attr) for attr in node.kwd_attrs if _is_inside(attr))
+    elif isinstance(node.slice, ast.Constant) and str(node.slice.value).startswith("__"):
+        yield _inside(str(node.slice.value))
+
+
+def _is_inside(name: str) -> bool:
+    is_dunder = name.startswith("__") and name.endswith("__")
+    is_mangled = _MANGLED.fullmatch(name) is not None
+    return name in _INSIDES or is_mangled or (is_dunder and name not in _ORDINARY_DUNDERS)
+
+
+def _is_for_writing(call: ast.Call) -> bool:
+    """Return whether the mode writes: the second argument, or the only one, or ``mode``."""
+    given = [*call.args[:2][-1:], *(item.value for item in call.keywords if item.arg == "mode")]
+    texts = [str(item.value) for item in given if isinstance(item, ast.Constant)]
+    return any(_WRITING_MODE.fullmatch(text) for text in texts)
+
+
+def _inside(name: str) -> str:
+    return f"{name!r} reaches into the interpreter, and is not allowed"
+
+
+def _name_of(function: ast.expr) -> str | None:
+    match function:
+        case ast.Name(name):
+            return name
+        case ast.Attribute(attr=name):
+            return name
+        case _:
+            return None
+
+
+def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
+    """Return what a cell is, for whoever is asked to allow it.
+
+    Args:
+        code: The cell.
+        plugins: Names of the plugins that exist.
+    """
+    kinds = {"code"}
+    try:
+        nodes = list(ast.walk(parse(as_kernel_reads(code))))
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        return frozenset({"code", "shell"})  # what cannot be read may be anything
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    if "get_ipython" in names:
+        kinds.add("shell")
+    return frozenset(kinds | {f"plugin {name}" for name in plugins if name in names})
+
+
+def policy_text(policy: Policy) -> str:
+    """Return a policy as the model is told it, one rule a line."""
+    rules: Mapping[str, Sequence[str] | None] = {
+        "Import only": policy.allowed_modules,
+        "Do not import": policy.blocked_modules,
+        "Call only": policy.allowed_functions,
+        "Do not use": policy.blocked_functions,
+    }
+    lines = [f"- {rule} {', '.join(names)}." for rule, names in rules.items() if names]
+    shell = "- No magics and no shell commands, except `%pip install NAME`, `%time` and `%timeit`."
+    return "\n".join([*lines, shell])

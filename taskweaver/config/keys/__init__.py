@@ -1,0 +1,1 @@
+"""Configuration keys: types, defaults and meanings."""

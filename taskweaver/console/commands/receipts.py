@@ -1,0 +1,83 @@
+"""The slash command that writes the receipt of an answer, and where exports go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from taskweaver.console.chat import Chat
+from taskweaver.console.terminal.blocks import Note
+from taskweaver.console.terminal.text import display_path, safe
+from taskweaver.session.errors import SessionError
+from taskweaver.session.receipts.build import Origin, build_receipt
+from taskweaver.session.receipts.receipt import write_receipt
+from taskweaver.session.session import Session
+from taskweaver.utils.safe_fs import Folder, copy_in
+from taskweaver.utils.text import counted
+
+SUFFIX = ".receipt.json"
+
+
+@contextmanager
+def export_target(session: Session, name: str) -> Iterator[tuple[Path, Path]]:
+    """Give an export of a name a file to write: in the working directory, unless it is a path.
+
+    A file for the working directory is written elsewhere and copied there at the end: code could
+    swap folders for links while it is written.
+
+    Args:
+        session: The session.
+        name: The name of the file, or an absolute path.
+
+    Yields:
+        The file to write, and the path under which it will be.
+
+    Raises:
+        SessionError: If the name leaves the working directory, also by a link, or the file cannot
+            be copied there.
+    """
+    target = Path(name).expanduser()
+    if target.is_absolute():
+        yield target, target
+        return
+    inner = PurePosixPath(os.path.normpath(target))
+    with TemporaryDirectory(prefix="tw-export-") as folder:
+        draft = Path(folder, inner.name)
+        yield draft, session.execution_cwd / inner
+        try:
+            with Folder.at(session.execution_cwd) as cwd:
+                cwd.make_folders(inner.parent)
+                copy_in(draft, cwd, inner)
+        except OSError as error:
+            raise SessionError(
+                f"{name} cannot be written in the working directory: {error.strerror}."
+                " Name another folder."
+            ) from error
+
+
+def show_receipt(chat: Chat, name: str) -> None:
+    """Write the receipt of the newest answer, and name changed, large and missing parts."""
+    session = chat.session
+    name = name or session.session_id
+    config = session.config
+    origin = Origin(session.session_id, session.branch, session.execution_cwd, config.data_dir)
+    receipt = build_receipt(session.memory.conversation.rounds, origin)
+    full_name = name if name.endswith(SUFFIX) else f"{name}{SUFFIX}"
+    with export_target(session, full_name) as (draft, target):
+        write_receipt(draft, receipt)
+    chat.surface.show(Note(f"written to {display_path(target)}"))
+    for item in receipt.inputs:
+        if item.change:
+            text = f"{item.name} was changed {item.change} after it was added"
+            chat.surface.show(Note(safe(text), is_warning=True))
+        if item.content is None:
+            text = f"{item.name} is too large for the receipt: send it along"
+            chat.surface.show(Note(safe(text)))
+    unsupported = receipt.answer.unsupported_numbers
+    if unsupported:
+        numbers = counted(len(unsupported), "number")
+        note = f"{numbers} of the answer stand in no outcome: {', '.join(unsupported)}"
+        chat.surface.show(Note(safe(note), is_warning=True))

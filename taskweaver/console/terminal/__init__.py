@@ -1,0 +1,1 @@
+"""Screen and keyboard: blocks of text, their drawing, and the line one types at."""

@@ -1,0 +1,76 @@
+"""Blocks as plain lines: for pipes, logs, ``NO_COLOR`` and terminals that cannot do more.
+
+Own words are ASCII, so that they reach any encoding; text from outside is passed on.
+"""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+from taskweaver.console.terminal.blocks import (
+    Answer,
+    Block,
+    Broken,
+    Code,
+    Done,
+    Facts,
+    Files,
+    Note,
+    Order,
+    Outcome,
+    Plan,
+    Printed,
+    Ran,
+    Thought,
+    Traceback,
+    Value,
+    describe_effort,
+    format_seconds,
+)
+from taskweaver.console.terminal.text import head, without_marks
+
+ORDER_LINES, ORDER_CHARS = 6, 600
+VALUE_LINES, VALUE_CHARS = 40, 8_000
+
+
+def spell(block: Block) -> str:
+    """Return a block as text, without a line end."""
+    match block:
+        case Plan(text):
+            return f"\nplan:\n{indent(text, '  ')}"
+        case Thought(text):
+            return f"\n{text}"
+        case Order(sender, receiver, text):
+            arrow = f"{sender} -> {receiver}" if receiver else sender
+            return f"\n{arrow}: {head(text, ORDER_LINES, ORDER_CHARS)}"
+        case Code(text):
+            return f"\ncode:\n{indent(text, '  ')}"
+        case Answer(text, gave_up):
+            return f"\n{'not done: ' if gave_up else ''}{without_marks(text)}"
+        case _:
+            return _spell_outcome(block)
+
+
+def _spell_outcome(block: Outcome) -> str:
+    said = ""
+    match block:
+        case Printed(lines, is_error):
+            said = "\n".join(f"  {'!' if is_error else '|'} {line}" for line in lines)
+        case Ran(is_ok, seconds):
+            said = f"{'ran' if is_ok else 'failed'} ({format_seconds(seconds)})"
+        case Value(text):
+            said = f"result:\n{indent(head(text, VALUE_LINES, VALUE_CHARS), '  ')}"
+        case Traceback(text):
+            said = f"error:\n{indent(text, '  ')}"
+        case Files(paths):
+            said = "\n".join(f"file: {path}" for path in paths)
+        case Note(text, is_warning):
+            said = f"{'warning: ' if is_warning else ''}{text}"
+        case Facts(rows):
+            width = max((len(name) for name, _ in rows), default=0)
+            said = "\n".join(f"  {name:{width}}  {text}" for name, text in rows)
+        case Broken(text):
+            said = f"\nfailed: {text}"
+        case Done():
+            said = f"\n({describe_effort(block)})"
+    return said

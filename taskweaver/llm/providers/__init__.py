@@ -1,0 +1,1 @@
+"""Kinds of models: behind an endpoint, a function, a file of recordings, a mock."""

@@ -1,0 +1,1 @@
+"""Choice of a model: what is configured, what runs here, and whose key it gets."""

@@ -1,0 +1,72 @@
+"""Provider and address of a model, in the words of OpenTelemetry's conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from taskweaver.llm.base import CompletionService
+from taskweaver.llm.providers.function import FunctionService
+from taskweaver.llm.providers.openai import OpenAIService
+from taskweaver.llm.providers.presets import PRESETS
+from taskweaver.llm.providers.recorded import RecordedService
+from taskweaver.llm.transport.endpoint import Endpoint
+
+_CONVENTIONAL = {
+    "azure": "azure.ai.openai",
+    "google_genai": "gcp.gemini",
+    "mistral": "mistral_ai",
+}
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Provider and address of a model.
+
+    Attributes:
+        provider: Value of ``gen_ai.provider.name``.
+        host: Host of the endpoint; empty for a model in this process.
+        port: Its port.
+    """
+
+    provider: str
+    host: str = ""
+    port: int = 0
+
+    def attributes(self) -> Mapping[str, str | int]:
+        """Return the attributes of spans and metrics."""
+        known: dict[str, str | int] = {"gen_ai.provider.name": self.provider}
+        if self.host:
+            known |= {"server.address": self.host, "server.port": self.port}
+        return known
+
+
+def origin_of(service: CompletionService, api_type: str) -> Origin:
+    """Return the origin of a model.
+
+    Args:
+        service: The model.
+        api_type: The configured type; one that names no provider leaves it to the address.
+    """
+    if isinstance(service, RecordedService):
+        return Origin("recorded")
+    if isinstance(service, FunctionService):
+        return Origin("function")
+    if not isinstance(service, OpenAIService):
+        return Origin("offline")
+    return origin_at(service.endpoint, api_type)
+
+
+def origin_at(endpoint: Endpoint, api_type: str = "") -> Origin:
+    """Return the origin of a model at an endpoint; see `origin_of`."""
+    parts = urlsplit(endpoint.api_base)
+    port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+    if endpoint.api_version:
+        api_type = "azure"
+    by_address = {urlsplit(preset.api_base).netloc: name for name, preset in PRESETS.items()}
+    name = by_address.get(parts.netloc, api_type)
+    if name in {"auto", ""}:
+        name = "openai"  # the protocol it speaks
+    return Origin(_CONVENTIONAL.get(name, name), parts.hostname or "", port)

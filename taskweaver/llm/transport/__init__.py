@@ -1,0 +1,1 @@
+"""Requests to endpoints: connections, deadlines, sign-in, failures and retries."""

@@ -1,0 +1,175 @@
+"""Where a model is reached, and one connection to it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.transport.azure_ad import TokenProvider
+from taskweaver.utils.redact import register_secret
+
+_NO_KEY = "none"
+"""Sent where no key is needed: the client insists on one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An OpenAI-compatible endpoint and the model asked there.
+
+    Attributes:
+        api_base: Address up to ``/v1``; of Azure the resource's address.
+        model: Name of the model; of Azure the deployment's name.
+        api_key: Key; may be empty on loopback and where none is needed.
+        api_version: API version of Azure; empty for every other endpoint.
+        token_provider: Returns a token of Azure AD for each request; None sends the key.
+    """
+
+    api_base: str
+    model: str
+    api_key: str = field(default="", repr=False)
+    api_version: str = ""
+    token_provider: TokenProvider | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the address is of this machine."""
+        return is_loopback(self.api_base)
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether a URL names this machine; names are not looked up."""
+    host = (split_url(url).hostname or "").rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def split_url(url: str) -> SplitResult:
+    """Split an address of an endpoint.
+
+    Raises:
+        ModelError: Of kind ``configuration``, if it is not an http(s) address.
+    """
+    with suppress(ValueError):
+        parts = urlsplit(url.strip())
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return parts
+    detail = f"{url!r} is not an address such as http://127.0.0.1:11434/v1."
+    raise ModelError("configuration", detail, hint="Check llm.api_base.")
+
+
+class Line:
+    """A client with at most one connection, used by one call at a time.
+
+    So giving a call up is cutting its line, whatever the call is waiting for.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        import openai
+
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._is_cut = False
+        # A proxy never stands between us and this machine, and a key follows no redirect.
+        http = openai.DefaultHttpxClient(
+            trust_env=not endpoint.is_loopback,
+            follow_redirects=False,
+            event_hooks={"request": [self._watch]},
+        )
+        common: dict[str, Any] = {"max_retries": 0, "http_client": http}
+        if endpoint.token_provider is None:
+            common["api_key"] = endpoint.api_key or _NO_KEY
+        else:
+            common["azure_ad_token_provider"] = endpoint.token_provider
+        register_secret(endpoint.api_key)
+        if endpoint.api_version:
+            self.client: openai.OpenAI = openai.AzureOpenAI(
+                azure_endpoint=endpoint.api_base, api_version=endpoint.api_version, **common
+            )
+        else:
+            self.client = openai.OpenAI(base_url=endpoint.api_base, **common)
+
+    def open(self, body: dict[str, Any], *, connect_s: float, read_s: float) -> Any:
+        """Send a chat request; return a context manager of the streaming response.
+
+        The body goes ready-made beside the client's own arguments: it spends most of its time
+        on transforming messages and on building an object for each piece of the reply.
+        """
+        import openai
+
+        rest = {name: value for name, value in body.items() if name not in ("model", "stream")}
+        opened: AbstractContextManager[Any] = (
+            self.client.chat.completions.with_streaming_response.create(
+                model=body["model"],
+                messages=[],
+                stream=True,
+                extra_body=rest,
+                timeout=openai.Timeout(read_s, connect=connect_s),
+            )
+        )
+        return opened
+
+    def cut(self) -> None:
+        """Break the connection, now or as soon as there is one."""
+        with self._lock:
+            self._is_cut = True
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Release the connection."""
+        self.client.close()
+
+    def _watch(self, request: Any) -> None:
+        request.extensions = {**request.extensions, "trace": self._trace}
+
+    def _trace(self, name: str, info: dict[str, Any]) -> None:
+        if name.endswith(("connect_tcp.complete", "start_tls.complete")):
+            with self._lock:
+                self._socket = info["return_value"].get_extra_info("socket")
+                is_cut = self._is_cut
+            if is_cut:
+                self.cut()
+
+
+class Lines:
+    """The idle lines to an endpoint; a line that was cut does not come back."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._lock = threading.Lock()
+        self._idle: list[Line] = []
+        self._is_closed = False
+
+    def take(self) -> Line:
+        """Return an idle line, or a new one."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return Line(self._endpoint)
+
+    def put_back(self, line: Line) -> None:
+        """Keep a line for the next call."""
+        with self._lock:
+            if not self._is_closed:
+                self._idle.append(line)
+                return
+        line.close()
+
+    def close(self) -> None:
+        """Close the idle lines; those in use are closed when they come back."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for line in idle:
+            line.close()

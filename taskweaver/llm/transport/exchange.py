@@ -1,0 +1,148 @@
+"""One request and its streamed response, under deadlines that hold whatever blocks.
+
+A thread does the blocking (name look-up, connecting, reading) and hands blocks of bytes over;
+the caller waits for them no longer than it should, and leaves at once when it is told to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, Full, Queue
+from time import monotonic
+from typing import Any
+
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.transport.endpoint import Lines
+from taskweaver.llm.transport.failures import exchange_failure, failure
+from taskweaver.utils.system.cancel import CancelToken
+
+_QUEUED_BLOCKS = 64
+_END = object()
+_WAKE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long to wait, in seconds.
+
+    Attributes:
+        connect_s: For a connection.
+        first_token_s: For the first event of the reply.
+        gap_s: For each further event.
+        total_s: For the whole call.
+    """
+
+    connect_s: float = 5.0
+    first_token_s: float = 120.0
+    gap_s: float = 60.0
+    total_s: float = 600.0
+
+
+class Exchange:
+    """One request to an endpoint; use it as a context manager and read `blocks` once."""
+
+    def __init__(
+        self,
+        lines: Lines,
+        body: dict[str, Any],
+        deadlines: Deadlines,
+        cancel: CancelToken,
+    ) -> None:
+        self.model = str(body["model"])
+        self._lines = lines
+        self._line = lines.take()
+        self._body = body
+        self._deadlines = deadlines
+        self._cancel = cancel
+        self._blocks: Queue[Any] = Queue(_QUEUED_BLOCKS)
+        self._handing_over = threading.Lock()
+        self._given_up = threading.Event()
+        self._is_read = False
+        now = monotonic()
+        self._ends = now + deadlines.total_s
+        self._patience = now + deadlines.first_token_s
+        self._wait = deadlines.first_token_s
+        self._what = "no reply began"
+
+    def __enter__(self) -> Exchange:
+        threading.Thread(target=self._read, name=f"model call {self.model}", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._handing_over:
+            self._given_up.set()
+            if not self._is_read:
+                self._line.cut()
+        with suppress(Empty):  # room for what the thread is about to hand over
+            while True:
+                self._blocks.get_nowait()
+
+    def note_progress(self) -> None:
+        """Start the time for the next event: a part of the reply came."""
+        self._set_patience(self._deadlines.gap_s, "the reply paused")
+
+    def hurry(self, seconds: float) -> None:
+        """Wait only `seconds` more for the end: all that matters has come."""
+        self._set_patience(seconds, "the reply did not end")
+
+    def _set_patience(self, seconds: float, what: str) -> None:
+        self._wait, self._what = seconds, what
+        self._patience = monotonic() + seconds
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the body, block by block.
+
+        Raises:
+            ModelError: If the call fails, takes too long or is cancelled.
+        """
+        with self._cancel.on_cancel(self._wake):
+            while True:
+                item = self._next()
+                if item is _END:
+                    return
+                if isinstance(item, BaseException):
+                    raise exchange_failure(item, self.model) from item
+                if isinstance(item, bytes):
+                    yield item
+
+    def _next(self) -> Any:
+        if self._cancel.cancelled:
+            raise ModelError("cancelled", "the call was given up.", self.model)
+        until = min(self._ends, self._patience)
+        try:
+            return self._blocks.get(timeout=max(until - monotonic(), 0.0))
+        except Empty:
+            if monotonic() >= self._ends:
+                detail = f"the call took longer than {self._deadlines.total_s:g} s."
+            else:
+                detail = f"{self._what} for {self._wait:g} s."
+            raise failure("timeout", detail, self.model) from None
+
+    def _wake(self) -> None:
+        with suppress(Full):
+            self._blocks.put_nowait(_WAKE)
+
+    def _read(self) -> None:
+        outcome: Any = _END
+        limits = self._deadlines
+        patience = max(limits.first_token_s, limits.gap_s) + 1.0
+        try:
+            opened = self._line.open(self._body, connect_s=limits.connect_s, read_s=patience)
+            with opened as response:
+                for block in response.iter_bytes():
+                    self._blocks.put(block)
+                    if self._given_up.is_set():
+                        break
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            outcome = error
+        with self._handing_over:
+            self._is_read = True
+            is_whole = outcome is _END and not self._given_up.is_set()
+        if is_whole:
+            self._lines.put_back(self._line)
+        else:
+            self._line.close()
+        self._blocks.put(outcome)

@@ -1,0 +1,1 @@
+"""Role files, the classes they name, and the registry of both."""

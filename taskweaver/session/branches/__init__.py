@@ -1,0 +1,1 @@
+"""Branches of a session: what each consists of, and the turns that are played on them."""

@@ -1,0 +1,190 @@
+"""One line of a session: a conversation, a kernel, a working directory, and the roles on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from taskweaver.ces.common import Client
+from taskweaver.ces.state.restorable import Origin
+from taskweaver.memory.cells import Ran, RecordedCell
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.role.role import Role
+from taskweaver.session.answers.check import AnswerCheck
+from taskweaver.session.branches.file_list import BranchFiles
+from taskweaver.session.branches.turn import USER, Turn
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.errors import SessionError
+from taskweaver.session.states.restoring import Restoring
+from taskweaver.session.storage.workdir import WorkingFiles
+
+
+@dataclass(frozen=True, slots=True)
+class BranchParts:
+    """What a branch owns; it closes all of it.
+
+    Attributes:
+        memory: Its conversation.
+        client: Its kernel.
+        roles: Who takes part, by alias; the first one leads.
+        execution_cwd: Working directory of its kernel.
+    """
+
+    memory: Memory
+    client: Client
+    roles: Mapping[str, Role]
+    execution_cwd: Path
+
+
+@runtime_checkable
+class _TakesVariables(Protocol):
+    def update_session_var(self, session_var: Mapping[str, str]) -> None: ...
+
+
+@runtime_checkable
+class _RunsCode(Protocol):
+    def repeater(self, client: Client) -> Callable[[RecordedCell], Ran]: ...
+
+    def run(self, memory: Memory, task: Post) -> Post: ...
+
+
+class SessionBranch:
+    """A branch that is open.
+
+    Attributes:
+        name: Its name.
+        memory: Its conversation.
+        client: Its kernel.
+        roles: Who takes part, by alias.
+        execution_cwd: Working directory of its kernel.
+        files: The user's files in it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        parts: BranchParts,
+        emitter: SessionEventEmitter,
+        config: AppSessionConfig,
+        check: Callable[[], None],
+        origin: Origin,
+    ) -> None:
+        """Open a branch.
+
+        Args:
+            name: Its name.
+            parts: Its parts.
+            emitter: Receives the events.
+            config: The session's configuration.
+            check: Raises when the round must not go on.
+            origin: Returns the stored state that its kernel starts from.
+        """
+        self.name = name
+        self.memory = parts.memory
+        self.client = parts.client
+        self.roles = parts.roles
+        self.execution_cwd = parts.execution_cwd
+        self.files = WorkingFiles(parts.execution_cwd)
+        if any(isinstance(role, _RunsCode) for role in parts.roles.values()):
+            is_new = not parts.memory.conversation.rounds
+            files = BranchFiles(
+                parts.execution_cwd, config, parts.client, self.files, may_start=is_new
+            )
+            for role in parts.roles.values():
+                role.files = files
+        self._lost_cells: set[str] = set()
+        self._is_noticed = self._is_noted = False
+        parts.client.restore_from(origin)
+        for role in parts.roles.values():
+            role.meet(parts.roles)
+        leader, most = next(iter(parts.roles)), config.max_internal_chat_round_num
+        answers = AnswerCheck(parts.memory, leader, most) if config.checks_answers else None
+        parts.roles[leader].answer_review = answers
+        self._turn = Turn(
+            parts.memory, parts.roles, leader, emitter, most, config.stuck_after, check, answers
+        )
+
+    def play(self, round_: Round) -> None:
+        """Carry posts between the roles until the user is answered; raises as `Turn.play`."""
+        self._turn.play(round_)
+
+    def run(self, code: str) -> Callable[[Round], None]:
+        """Return what plays a round that runs code of the user's; raises as `play`."""
+
+        def play(round_: Round) -> None:
+            for alias, role in self.roles.items():
+                if isinstance(role, _RunsCode):
+                    task = Post.create(code, USER, alias)
+                    self.memory.add_post(round_, task)
+                    self.memory.add_post(round_, role.run(self.memory, task))
+                    return
+            raise SessionError("No role of this session runs code.")
+
+        return play
+
+    def lost_cells(self, restoring: Restoring | None) -> set[str]:
+        """Return the ids of the posts whose cells make the variables that were not restored.
+
+        Args:
+            restoring: How the variables come back; None once the kernel has them.
+        """
+        if restoring is not None:
+            self._lost_cells = restoring.cells
+        return self._lost_cells
+
+    def take_notice(self, restoring: Restoring | None) -> list[str]:
+        """Return, once, which variables are not restored, in lines for the user."""
+        self.lost_cells(restoring)
+        if restoring is None or self._is_noticed:
+            return []
+        self._is_noticed = True
+        return restoring.lines()
+
+    def take_note(self, restoring: Restoring | None) -> list[str]:
+        """Return, once, which variables are not restored, in words for the roles."""
+        if restoring is None or self._is_noted:
+            return []
+        self._is_noted = True
+        return list(filter(None, [restoring.note()]))
+
+    def repeater(self, client: Client) -> Callable[[RecordedCell], Ran]:
+        """Return a function that runs recorded cells of this branch again in another kernel.
+
+        Raises:
+            SessionError: If no role of the session runs code.
+            KernelError: If the kernel cannot be started.
+        """
+        runners = {
+            alias: role.repeater(client)
+            for alias, role in self.roles.items()
+            if isinstance(role, _RunsCode)
+        }
+        if not runners:
+            raise SessionError("No role of this session runs code.")
+        first = next(iter(runners.values()))
+        return lambda cell: runners.get(cell.role, first)(cell)
+
+    def update_session_var(self, variables: Mapping[str, str]) -> None:
+        """Set variables that plugins read."""
+        for role in self.roles.values():
+            if isinstance(role, _TakesVariables):
+                role.update_session_var(variables)
+
+    def interrupt(self) -> None:
+        """Give up what the roles and the kernel are doing; may be called from any thread."""
+        for role in self.roles.values():
+            role.interrupt()
+        self.client.interrupt()
+
+    def close(self) -> None:
+        """Close the roles and stop the kernel."""
+        try:
+            for role in self.roles.values():
+                role.close()
+        finally:
+            self.client.stop()

@@ -1,0 +1,174 @@
+"""The list of a branch's files: those of the working folder and of the data folder.
+
+The kernel reads the files, in the sandbox; this process hands it the bytes of their beginning and
+keeps the outcome until a file's size or time changes. A turn without such a change costs a look at
+the two folders.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from taskweaver.analyst.files.file_list import ListedFile, TableOverview, file_list
+from taskweaver.analyst.files.mentions import is_data_file
+from taskweaver.ces.claims import items, text
+from taskweaver.ces.claims import rows as rows_of
+from taskweaver.ces.common import Client
+from taskweaver.ces.errors import KernelError
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.storage.workdir import Stamp, WorkingFiles, stamp_of
+from taskweaver.utils.files import leaves
+from taskweaver.utils.quoting import quoted_section
+from taskweaver.utils.safe_fs import Folder, is_plain_name, open_ordinary
+
+_TEXT_BYTES, _BINARY_BYTES, _REQUEST_BYTES = 256 << 10, 4 << 20, 16 << 20
+_TEXTS = frozenset({"csv", "tsv", "txt", "json", "jsonl", "ndjson"})
+_MOST_FILES, _PROBLEM_CHARS = 200, 200
+
+
+class BranchFiles:
+    """Files of a branch, as its roles see them."""
+
+    def __init__(
+        self,
+        cwd: Path,
+        config: AppSessionConfig,
+        client: Client,
+        working: WorkingFiles,
+        *,
+        may_start: bool = True,
+    ) -> None:
+        """Take the folders.
+
+        Args:
+            cwd: The working folder.
+            config: Leads to the data folder.
+            client: The kernel that reads the files.
+            working: Brings files of the data folder.
+            may_start: Whether the kernel may be started for that. Without, files are listed by
+                name and size until it runs.
+        """
+        self._cwd = cwd
+        self._config = config
+        self._client = client
+        self._working = working
+        self._may_start = may_start
+        self._known: dict[str, tuple[Stamp, ListedFile]] = {}
+
+    def text(self) -> str:
+        """Return the section of a prompt that lists the files; empty for none."""
+        stamps = self._stamps()
+        if not self._may_start and self._client.state == "not started":
+            return _section([ListedFile(name, size) for name, (_, size) in stamps.items()])
+        new = [name for name, stamp in stamps.items() if self._stamp_known(name) != stamp]
+        self._look(new, stamps)
+        self._known = {name: self._known[name] for name in stamps}
+        return _section([file for _, file in self._known.values()])
+
+    def bring(self, text: str) -> None:
+        """Copy the files of the data folder that a text names; see `RoleFiles`."""
+        named = self._config.mentioned_files(text)
+        if named:
+            self._working.bring([], named)
+
+    def _stamp_known(self, name: str) -> Stamp | None:
+        return self._known[name][0] if name in self._known else None
+
+    def _stamps(self) -> dict[str, Stamp]:
+        """Return time and size of the files by name; the copy here hides one of the data folder."""
+        found = {name: stamp for name, stamp in self._all() if is_plain_name(name)}
+        tables = sorted(name for name in found if is_data_file(name) and name[0] != ".")
+        others = sorted(name for name in found if not is_data_file(name) and name[0] != ".")
+        return {name: found[name] for name in [*tables, *others][:_MOST_FILES]}
+
+    def _all(self) -> Iterator[tuple[str, Stamp]]:
+        for path in self._config.data_files():
+            with suppress(OSError):  # it was moved away meanwhile
+                yield path.name, stamp_of(path.stat())
+        with suppress(OSError), Folder.at(self._cwd) as folder:
+            for name in folder.names():
+                facts = folder.stat(name)
+                if facts is not None and stat.S_ISREG(facts.st_mode):
+                    yield name, stamp_of(facts)
+
+    def _look(self, names: Sequence[str], stamps: Mapping[str, Stamp]) -> None:
+        """Have the kernel look at files, and keep the outcome."""
+        request, left = [], _REQUEST_BYTES
+        for name in names:
+            content = self._beginning(name, stamps[name], left) if is_data_file(name) else b""
+            self._known[name] = stamps[name], ListedFile(name, stamps[name][1])
+            if content:
+                left -= len(content)
+                encoded = base64.b64encode(content).decode("ascii")
+                request.append({"name": name, "bytes": stamps[name][1], "content": encoded})
+        if not request:
+            return
+        try:
+            found = self._client.overview(request)
+        except KernelError:
+            found = {}  # the names alone are listed; the next cell reports the error
+        for item in request:
+            name = str(item["name"])
+            self._known[name] = stamps[name], _listed(name, stamps[name][1], found.get(name))
+
+    def _beginning(self, name: str, stamp: Stamp, left: int) -> bytes:
+        """Return the bytes of a file that the kernel reads; none where it would need more."""
+        size = stamp[1]
+        most = min(left, _TEXT_BYTES if _suffix(name) in _TEXTS else _BINARY_BYTES)
+        if size > most and (_suffix(name) not in _TEXTS or most < _TEXT_BYTES):
+            return b""
+        try:
+            with Folder.at(self._cwd) as folder:
+                here = folder.stat(name) is not None
+                opened = folder.open_file(name) if here else self._of_data(name)
+            with opened as file:
+                return file.read(most)
+        except OSError:
+            return b""  # it is gone or cannot be read: its name alone is listed
+
+    def _of_data(self, name: str) -> BinaryIO:
+        """Open a file of the data folder, if its links may be followed now.
+
+        Raises:
+            OSError: If it cannot be opened, or is outside of the folder that links may not leave.
+        """
+        path, root = self._config.data_dir / name, self._config.data_root
+        if root is None:
+            return open_ordinary(path)
+        if leaves(path, root):
+            raise OSError(errno.EXDEV, "leaves the project", name)
+        return open_ordinary(path.resolve(), os.O_NOFOLLOW)
+
+
+def _section(files: Sequence[ListedFile]) -> str:
+    return quoted_section(file_list(files), level=3)
+
+
+def _listed(name: str, size: int, claim: Any) -> ListedFile:
+    """Return a file as the kernel claims it to be; nothing that the claim lacks."""
+    if not isinstance(claim, dict):
+        return ListedFile(name, size)
+    tables = tuple(_table(item) for item in items(claim.get("tables")) if isinstance(item, dict))
+    return ListedFile(name, size, tables, text(claim.get("problem"), _PROBLEM_CHARS))
+
+
+def _table(claim: Mapping[str, Any]) -> TableOverview:
+    rows = claim.get("rows")
+    return TableOverview(
+        text(claim.get("name")),
+        rows if isinstance(rows, int) and not isinstance(rows, bool) else None,
+        claim.get("is_estimate") is True,
+        {row[0]: row[1] for row in rows_of(claim.get("columns"), 2)},
+        tuple([text(cell) for cell in items(row)] for row in items(claim.get("sample"))),
+    )
+
+
+def _suffix(name: str) -> str:
+    return PurePosixPath(name).suffix.lower().lstrip(".")

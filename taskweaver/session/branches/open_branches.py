@@ -1,0 +1,248 @@
+"""The branches of a session that are open, and the states that their kernels start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from taskweaver.ces.common import Client, Snapshot
+from taskweaver.ces.errors import KernelError
+from taskweaver.ces.state.folder import StateFolder
+from taskweaver.ces.state.manifest import StateDamaged
+from taskweaver.ces.state.restorable import Restorable
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.cells import ran_code
+from taskweaver.memory.round import Round
+from taskweaver.session.branches.branch import SessionBranch
+from taskweaver.session.branches.parts import SessionParts
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.errors import SessionError
+from taskweaver.session.states.restoring import (
+    Restoring,
+    StoredRound,
+    cells_with_variables,
+    newest_state,
+)
+from taskweaver.session.states.round_states import RoundEnd, RoundStates
+from taskweaver.session.states.snapshots import Snapshots
+from taskweaver.session.storage.store import SessionFiles
+
+STATE_FOLDER = "state"
+
+
+class Scratch(Protocol):
+    """A copy of a branch that is no branch yet."""
+
+    def interrupt(self) -> None:
+        """Interrupt the cell that runs in it; may be called from any thread."""
+        ...
+
+    def discard(self) -> None:
+        """Remove it, unless it is a branch by now."""
+        ...
+
+
+class SessionBranches:
+    """Branches of a session. Close it: their roles and kernels end.
+
+    Attributes:
+        current: The branch that messages go to.
+        files: The session's files.
+        config: The session's configuration.
+        session_var: Variables that plugins read.
+        states: States of the kernels at round ends.
+        check: Raises when work must not go on.
+        scratch: The newest scratch copy; None if there was none.
+    """
+
+    def __init__(
+        self,
+        parts: SessionParts,
+        config: AppSessionConfig,
+        logger: TelemetryLogger,
+        check: Callable[[], None],
+    ) -> None:
+        """Open the branch that was current last.
+
+        Args:
+            parts: The session's parts.
+            config: Its configuration.
+            logger: Where problems are noted.
+            check: Raises when work must not go on.
+        """
+        self._parts = parts
+        self.files: SessionFiles = parts.files
+        self.config = config
+        self.session_var: dict[str, str] = {}
+        self.check = check
+        self._open: dict[str, SessionBranch] = {}
+        self._why_restored: dict[str, str] = {}
+        self.scratch: Scratch | None = None
+        folder = StateFolder(self.files.folder / STATE_FOLDER, config.state_limit_bytes)
+        snapshots = Snapshots(config.snapshot_limit_bytes)
+        self.states = RoundStates(snapshots, folder, logger, self._manifests_in_use)
+        self.current = self.open(self.files.current)
+
+    def open(self, name: str) -> SessionBranch:
+        """Return a branch, opened if it is not open yet.
+
+        Raises:
+            SessionError: If there is no such branch.
+        """
+        self.files.require(name)
+        if name not in self._open:
+            parts = self._parts.open_branch(name)
+            emitter, lineage = self._parts.emitter, self.files.lineage(name)
+
+            def origin() -> Restorable | None:
+                return self._restorable(lineage, parts.memory.conversation.rounds)
+
+            branch = SessionBranch(name, parts, emitter, self.config, self.check, origin)
+            branch.update_session_var(self.session_var)
+            self._open[name] = branch
+        return self._open[name]
+
+    def checkout(self, name: str) -> None:
+        """Make a branch the current one; raises as `open`."""
+        self.current = self.open(name)
+        self.files.set_current(name)
+
+    def keep_state(self, round_: Round) -> None:
+        """Take and store the state of the current kernel at a round's end, in the background."""
+        end = RoundEnd(self.current.name, round_.id, self.current.client)
+        self.states.end_round(end if ran_code(round_) else None)
+
+    def fork(self, name: str, at_round: int | None) -> str:
+        """Make a branch of the current one; return its name. See `Session.fork`."""
+        limit_bytes = self.config.fork_limit_bytes
+        name = self.files.fork(self.current.name, name, at_round, limit_bytes=limit_bytes)
+        self._why_restored[name] = self.fork_kernel(name, at_round)
+        self.open(name)
+        return name
+
+    def fork_kernel(self, name: str, at_round: int | None) -> str:
+        """Fork the current branch's kernel for another branch.
+
+        Returns:
+            Why it starts from stored variables instead; empty when it was forked, or no code ran.
+        """
+        self.states.settle()
+        rounds = self.current.memory.conversation.rounds
+        seen = rounds[:at_round]
+        last = next((round_ for round_ in reversed(seen) if ran_code(round_)), None)
+        if last is None:
+            return ""
+        is_now = not any(map(ran_code, rounds[len(seen) :]))
+        kept = self.states.snapshots.get(self.files.lineage(self.current.name), last.id)
+        try:
+            if kept is not None:
+                self._parts.fork_kernel(name, kept)
+            elif is_now:
+                self._fork_now(name, self.current.client)
+            else:
+                return self.states.snapshots.why_none(last.id)
+        except KernelError as error:
+            return str(error)
+        return ""
+
+    def _fork_now(self, name: str, client: Client) -> None:
+        state: Snapshot = client.snapshot()
+        try:
+            self._parts.fork_kernel(name, state)
+        finally:
+            state.close()
+
+    def kernel_for(self, name: str) -> Client:
+        """Return the kernel of a branch that is to be made of the current one."""
+        why_not_forked = self.fork_kernel(name, None)
+        client = self._parts.client(name)
+        if why_not_forked:
+            lineage = self.files.lineage(self.current.name)
+            rounds = self.current.memory.conversation.rounds
+            client.restore_from(lambda: self._restorable(lineage, rounds))
+        return client
+
+    def trust_state(self) -> None:
+        """Agree to load stored variables that this installation did not write here.
+
+        Raises:
+            SessionError: If there are none, or the agreement cannot be written.
+        """
+        folder = self.states.folder
+        self.states.finish()
+        if not folder.has_untrusted:
+            raise SessionError("The stored variables of this session are trusted already.")
+        try:
+            folder.trust()
+        except StateDamaged as error:
+            raise SessionError(str(error)) from error
+        except OSError as error:
+            raise SessionError(f"{folder.folder} cannot be written: {error.strerror}.") from error
+
+    @property
+    def why_restored(self) -> str:
+        """Why the current branch's kernel was not forked; empty when it was."""
+        return self._why_restored.get(self.current.name, "")
+
+    def restoring(self) -> Restoring | None:
+        """Return how the current branch's variables come back; None if its kernel has them."""
+        client, rounds = self.current.client, self.current.memory.conversation.rounds
+        if client.has_state or not cells_with_variables(rounds):
+            return None
+        is_trusted = self.states.folder.is_trusted
+        try:
+            stored = self._stored(self.files.lineage(self.current.name), rounds)
+        except StateDamaged as error:
+            return Restoring(rounds, None, str(error), is_trusted=is_trusted)
+        return Restoring(rounds, stored, "", is_trusted=is_trusted)
+
+    def _stored(self, lineage: list[str], rounds: list[Round]) -> StoredRound | None:
+        """Return the newest stored state of a conversation; raises StateDamaged."""
+        if not self.states.folder.is_trusted:
+            return None
+        self.states.finish()
+        return newest_state(rounds, lambda id_: self.states.folder.find(lineage, id_))
+
+    def _restorable(self, lineage: list[str], rounds: list[Round]) -> Restorable | None:
+        try:
+            stored = self._stored(lineage, rounds)
+        except StateDamaged:
+            return None  # `restoring` reports it
+        if stored is None:
+            return None
+        return Restorable(self.states.folder, stored.manifest, stored.number, stored.missing)
+
+    def _manifests_in_use(self) -> set[Path]:
+        """Return, for each branch, the manifest its kernel would start from."""
+        found = set()
+        for branch in self.files.branches():
+            lineage = self.files.lineage(branch.name)
+            for id_ in reversed(self.files.round_ids(branch.name)):
+                path = self.states.folder.path(lineage, id_)
+                if path is not None:
+                    found.add(path)
+                    break
+        return found
+
+    def interrupt(self) -> None:
+        """Give up what is being done; may be called from any thread."""
+        self.current.interrupt()
+        if self.scratch is not None:
+            self.scratch.interrupt()
+
+    def update_session_var(self, variables: Mapping[str, str]) -> None:
+        """Set variables that plugins read, in all open branches."""
+        self.session_var.update(variables)
+        for branch in self._open.values():
+            branch.update_session_var(variables)
+
+    def close(self) -> None:
+        """Store the newest state, then end roles and kernels."""
+        try:
+            self.states.close()  # before their kernels, which would wait for the snapshots
+        finally:
+            if self.scratch is not None:
+                self.scratch.discard()
+            for branch in self._open.values():
+                branch.close()

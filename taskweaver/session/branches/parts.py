@@ -1,0 +1,52 @@
+"""What a session is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskweaver.ces.common import Client, Snapshot
+from taskweaver.llm.api import LLMApi
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.session.branches.branch import BranchParts
+from taskweaver.session.limits import LimitsConfig
+from taskweaver.session.storage.store import SessionFiles
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMetadata:
+    """Where a session lives.
+
+    Attributes:
+        session_id: Its id.
+        workspace: Its folder.
+        execution_cwd: Working directory of its kernel, inside `workspace`.
+    """
+
+    session_id: str
+    workspace: Path
+    execution_cwd: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What a session owns; it closes all of it.
+
+    Attributes:
+        emitter: Where events go.
+        llm_api: The session's way to the models.
+        files: Its folder and its memory on disk.
+        open_branch: Makes what a branch of a name consists of.
+        client: Returns the kernel of a branch of a name, also of one that is to be made.
+        fork_kernel: Starts the kernel of a branch from a state.
+        limits: What it may consume.
+    """
+
+    emitter: SessionEventEmitter
+    llm_api: LLMApi
+    files: SessionFiles
+    open_branch: Callable[[str], BranchParts]
+    client: Callable[[str], Client]
+    fork_kernel: Callable[[str, Snapshot], None]
+    limits: LimitsConfig

@@ -1,0 +1,103 @@
+"""One round: the loop that carries posts between roles until the user is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.role.errors import UnknownRole
+from taskweaver.role.role import Role
+from taskweaver.session.answers.check import AnswerCheck, unsupported_note
+from taskweaver.session.branches.stuck import farewell, nudge, repetitions
+from taskweaver.session.errors import RoundLimit
+
+USER = "User"
+PLANNER = "Planner"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """How a round is played.
+
+    Attributes:
+        memory: The conversation.
+        roles: Who takes part, by alias.
+        leader: Alias of the role that receives the user's message.
+        emitter: Where events go.
+        max_posts: Most messages between roles.
+        stuck_after: Repetitions before a nudge; one more after it ends the round.
+        check: Asked before each role's answer; raises when the round must not go on.
+        answers: Checks the leader's answer to the user; None for no check.
+    """
+
+    memory: Memory
+    roles: Mapping[str, Role]
+    leader: str
+    emitter: SessionEventEmitter
+    max_posts: int
+    stuck_after: int
+    check: Callable[[], None]
+    answers: AnswerCheck | None = None
+
+    def play(self, round_: Round) -> Post:
+        """Carry posts between roles until one is for the user; return that one.
+
+        Raises:
+            RoundLimit: If the roles do not come to an end.
+            UnknownRole: If a post is for a role that does not take part.
+            TaskWeaverError: If a role cannot answer, or `check` forbids it.
+        """
+        post = Post.create(round_.user_query, USER, self.leader)
+        for _ in range(self.max_posts):
+            self.memory.add_post(round_, post)
+            if post.send_to == USER:
+                return post
+            self.check()
+            post = self._answer(round_, post)
+        raise RoundLimit(
+            f"The roles exchanged {self.max_posts} messages without an answer. Ask for less at"
+            " once, or raise session.max_internal_chat_round_num."
+        )
+
+    def _answer(self, round_: Round, post: Post) -> Post:
+        role = self._role(post.send_to)
+        with role.tracing.agent(role.alias):
+            answer = role.reply(self.memory)
+        if answer.send_to == PLANNER and PLANNER not in self.roles:
+            answer.send_to = USER  # a role may take it that a Planner is always there
+        posts = [*round_.post_list, answer]
+        said = round_.post_list if role.only_acknowledges else posts
+        repeated = repetitions(said) if answer.send_to == self.leader else 0
+        if repeated == self.stuck_after:
+            answer.message += nudge(answer)
+        if repeated <= self.stuck_after:
+            self._mark(role, answer)
+            return answer
+        self.memory.add_post(round_, answer)
+        return self._give_up(posts)
+
+    def _mark(self, role: Role, answer: Post) -> None:
+        """Check an answer to the user, and name the numbers in it that stand in no outcome."""
+        if answer.send_to != USER or self.answers is None or not role.answers_from_outcomes:
+            return
+        unsupported = self.answers.mark(answer)
+        if unsupported:
+            self.emitter.warn(unsupported_note(unsupported))
+
+    def _role(self, alias: str) -> Role:
+        try:
+            return self.roles[alias]
+        except KeyError:
+            raise UnknownRole(alias, list(self.roles)) from None
+
+    def _give_up(self, posts: list[Post]) -> Post:
+        with self.emitter.post(self.leader) as proxy:
+            proxy.update_send_to(USER)
+            proxy.update_attachment("TaskFailure", AttachmentType.stop)
+            proxy.update_message(farewell(posts))
+            return proxy.end()

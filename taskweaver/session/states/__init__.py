@@ -1,0 +1,1 @@
+"""States of kernels at round ends, and their return into new kernels."""

@@ -1,0 +1,194 @@
+"""The states of a session's kernels at round ends: taken after the answer is shown, then stored.
+
+At a round's end two children are forked off the kernel, in the background: a snapshot, which
+branches start from at once, and a writer, which stores the variables. The next cell waits for the
+forks, never for the writing. One writer writes at a time; of those that wait the newest wins.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskweaver.ces.common import Client, Writer
+from taskweaver.ces.errors import KernelError
+from taskweaver.ces.state.folder import StateFolder
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.session.states.snapshots import Snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEnd:
+    """A round that ran code.
+
+    Attributes:
+        branch: Name of its branch.
+        round_id: Its id.
+        client: The kernel.
+    """
+
+    branch: str
+    round_id: str
+    client: Client
+
+
+class RoundStates:
+    """Takes and stores states at round ends, in threads of its own. Close it.
+
+    Attributes:
+        snapshots: The live states.
+        folder: The stored states.
+    """
+
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        folder: StateFolder,
+        logger: TelemetryLogger,
+        in_use: Callable[[], Collection[Path]],
+    ) -> None:
+        """Prepare; no thread runs yet.
+
+        Args:
+            snapshots: The live states.
+            folder: The stored states.
+            logger: Where problems are noted.
+            in_use: Returns the manifests that stay when the folder is over its limit.
+        """
+        self.snapshots = snapshots
+        self.folder = folder
+        self._logger = logger
+        self._in_use = in_use
+        self._forker = ThreadPoolExecutor(1, thread_name_prefix="round-end")
+        self._storer = ThreadPoolExecutor(1, thread_name_prefix="state")
+        self._lock = threading.Lock()
+        self._is_playing = False
+        self._again: RoundEnd | None = None
+        self._forks: Future[None] | None = None
+        self._waiting: tuple[Future[None], Writer] | None = None
+        self._stuck: dict[str, str] = {}
+        self._problems: list[str] = []
+        self._is_closed = False
+
+    def begin_round(self) -> None:
+        """Wait until the state of the last round is taken: a cell may run then."""
+        with self._lock:
+            self._is_playing = True
+        self.settle()
+
+    def end_round(self, end: RoundEnd | None) -> None:
+        """Take the state at a round's end, and store it; returns at once.
+
+        Args:
+            end: The round; None if it ran no code.
+        """
+        with self._lock:
+            self._is_playing = False
+            again, self._again = self._again, None
+            last = end or again
+            if last is not None and not self._is_closed:
+                self._forks = self._forker.submit(self._take, last, is_again=end is None)
+
+    def settle(self) -> None:
+        """Wait until the state of the last round is taken."""
+        with self._lock:
+            forks = self._forks
+        if forks is not None:
+            forks.result()
+
+    def finish(self) -> None:
+        """Wait until the newest state is stored; returns at once when closed."""
+        if not self._is_closed:
+            self._finish()
+
+    def _finish(self) -> None:
+        before = None
+        while before is not self._forks:
+            before = self._forks
+            self.settle()
+            with suppress(RuntimeError):  # closed by another thread meanwhile
+                self._storer.submit(lambda: None).result()
+
+    def take_problems(self) -> list[str]:
+        """Return, once each, what could not be stored, a sentence for each."""
+        problems, self._problems = self._problems, []
+        return problems
+
+    def _take(self, end: RoundEnd, *, is_again: bool = False) -> None:
+        try:
+            if not is_again:
+                self.snapshots.take(end.branch, end.round_id, end.client)
+            if self.folder.limit_bytes:
+                self._start_storing(end)
+        except Exception:
+            self._logger.exception(f"the state after round {end.round_id} is not kept")
+            self._problems.append("The variables are not stored (the log has the details).")
+
+    def _start_storing(self, end: RoundEnd) -> None:
+        try:
+            writer = end.client.state_writer(self._stuck, self.folder.limit_bytes)
+        except KernelError as error:
+            self._logger.info(f"the state after round {end.round_id} is not stored: {error}")
+            return
+        if self._waiting is not None and self._waiting[0].cancel():
+            self._waiting[1].close()  # newer than the one it waits for, but not the newest any more
+        self._waiting = self._storer.submit(self._store, end, writer), writer
+
+    def _store(self, end: RoundEnd, writer: Writer) -> None:
+        try:
+            stored = writer.write(self.folder, end.branch, end.round_id)
+            if stored.stuck_at and stored.stuck_at not in self._stuck:
+                self._stuck[stored.stuck_at] = f"storing it made {stored.problem}"
+                self._take_again(end)
+            elif stored.problem:
+                self._report(stored.problem)
+                self.folder.remove_incomplete()
+            else:
+                self.folder.tidy(self._in_use)
+        except Exception as error:
+            self._logger.exception(f"the state after round {end.round_id} is not stored")
+            self._report(f"{type(error).__name__}: {error}")
+        finally:
+            writer.close()
+
+    def _take_again(self, end: RoundEnd) -> None:
+        """Store the state without the variable that held it up, once no cell can run."""
+        with self._lock:
+            if self._is_playing:
+                self._again = end  # at the end of the open round, if that runs no code
+            else:
+                self._forks = self._forker.submit(self._take, end, is_again=True)
+
+    def _report(self, problem: str) -> None:
+        self._logger.warning(f"variables are not stored: {problem}")
+        self._problems.append(
+            f"The variables are not stored ({problem}): --resume finds those of an earlier round."
+        )
+
+    def close(self) -> None:
+        """Store the newest state, then discard the snapshots; an interrupt breaks that off."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        try:
+            self._finish()
+        except BaseException:
+            self._break_off()
+            raise
+        finally:
+            self._forker.shutdown(wait=True)
+            self._storer.shutdown(wait=True)
+            self.snapshots.close()
+
+    def _break_off(self) -> None:
+        if self._waiting is not None:
+            future, writer = self._waiting
+            if future.cancel():
+                writer.close()
+            else:
+                writer.cancel()

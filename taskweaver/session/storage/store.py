@@ -1,0 +1,273 @@
+"""The files of an open session: its memory, its working folders and a lock."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path, PurePosixPath
+
+from taskweaver.memory.branch_log import BranchLog
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.memory import Memory
+from taskweaver.session.errors import SessionError
+from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
+from taskweaver.session.storage.compare import (
+    BranchDifference,
+    Pair,
+    differing_files,
+    differing_variables,
+    rounds_apart,
+    variables_of,
+)
+from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.folder_check import require_plain_folder
+from taskweaver.session.storage.lock import locked
+from taskweaver.session.storage.stored_sessions import (
+    CURRENT_FILE,
+    MAIN_BRANCH,
+    NAME,
+    require_own_memory,
+)
+from taskweaver.utils.files import read_text, write_text
+from taskweaver.utils.safe_fs import Folder
+
+WORKING_FOLDER, BRANCHES_FOLDER = "cwd", "branches"
+_MOST_NAME_BYTES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class BranchInfo:
+    """A branch of a session.
+
+    Attributes:
+        name: Its name.
+        parent: Name of the branch it was forked from; None for the first.
+        rounds: How many rounds it sees.
+        is_current: Whether it is the one that is gone on with.
+    """
+
+    name: str
+    parent: str | None
+    rounds: int
+    is_current: bool
+
+
+class SessionFiles:
+    """An open session's files: locked, so that no second process works on them. Close it."""
+
+    def __init__(self, session_id: str, folder: Path, config: MemoryConfig) -> None:
+        """Open a session's files, or make them.
+
+        Raises:
+            SessionInUse: If another process has them open.
+            SessionError: If they cannot be made, or hold links, pipes or devices.
+            StoreCorrupt, StoreTooNew, StoreUnwritable: If the memory cannot be opened.
+        """
+        self.session_id = session_id
+        require_plain_folder(folder)
+        try:
+            # Private: files that code leaves there are for this user alone to read or run.
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder = folder = folder.resolve()
+            _prepare(folder)
+        except OSError as error:
+            raise SessionError(f"{folder} cannot be made: {error.strerror}") from error
+        self._lock = locked(folder)
+        try:
+            self._remove_drafts()
+            require_own_memory(folder)
+            self.store = BranchedMemory(folder / MEMORY_FILE, config)
+            self._prepare_branches()
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _remove_drafts(self) -> None:
+        """Remove the branches that a killed process was preparing."""
+        with Folder.at(self.folder / STAGING_FOLDER) as staging:
+            for name in staging.names():
+                staging.remove(name)
+
+    def _prepare_branches(self) -> None:
+        try:
+            if self.store.root is None:
+                self.store.create(MAIN_BRANCH)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def memory(self, branch: str) -> Memory:
+        """Return a branch's conversation as it was left; every write to it goes to disk."""
+        log = BranchLog(self.store, branch)
+        return Memory(self.session_id, log, log.resume())
+
+    def working_folder(self, branch: str) -> Path:
+        """Return the working directory of a branch."""
+        if branch == MAIN_BRANCH:
+            return self.folder / WORKING_FOLDER
+        return self.folder / BRANCHES_FOLDER / branch / WORKING_FOLDER
+
+    @property
+    def current(self) -> str:
+        """Name of the branch that is gone on with; the first where code replaced its folder."""
+        try:
+            name = read_text(self.folder / CURRENT_FILE, _MOST_NAME_BYTES).strip()
+        except (OSError, ValueError):
+            return MAIN_BRANCH
+        known = self._names()
+        return name if name in known and self._has_folder(name) else MAIN_BRANCH
+
+    def _has_folder(self, branch: str) -> bool:
+        try:
+            self._open_working_folder(branch).close()
+        except SessionError:
+            return not os.path.lexists(self.working_folder(branch))  # an imported one has none yet
+        return True
+
+    def set_current(self, name: str) -> None:
+        """Remember which branch is gone on with."""
+        write_text(self.folder / CURRENT_FILE, name)
+
+    def require(self, name: str) -> None:
+        """Raise unless there is a branch of this name.
+
+        Raises:
+            SessionError: If there is none; the text names those there are.
+        """
+        known = self._names()
+        if name not in known:
+            raise SessionError(f"There is no branch {name!r}; there are {', '.join(known)}.")
+
+    def _names(self) -> list[str]:
+        # An imported memory may have branches of other names; none of them becomes a folder.
+        return [branch.id for branch in self.store.branches() if NAME.fullmatch(branch.id)]
+
+    def branches(self) -> list[BranchInfo]:
+        """Return the branches, parents before children."""
+        branches = self.store.branches()
+        names = {branch.number: branch.id for branch in branches}
+        current = self.current
+        return [
+            BranchInfo(
+                branch.id,
+                None if branch.parent is None else names[branch.parent],
+                len(self.store.turns.load(branch.id, with_posts=False)),
+                branch.id == current,
+            )
+            for branch in branches
+        ]
+
+    def round_ids(self, name: str) -> list[str]:
+        """Return the ids of the rounds that a branch sees, oldest first."""
+        return [stored.id for stored in self.store.turns.load(name, with_posts=False)]
+
+    def lineage(self, name: str) -> list[str]:
+        """Return a branch and its ancestors, the branch itself first."""
+        branches = {branch.id: branch for branch in self.store.branches()}
+        names = {branch.number: branch.id for branch in branches.values()}
+        found = [name]
+        while (parent := branches[found[-1]].parent) is not None:
+            found.append(names[parent])
+        return found
+
+    def free_name(self, stem: str) -> str:
+        """Return the first of ``stem-1``, ``stem-2``, ... that no branch has."""
+        known = {branch.id for branch in self.store.branches()}
+        return next(f"{stem}-{n}" for n in count(1) if f"{stem}-{n}" not in known)
+
+    def fork(self, parent: str, name: str, at_round: int | None, *, limit_bytes: int) -> str:
+        """Make a branch: its files first, its row last, so that none is ever without its files.
+
+        Raises:
+            SessionError: If the name is taken or malformed, there is no such round, or the files
+                cannot be copied.
+        """
+        known = {branch.id for branch in self.store.branches()}
+        name = name or self.free_name("branch")
+        if not NAME.fullmatch(name) or name in known:
+            problem = "is taken" if name in known else "is no name: letters, digits, - and _ only"
+            raise SessionError(f"{name!r} {problem}.")
+        at = None if at_round is None else self._end_of(parent, at_round)
+        self.copy_files(parent, name, limit_bytes=limit_bytes)
+        return self.store[parent].fork(name, at=at).id
+
+    def copy_files(self, parent: str, name: str, *, limit_bytes: int) -> Path:
+        """Copy the working files of a branch for one that is to be made; return their folder.
+
+        Raises:
+            SessionError: If they cannot be copied.
+        """
+        with Folder.at(self.folder) as own, self._open_working_folder(parent) as source:
+            target = PurePosixPath(BRANCHES_FOLDER, name)
+            clone_into(own, source, target, WORKING_FOLDER, limit_bytes=limit_bytes)
+        return self.working_folder(name)
+
+    def _open_working_folder(self, branch: str) -> Folder:
+        """Open the working directory of a branch.
+
+        Raises:
+            SessionError: If it is gone, or code put a link in its place.
+        """
+        folder = self.working_folder(branch)
+        try:
+            return Folder.at(folder)
+        except OSError as error:
+            raise SessionError(f"{folder} cannot be opened: {error.strerror}") from error
+
+    def add_branch(self, parent: str, name: str) -> None:
+        """Make a branch whose files are there; see `copy_files`."""
+        self.store[parent].fork(name)
+
+    def remove_files(self, name: str) -> None:
+        """Remove the working files of a branch that was not made."""
+        if name == MAIN_BRANCH:
+            raise SessionError("The first branch always exists.")
+        with Folder.at(self.folder) as own:
+            own.remove(f"{BRANCHES_FOLDER}/{name}")
+
+    def _end_of(self, branch: str, number: int) -> int:
+        rounds = self.store.turns.load(branch, with_posts=False)
+        if not 0 <= number <= len(rounds):
+            raise SessionError(f"There is no round {number}; this branch has {len(rounds)}.")
+        return rounds[number - 1].end_seq if number else (rounds[0].seq - 1 if rounds else 0)
+
+    def diff(self, first: str, second: str) -> BranchDifference:
+        """Return how two branches differ.
+
+        Raises:
+            SessionError: If there is no such branch.
+        """
+        for name in (first, second):
+            self.require(name)
+        one, two = (BranchLog(self.store, name).rounds() for name in (first, second))
+        return BranchDifference(
+            rounds_apart(one, two),
+            self.store.diff(first, second),
+            differing_variables(variables_of(one), variables_of(two)),
+            self.differing_files(first, second),
+        )
+
+    def differing_files(self, first: str, second: str) -> dict[str, Pair]:
+        """Return the working files of two branches that differ, as `BranchDifference` has them.
+
+        Raises:
+            SessionError: If one of the folders is gone, or code put a link in its place.
+        """
+        with self._open_working_folder(first) as one, self._open_working_folder(second) as two:
+            return differing_files(one, two)
+
+    def close(self) -> None:
+        """Close the memory, and let others have the session; safe to call again."""
+        self.store.close()
+        self._lock.close()
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folders of a session; a link in the place of one is refused."""
+    with Folder.at(folder) as own:
+        for name in (WORKING_FOLDER, BRANCHES_FOLDER, STAGING_FOLDER):
+            if own.stat(name) is None:
+                own.make_folder(name)
+            own.folder(name).close()

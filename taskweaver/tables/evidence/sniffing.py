@@ -1,0 +1,273 @@
+"""Form of a text file with a table: encoding, separator, header, and a sample of its rows."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import statistics
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from taskweaver.tables.errors import TableError
+from taskweaver.tables.evidence.dates import looks_like_time
+from taskweaver.tables.evidence.numerals import numeral
+
+HEAD_BYTES = 1 << 18
+_MOST_ROWS = 300
+_SEPARATORS = (",", ";", "\t", "|")
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MARKUP = re.compile(r"\s*<(?:!doctype|html|\?xml|head|body)\b", re.IGNORECASE)
+_PROSE_WORDS = 6
+_NO_SCORE = (0.0, False, 0, 0)
+SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "|", r"\s+": "blanks"}
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """Form of a text file with a table.
+
+    Attributes:
+        encoding: Name of the encoding; ``utf-8`` until the whole file shows another.
+        separator: Separator of the columns.
+        skipped: Lines above the header, or above the first row.
+        names: Column names; none for a file without a header.
+        rows: Rows of the sample.
+        has_row_names: Whether rows have one value more than the header.
+        has_empty_end: Whether rows end in a separator, and the header does not.
+        has_blanks: Whether blanks follow the separators.
+    """
+
+    encoding: str
+    separator: str
+    skipped: int
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    has_row_names: bool = False
+    has_empty_end: bool = False
+    has_blanks: bool = False
+
+
+def head_of(path: Path) -> bytes:
+    """Return the first bytes of a file, after decompression.
+
+    Raises:
+        TableError: If an archive holds anything but one file, or is damaged.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".gz":
+            with gzip.open(path) as file:
+                return file.read(HEAD_BYTES)
+        if suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                names = [item for item in archive.namelist() if not item.endswith("/")]
+                if len(names) != 1:
+                    raise TableError(f"{path.name} holds {len(names)} files; unpack it first.")
+                with archive.open(names[0]) as member:
+                    return member.read(HEAD_BYTES)
+    except (zipfile.BadZipFile, EOFError, gzip.BadGzipFile) as error:
+        raise TableError(f"{path.name} is damaged: {error}.") from error
+    with path.open("rb") as plain:
+        return plain.read(HEAD_BYTES)
+
+
+def encoding_of(head: bytes, name: str) -> str:
+    """Return the encoding that the first bytes of a text file show.
+
+    Raises:
+        TableError: If the bytes are no text.
+    """
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    evens, odds = head[:4000:2].count(0), head[1:4000:2].count(0)
+    half = max(len(head[:4000]) // 2, 1)
+    if odds > 0.4 * half and evens < 0.1 * half:
+        return "utf-16-le"
+    if evens > 0.4 * half and odds < 0.1 * half:
+        return "utf-16-be"
+    if b"\0" in head or len(_CONTROL.findall(head)) > len(head) // 100:
+        raise TableError(f"{name} is a binary file, not a table in text form.")
+    if head.startswith(b"\xef\xbb\xbf"):
+        return "utf-8-sig"
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return legacy_encoding(head)
+    return "utf-8"
+
+
+def legacy_encoding(content: bytes) -> str:
+    """Return the encoding of bytes that are no UTF-8."""
+    try:
+        content.decode("cp1252")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "cp1252"
+
+
+def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextForm:
+    """Return the form of a text file from its first bytes.
+
+    Args:
+        head: The bytes.
+        name: The file's name, for errors.
+        suffix: Its suffix, which tells a separator where the text does not.
+        encoding: The encoding; empty to find it.
+
+    Raises:
+        TableError: If they hold no table.
+    """
+    encoding = encoding or encoding_of(head, name)
+    lines = _lines(head, encoding)
+    if not any(line.strip() for line in lines):
+        raise TableError(f"{name} is empty.")
+    if _MARKUP.match(lines[0]):
+        raise TableError(f"{name} holds markup, as of a web page, and no table in text form.")
+    separator, has_blanks = _separator(lines, suffix)
+    rows, starts = _rows(lines, separator, has_blanks=has_blanks)
+    if not rows or _is_prose(rows, suffix):
+        raise TableError(f"{name} holds text, but no table was found in it.")
+    first = header_row(rows)
+    body = [tuple(row) for row in rows[first + 1 :]]
+    header = tuple(cell.strip() for cell in rows[first])
+    extra = statistics.mode(len(row) for row in body) - len(header) if body else 0
+    has_empty_end = extra == 1 and all(not row[-1].strip() for row in body if len(row) > 1)
+    if not has_header(header, body):
+        rows_ = (tuple(rows[first]), *body)
+        return TextForm(encoding, separator, starts[first], (), rows_, has_blanks=has_blanks)
+    return TextForm(
+        encoding,
+        separator,
+        starts[first],
+        header,
+        tuple(body),
+        extra == 1 and not has_empty_end,
+        has_empty_end,
+        has_blanks,
+    )
+
+
+def _lines(head: bytes, encoding: str) -> list[str]:
+    text = head.decode(encoding, "replace")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if len(head) == HEAD_BYTES and len(lines) > 1:
+        lines.pop()  # it is cut
+    return lines[:_MOST_ROWS]
+
+
+def _separator(lines: Sequence[str], suffix: str) -> tuple[str, bool]:
+    """Return the separator of the most consistent rows, and whether blanks follow it."""
+    best, best_score = ",", _NO_SCORE
+    for separator in _SEPARATORS:
+        rows, _ = _rows(lines, separator, has_blanks=True)
+        widths = [len(row) for row in rows]
+        body = widths[len(widths) // 4 :]
+        if not body:
+            continue
+        width = statistics.mode(body)
+        share = sum(item == width for item in body) / len(body)
+        if width == 1 or share < 0.7:
+            continue
+        score = (round(share, 1), widths[0] == width, widths.count(width), width)
+        if score > best_score:
+            best, best_score = separator, score
+    if best_score == _NO_SCORE and suffix == ".txt":
+        widths = [len(line.split()) for line in lines if line.strip()]
+        if min(widths) > 1 and len(set(widths)) == 1:
+            return r"\s+", False
+    if best == "," and _is_one_column(lines):
+        return ";", False
+    after = sum(line.count(f"{best} ") for line in lines)
+    has_blanks = best != "\t" and after > 0.5 * sum(line.count(best) for line in lines) > 0
+    return best, has_blanks
+
+
+def _is_one_column(lines: Sequence[str]) -> bool:
+    """Return whether a header without a comma is above numbers with decimal commas."""
+    filled = [line for line in lines if line.strip()]
+    if "," in filled[0]:
+        return False
+    forms = [numeral(line) for line in filled[1:]]
+    has_commas = any(form is not None and form.decimal == "," for form in forms)
+    return has_commas and None not in forms
+
+
+def _rows(
+    lines: Sequence[str], separator: str, *, has_blanks: bool
+) -> tuple[list[list[str]], list[int]]:
+    """Return the rows that are not blank, and the line at which each begins."""
+    if separator == r"\s+":
+        return [line.split() for line in lines if line.strip()], [
+            number for number, line in enumerate(lines) if line.strip()
+        ]
+    rows, starts, begin = [], [], 0
+    text = io.StringIO("\n".join(lines))
+    reader = csv.reader(text, delimiter=separator, skipinitialspace=has_blanks)
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                rows.append(row)
+                starts.append(begin)
+            begin = reader.line_num
+    except csv.Error:
+        return rows, starts  # a field is too large; the rows before it are the sample
+    return rows, starts
+
+
+def _is_prose(rows: Sequence[Sequence[str]], suffix: str) -> bool:
+    """Return whether rows are sentences: many words, and no value at all."""
+    if suffix in {".csv", ".tsv"} or any(_is_value(cell) for row in rows for cell in row):
+        return False
+    return statistics.mean(len(" ".join(row).split()) for row in rows) >= _PROSE_WORDS
+
+
+def header_row(rows: Sequence[Sequence[str]]) -> int:
+    """Return the index of the header among rows: titles above it fill fewer cells."""
+    widths = [_filled(row) for row in rows]
+    usual = statistics.median_high(sorted(widths)[len(widths) // 3 :])
+    needed = max(1, usual - max(1, usual // 3)) if usual > 2 else usual
+    length = statistics.mode(len(row) for row in rows)
+    for index, row in enumerate(rows[:50]):
+        if widths[index] >= needed or (usual == 2 and len(row) == length and widths[index] == 1):
+            is_title = len(row) == 1 and length > 1
+            if not is_title and not (usual == 2 and not str(row[-1]).strip()):
+                return index
+    return 0
+
+
+def _filled(row: Sequence[str]) -> int:
+    return sum(bool(str(cell).strip()) for cell in row)
+
+
+def has_header(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row names columns: its cells are not values like those below."""
+    if not body:
+        return True
+    data_like = [index for index, cell in enumerate(first) if _is_value(cell)]
+    if not data_like:
+        return True
+    named = sum(bool(cell.strip()) and not _is_value(cell) for cell in first)
+    for index, cell in enumerate(first):
+        below = [row[index] for row in body[:50] if index < len(row) and row[index].strip()]
+        if cell.strip() and not _is_value(cell) and below and all(map(_is_value, below)):
+            return True  # a name above values
+    return _are_labels([first[index] for index in data_like]) and named > 0
+
+
+def _is_value(cell: str) -> bool:
+    return numeral(cell.strip()) is not None or looks_like_time(cell)
+
+
+def _are_labels(cells: Sequence[str]) -> bool:
+    """Return whether cells are years or numbers in a row, which name columns of a wide table."""
+    if len(cells) < 2 or not all(cell.strip().isdecimal() for cell in cells):
+        return False
+    numbers = [int(cell) for cell in cells]
+    steps = {later - earlier for earlier, later in pairwise(numbers)}
+    return len(steps) == 1 and steps != {0}

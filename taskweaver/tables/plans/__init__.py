@@ -1,0 +1,1 @@
+"""Plans of reading a table: as data, carried out, and as pandas code."""

@@ -1,0 +1,237 @@
+"""Plan of reading a table: a reader of pandas with its options, and steps on its columns.
+
+A plan is plain data. The kernel carries it out (`taskweaver.tables.plans.steps`), reports it with
+the cell, and an export writes it as code (`taskweaver.tables.plans.code`); no code travels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+Reader = Literal["csv", "excel", "parquet", "sql", "json", "jsonl"]
+Shape = Literal["records", "columns", "index", "split"]
+Option = str | int | bool | None | dict[str, str]
+TidyKind = Literal["names", "strip", "rows", "columns", "index", "infer", "total"]
+OPTIONS: Mapping[str, type | tuple[type, ...]] = {
+    "sep": str,
+    "encoding": str,
+    "decimal": str,
+    "compression": str,
+    "on_bad_lines": str,
+    "skiprows": int,
+    "header": type(None),
+    "index_col": bool,
+    "skipinitialspace": bool,
+    "dtype": dict,
+    "date_format": dict,
+    "sheet_name": str,
+    "table": str,
+    "shape": str,
+    "key": str,
+}
+"""Options of all readers, with their types. Without a ``header``, names are ``column_1`` ...
+
+The columns of ``date_format`` are parsed as dates by the reader."""
+MOST_READS = 100
+"""Calls of `read_table` that are kept of a cell."""
+_REQUIRED: Mapping[str, str] = {"sql": "table", "json": "shape"}
+_MOST_STEPS = 5_000
+_MOST_CHARS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tidy:
+    """Change of the whole frame.
+
+    Attributes:
+        kind: ``names``: column names become text; ``strip``: without outer blanks; ``rows`` and
+            ``columns``: empty ones are dropped; ``index``: row names become a column; ``infer``:
+            columns of objects get the types of their values; ``total``: the last row is dropped.
+    """
+
+    kind: TidyKind
+    step: Literal["tidy"] = "tidy"
+
+
+@dataclass(frozen=True, slots=True)
+class ToNumber:
+    """Conversion of a column of texts to numbers.
+
+    Attributes:
+        column: The column.
+        remove: Texts that are removed from values: units, thousands separators, blanks.
+        decimal: The decimal separator.
+        has_accounting: Whether values in parentheses and with the sign U+2212 are negative.
+        is_partial: Whether some values are no numbers, and become missing.
+    """
+
+    column: str
+    remove: tuple[str, ...] = ()
+    decimal: str = "."
+    has_accounting: bool = False
+    is_partial: bool = False
+    step: Literal["number"] = "number"
+
+
+@dataclass(frozen=True, slots=True)
+class ToTime:
+    """Conversion of a column of texts to times.
+
+    Attributes:
+        column: The column.
+        format: Format of `strptime`, or ``ISO8601``.
+        is_partial: Whether some values are no times, and become missing.
+        is_utc: Whether the values have offsets; the times are in UTC.
+    """
+
+    column: str
+    format: str
+    is_partial: bool = False
+    is_utc: bool = False
+    step: Literal["time"] = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class ToFlag:
+    """Conversion of a column of true, false and missing values to the type ``boolean``."""
+
+    column: str
+    step: Literal["flag"] = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Replacement of missing values by the text they had in the file, such as the code NA."""
+
+    column: str
+    text: str
+    step: Literal["fill"] = "fill"
+
+
+Step = Tidy | ToNumber | ToTime | ToFlag | Fill
+_STEPS: dict[str, type[Tidy] | type[ToNumber] | type[ToTime] | type[ToFlag] | type[Fill]] = {
+    "tidy": Tidy,
+    "number": ToNumber,
+    "time": ToTime,
+    "flag": ToFlag,
+    "fill": Fill,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Plan of reading a table.
+
+    Attributes:
+        reader: The reader.
+        path: The file, as it was named.
+        options: Options of the reader that are not its defaults; see `OPTIONS`.
+        steps: Steps after the reader, in order.
+    """
+
+    reader: Reader
+    path: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data."""
+        steps = [asdict(step) for step in self.steps]
+        options = dict(self.options)
+        return {"reader": self.reader, "path": self.path, "options": options, "steps": steps}
+
+
+def plan_of(data: object) -> Plan | None:
+    """Return the plan in plain data of any origin; None if it is none."""
+    match data:
+        case {
+            "reader": str(reader),
+            "path": str(path),
+            "options": dict(options),
+            "steps": list(steps),
+        }:
+            found = [_step(step) for step in steps[: _MOST_STEPS + 1]]
+            kept = tuple(step for step in found if step is not None)
+            is_plan = reader in get_args(Reader) and len(path) <= _MOST_CHARS
+            is_plan = is_plan and _REQUIRED.get(reader, "") in {"", *options}
+            is_plan = is_plan and all(_is_option(name, value) for name, value in options.items())
+            if is_plan and len(kept) == len(steps) <= _MOST_STEPS:
+                return Plan(reader, path, options, kept)  # type: ignore[arg-type]  # checked above
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """A call of `read_table`.
+
+    Attributes:
+        path: The path it was given.
+        sheet: The sheet it was given.
+        plan: The plan that gives the same frame.
+    """
+
+    path: str
+    sheet: str | int | None
+    plan: Plan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the call as plain data."""
+        return {"path": self.path, "sheet": self.sheet, "plan": self.plan.to_dict()}
+
+
+def reads_of(data: object) -> list[TableRead]:
+    """Return the calls in plain data of any origin; those that are none are left out.
+
+    So are those whose plan reads another file than they do.
+    """
+    found = []
+    for item in data[:MOST_READS] if isinstance(data, list) else ():
+        match item:
+            case {"path": str(path), "sheet": str() | int() | None as sheet, "plan": plan}:
+                known = plan_of(plan) if len(path) <= _MOST_CHARS else None
+                if known is not None and known.path == path:  # or exports would read another file
+                    found.append(TableRead(path, sheet, known))
+    return found
+
+
+def _is_option(name: object, value: object) -> bool:
+    if not isinstance(name, str) or name not in OPTIONS or not isinstance(value, OPTIONS[name]):
+        return False
+    if isinstance(value, dict):
+        texts = [*value.keys(), *value.values()]
+        return all(isinstance(text, str) and len(text) <= _MOST_CHARS for text in texts)
+    return len(str(value)) <= _MOST_CHARS
+
+
+_ATTRIBUTES: Mapping[str, type] = {
+    "column": str,
+    "text": str,
+    "format": str,
+    "decimal": str,
+    "kind": str,
+    "has_accounting": bool,
+    "is_partial": bool,
+    "is_utc": bool,
+}
+
+
+def _step(data: object) -> Step | None:
+    """Return the step in plain data; None if it is none."""
+    if not isinstance(data, dict) or not isinstance(kind := data.get("step"), str):
+        return None
+    values = {name: value for name, value in data.items() if name != "step"}
+    remove = values.pop("remove", [])
+    if not isinstance(remove, list | tuple) or not all(isinstance(text, str) for text in remove):
+        return None
+    if any(not isinstance(value, _ATTRIBUTES.get(str(name), ())) for name, value in values.items()):
+        return None
+    if kind == "tidy" and values.get("kind") not in get_args(TidyKind):
+        return None
+    if kind == "number":
+        values["remove"] = tuple(remove)
+    try:
+        return _STEPS[kind](**values)
+    except (KeyError, TypeError):
+        return None

@@ -1,0 +1,1 @@
+"""Profiles of tables, and first impressions of files."""

@@ -1,0 +1,136 @@
+"""Profiles of tables: kinds, ranges and values of columns, and the matches of a request's words."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taskweaver.tables.profiles.matching import Finder, Match
+from taskweaver.tables.profiles.profile_text import profile_text
+
+MOST_VALUES = 30
+_LONGEST_VALUE = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """Facts on a column, which `taskweaver.analyst.files.profile.ColumnProfile` is read from.
+
+    Attributes:
+        name: Its name.
+        kind: ``number``, ``integer``, ``time``, ``text`` or ``flag``.
+        distinct: Number of distinct values.
+        missing: Number of missing values.
+        low: Smallest value.
+        high: Largest value.
+        values: All distinct values, if they are few; else None.
+    """
+
+    name: str
+    kind: str
+    distinct: int
+    missing: int
+    low: str
+    high: str
+    values: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """Facts on a table.
+
+    Attributes:
+        file: The file, as it was named.
+        part: Sheet or table; empty for the only one.
+        rows: Number of rows.
+        columns: Facts on its columns.
+        matches: Matches of the request, by its words.
+    """
+
+    file: str
+    part: str
+    rows: int
+    columns: tuple[ColumnFacts, ...]
+    matches: Mapping[str, tuple[Match, ...]]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FileProfile:
+    """Profiles of the tables of a file; prints as lines that a program reads back.
+
+    Attributes:
+        tables: The profiles.
+        find: The request whose words were looked up.
+        matches_only: Whether the columns are not printed.
+    """
+
+    tables: tuple[TableFacts, ...]
+    find: str
+    matches_only: bool = False
+
+    def __repr__(self) -> str:
+        return profile_text(self.tables, self.find, matches_only=self.matches_only)
+
+
+def profiled(frame: Any, file: str, part: str, find: str) -> TableFacts:
+    """Return the facts on a table.
+
+    Args:
+        frame: Its rows.
+        file: The file, as it was named.
+        part: Sheet or table; empty for the only one.
+        find: A request, whose words are looked up in text columns.
+    """
+    finder = Finder(find)
+    columns = tuple(_column(str(name), frame[name], finder) for name in frame.columns)
+    return TableFacts(file, part, len(frame), columns, finder.found)
+
+
+def _column(name: str, series: Any, finder: Finder) -> ColumnFacts:
+    kind = kind_of(series)
+    present = series.dropna()
+    if kind in {"text", "flag"}:
+        try:
+            distinct = list(map(str, present.unique().tolist()))
+        except TypeError:  # lists and dictionaries
+            distinct = [str(value) for value in present.astype(str).unique()]
+        if kind == "text":
+            finder.look(name, distinct)
+        is_short = len(distinct) <= MOST_VALUES and all(len(v) <= _LONGEST_VALUE for v in distinct)
+        values = tuple(sorted(distinct)) if is_short else None
+        missing = len(series) - len(present)
+        return ColumnFacts(name, kind, len(distinct), missing, "", "", values)
+    low, high = (_text(present.min()), _text(present.max())) if len(present) else ("", "")
+    if kind == "time" and low.endswith("T00:00:00") and high.endswith("T00:00:00"):
+        low, high = low[:10], high[:10]
+    if kind == "integer":
+        low, high = low.removesuffix(".0"), high.removesuffix(".0")
+    return ColumnFacts(
+        name, kind, int(present.nunique()), len(series) - len(present), low, high, None
+    )
+
+
+def kind_of(series: Any) -> str:
+    """Return the kind of a column: number, integer, time, text or flag."""
+    import pandas as pd
+
+    types = pd.api.types
+    if types.is_bool_dtype(series.dtype):
+        return "flag"
+    if types.is_datetime64_any_dtype(series.dtype):
+        return "time"
+    if types.is_integer_dtype(series.dtype):
+        return "integer"
+    if types.is_float_dtype(series.dtype):
+        present = series.dropna()
+        is_whole = len(present) < len(series) and len(present) and bool((present % 1 == 0).all())
+        return "integer" if is_whole else "number"
+    return "text"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    return str(value.item() if hasattr(value, "item") else value)

@@ -1,0 +1,98 @@
+"""Read tables of SQLite files, which are opened for reading alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from taskweaver.tables.errors import MissingTableError, TableError
+from taskweaver.tables.plans.plan import Plan
+from taskweaver.tables.plans.steps import Frame, quoted_name, read_source
+from taskweaver.tables.readers.csv_files import Raw
+
+_TABLES = (
+    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+    " AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+)
+
+_STEPS = 100_000
+"""Steps of a query between two moments in which it can be stopped."""
+
+
+def table_names(path: Path) -> list[str]:
+    """Return the names of a database's tables and views.
+
+    Raises:
+        TableError: If it cannot be read.
+    """
+    try:
+        address = f"{path.resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            return [str(row[0]) for row in connection.execute(_TABLES)]
+    except sqlite3.Error as error:
+        raise TableError(f"{path.name} is no SQLite database: {error}.") from error
+
+
+def first_rows(path: Path, table: str, count: int) -> tuple[Frame, int]:
+    """Return the first rows of a table or view, and the number of all.
+
+    A view can compute for ever: between its steps a time limit of the caller can end it.
+
+    Raises:
+        TableError: If it cannot be read.
+        sqlite3.OperationalError: If a time limit ended it.
+    """
+    import pandas as pd
+
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    name = quoted_name(table)
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            connection.set_progress_handler(lambda: 0, _STEPS)
+            ((rows,),) = connection.execute(f"SELECT count(*) FROM {name}")
+            frame = pd.read_sql_query(f"SELECT * FROM {name} LIMIT {count}", connection)
+    except (sqlite3.Error, pd.errors.DatabaseError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+            raise
+        raise TableError(f"The table {table!r} of {path.name} cannot be read: {error}.") from error
+    return frame, int(rows)
+
+
+def read_database(path: Path, name: str, table: str | int | None) -> Raw:
+    """Read a table of a SQLite file.
+
+    Args:
+        path: The file.
+        name: The file as it was named.
+        table: Name or number (from 0) of the table; None for the first.
+
+    Raises:
+        TableError: If there is no such table, or it cannot be read.
+    """
+    names = table_names(path)
+    if not names:
+        raise TableError(f"{path.name} holds no tables.")
+    if isinstance(table, int) and 0 <= table < len(names):
+        chosen = names[table]
+    elif table is None:
+        chosen = names[0]
+    else:
+        alike = [item for item in names if item == table] or [
+            item for item in names if item.casefold() == str(table).strip().casefold()
+        ]
+        if not alike:
+            shown = ", ".join(map(repr, names[:10]))
+            raise MissingTableError(f"{path.name} has no table {table!r}; there are {shown}.")
+        chosen = alike[0]
+    plan = Plan("sql", name, {"table": chosen})
+    try:
+        frame = read_source(Plan("sql", str(path), plan.options))
+    except Exception as error:
+        raise TableError(f"The table {chosen!r} of {path.name} cannot be read: {error}.") from error
+    raw = Raw(plan, frame, [f"table {chosen!r}"])
+    others = [repr(item) for item in names if item != chosen]
+    if others and table is None:
+        shown = ", ".join(others[:6]) + (" ..." if len(others) > 6 else "")
+        raw.notes.append(f"Other tables: {shown}.")
+    return raw

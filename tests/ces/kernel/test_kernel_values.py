@@ -1,0 +1,262 @@
+"""What cells give: values, output, figures, files, variables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+from kernels import LIMITS, answers, limited, run
+
+from taskweaver.ces.common import Client, Stream
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.manager import default_limits
+
+pytestmark = pytest.mark.measured
+
+
+@pytest.mark.parametrize(
+    ("code", "output"),
+    [
+        ("1 + 1", 2),
+        ("x = 5", 5),
+        ("'text'", "text"),
+        ("[1, None, 2.5, 'é', {'a': [True]}]", [1, None, 2.5, "é", {"a": [True]}]),
+        ("None", ""),
+        ("1;", ""),
+        ("", ""),
+        ("{1}", "{1}"),
+        ("(1, 2)", "(1, 2)"),
+        ("b'bytes'", "b'bytes'"),
+        ("float('nan')", "nan"),
+        ("import numpy; numpy.float64(2.5)", 2.5),
+        ("'\\ud800'", "?"),
+    ],
+)
+def test_the_last_value_is_the_output(
+    shared: tuple[Client, Path], code: str, output: object
+) -> None:
+    result = run(shared[0], code)
+    assert result.is_success, result.error
+    assert result.output == output
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Bad:\n    def __repr__(self): raise ValueError('no')\nBad()",
+        "class Bad:\n    def __repr__(self): raise SystemExit\nBad()",
+        "loop = []\nloop.append(loop)\nloop",
+        "class Bad:\n    def _repr_html_(self): raise ValueError('no')\nBad()",
+    ],
+)
+def test_a_value_that_cannot_be_shown_does_not_stop_the_report(
+    shared: tuple[Client, Path], code: str
+) -> None:
+    assert run(shared[0], code).is_success
+    assert answers(shared[0])
+
+
+def test_a_cell_that_removes_its_own_folder_leaves_the_next_one_whole(fresh: Client) -> None:
+    run(fresh, "import shutil, os\nshutil.rmtree(os.getcwd())")
+    assert answers(fresh)
+
+
+def test_a_breakpoint_stops_nobody(shared: tuple[Client, Path]) -> None:
+    assert run(shared[0], "x = 1; breakpoint(); x = 2\nx").output == 2
+
+
+def test_a_semicolon_at_the_end_harms_nothing_later(shared: tuple[Client, Path]) -> None:
+    run(shared[0], "a = 1;")
+    assert answers(shared[0])
+
+
+def test_tables_show_whole(shared: tuple[Client, Path]) -> None:
+    result = run(shared[0], "pd.DataFrame({f'column_{n}': range(20) for n in range(12)})")
+    lines = result.output.splitlines()
+    assert len(lines) == 21
+    assert "column_0" in lines[0]
+    assert "column_11" in lines[0]
+
+
+def test_output_arrives_while_the_cell_runs_and_in_order(shared: tuple[Client, Path]) -> None:
+    heard: list[tuple[Stream, str]] = []
+    code = "import sys\nprint('one')\nprint('two', file=sys.stderr)\n!echo three"
+    result = shared[0].execute_code("x", code, lambda stream, text: heard.append((stream, text)))
+    assert "".join(text for stream, text in heard if stream == "stdout") == "one\nthree\n"
+    assert "".join(result.stderr) == "two\n"
+
+
+def test_an_error_is_told_without_colours(shared: tuple[Client, Path]) -> None:
+    result = run(shared[0], "print('before')\n1 / 0")
+    assert (result.is_success, result.status) == (False, "error")
+    assert "ZeroDivisionError: division by zero" in str(result.error)
+    assert "\x1b" not in str(result.error)
+    assert "".join(result.stdout) == "before\n"
+
+
+@pytest.mark.parametrize(
+    "code", ["def f(:", "raise SystemExit(3)", "exit()", "input()", "import no_such_module"]
+)
+def test_what_fails_leaves_the_kernel_alive(shared: tuple[Client, Path], code: str) -> None:
+    assert run(shared[0], code).status == "error"
+    assert answers(shared[0])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; sys.stdout = None",
+        "import os; os.chdir('/')",
+        "import os; os.write(1, bytes(range(256)))",
+        "print('\\ud800')",
+        "import threading; threading.Thread(target=lambda: print('late' * 500)).start()",
+        "import sys; sys.stdout.write('no newline')",
+    ],
+)
+def test_odd_cells_leave_the_next_one_whole(shared: tuple[Client, Path], code: str) -> None:
+    run(shared[0], code)
+    assert answers(shared[0])
+    assert run(shared[0], "import os; os.getcwd()").output == str(shared[1])
+
+
+def test_variables_are_listed_shortly(shared: tuple[Client, Path]) -> None:
+    code = (
+        "frame = pd.DataFrame({'a': [1, 2]})\narray = np.zeros((100, 3))\nword = 'w' * 5000\n"
+        "class Rude:\n    def __repr__(self): raise ValueError('no')\nrude = Rude()\n_hidden = 1"
+    )
+    variables = dict(run(shared[0], code).variables)
+    assert variables["frame"].startswith("DataFrame 2x1: a:int64")
+    assert "shape=(100, 3)" in variables["array"]
+    assert len(variables["word"]) < 700
+    assert "cannot be shown: ValueError" in variables["rude"]
+    assert not {"_hidden", "pd", "np", "plt", "Rude"} & variables.keys()
+
+
+def test_large_values_are_shown_without_the_text_of_all_of_them(fresh: Client) -> None:
+    code = (
+        "import resource\nx = b'1' * (300 << 20)\nwide = np.ones((2, 20 << 20))[:, ::2]\n"
+        "parts, names = [x], {n: [x] for n in range(50)}\nmany = list(range(100_000))\n"
+        "cycle = [x]; cycle.append(cycle)\none = (x,)"
+    )
+    variables = dict(run(fresh, code).variables)
+    assert variables["x"].startswith("b'111")
+    assert "314,572,800 in all" in variables["x"]
+    assert "value=array([1., 1., 1., 1., 1.])..." in variables["wide"]
+    assert "314,572,800 in all" in variables["parts"]
+    assert "100,000 in all" in variables["many"]
+    assert variables["one"].endswith(",)")
+    assert max(map(len, variables.values())) < 700
+    assert {"names", "cycle"} <= variables.keys()
+    for shown in ("x", "parts", "bytearray(x)", "names"):
+        assert "314,572,800 in all" in run(fresh, shown).output
+    # The bytes and the array, a copy of the bytes, and what Python itself needs.
+    assert run(fresh, "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10").output < 1200
+
+
+def test_small_values_are_listed_as_python_writes_them(shared: tuple[Client, Path]) -> None:
+    texts = (
+        "[1, [2, 'a'], {'b': b'c'}]", "(1,)", "set()", "frozenset({1})", "deque([1, 2], maxlen=2)",
+        "Counter({'a': 2, 'b': 1})", "defaultdict(<class 'int'>, {1: 2})",
+        "{(1, None): PosixPath('/a')}", f"{list(range(60))}",
+    )  # fmt: skip
+    code = (
+        "from collections import Counter, defaultdict, deque\nfrom pathlib import Path\n"
+        "v0 = [1, [2, 'a'], {'b': b'c'}]; v1 = (1,); v2 = set(); v3 = frozenset({1})\n"
+        "v4 = deque([1, 2], maxlen=2); v5 = Counter('aba'); v6 = defaultdict(int, {1: 2})\n"
+        "v7 = {(1, None): Path('/a')}; v8 = list(range(60))"
+    )
+    variables = dict(run(shared[0], code).variables)
+    assert [variables[f"v{number}"] for number in range(len(texts))] == list(texts)
+
+
+def test_a_value_that_takes_forever_to_show_does_not_hold_the_report(fresh: Client) -> None:
+    code = "class Slow:\n    def __repr__(self):\n        while True: pass\nslow = Slow()\nslow"
+    result = run(fresh, code)
+    assert result.is_success
+    assert "too long" in result.output
+
+
+def test_printing_without_end_is_cut_where_it_is_written(fresh: Client) -> None:
+    memory = psutil.Process().memory_info().rss
+    result = run(fresh, "for _ in range(2000): print('x' * 100_000)")
+    assert result.is_success
+    assert result.is_truncated
+    assert sum(map(len, result.stdout)) == LIMITS.output_limit_bytes
+    assert psutil.Process().memory_info().rss - memory < 64 << 20
+    assert not run(fresh, "print('short')").is_truncated
+
+
+def test_the_output_limit_counts_bytes_not_characters(fresh: Client) -> None:
+    result = run(fresh, "print('☃' * 100_000)")
+    assert result.is_truncated
+    size = len("".join(result.stdout).encode())
+    assert LIMITS.output_limit_bytes - 3 < size <= LIMITS.output_limit_bytes
+
+
+def test_figures_become_files_once(shared: tuple[Client, Path]) -> None:
+    shown = run(shared[0], "plt.plot([1, 2]); plt.title('Open'); None")
+    assert [(a.type, a.preview) for a in shown.artifact] == [("chart", "Open")]
+    saved = run(shared[0], "plt.plot([1, 2])\nplt.savefig('mine.png')")
+    assert [a.file_name for a in saved.artifact] == ["mine.png"]
+    both = run(shared[0], "plt.plot([1])\nplt.show()\nplt.plot([2])\nplt.show()")
+    assert len(both.artifact) == 2
+    assert all((shared[1] / a.file_name).read_bytes().startswith(b"\x89PNG") for a in both.artifact)
+    assert run(shared[0], "1").artifact == []
+
+
+def test_what_is_displayed_becomes_a_file_or_text(shared: tuple[Client, Path]) -> None:
+    code = (
+        "from IPython.display import HTML\ndisplay(HTML('<b>hi</b>'))\n"
+        "display(pd.DataFrame({'a': [1]}))"
+    )
+    result = run(shared[0], code)
+    assert [a.type for a in result.artifact] == ["html"]
+    assert "a\n0  1" in "".join(result.stdout)
+    rich = "class Rich:\n    def _repr_html_(self): return '<i>rich</i>'\nRich()"
+    assert [a.type for a in run(shared[0], rich).artifact] == ["html"]
+
+
+def test_files_a_cell_makes_are_listed(shared: tuple[Client, Path]) -> None:
+    code = (
+        "pd.DataFrame({'a': [1]}).to_csv('made.csv')\n"
+        "import os\nos.makedirs('sub', exist_ok=True)\n"
+        "open('sub/n.txt', 'w').write('1')"
+    )
+    result = run(shared[0], code)
+    assert {a.file_name: a.type for a in result.artifact} == {"made.csv": "df", "sub/n.txt": "txt"}
+
+
+def test_files_elsewhere_links_and_large_ones_are_not_listed(tmp_path: Path) -> None:
+    manager = limited(tmp_path, artifact_limit_bytes=1000)
+    client = manager.get_session_client("s", cwd=tmp_path / "cwd")
+    (tmp_path / "secret.txt").write_text("secret")
+    code = (
+        "import os\nos.symlink('../secret.txt', 'link.txt')\nopen('../other.txt', 'w').write('1')\n"
+        "open('large.bin', 'wb').write(bytes(2000))\n"
+        "from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS\nfrom pathlib import Path\n"
+        "for name in ('../secret.txt', 'link.txt', '/etc/hostname', 'gone'):\n"
+        "    ARTIFACTS.add(Path(name), 'file')"
+    )
+    result = run(client, code)
+    manager.clean_up()
+    assert result.is_success, result.error
+    assert result.artifact == []
+
+
+def test_no_key_of_the_host_is_in_the_kernel(
+    fresh: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    monkeypatch.setenv("LLM_API_KEY", "sk-canary")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
+    assert "canary" not in str(run(fresh, "import os; str(dict(os.environ))").output)
+
+
+def test_limits_are_plain_values() -> None:
+    limits = default_limits()
+    half = psutil.virtual_memory().total // 2
+    assert 0 < limits.memory_limit_bytes <= half
+    memory = limits.memory_limit_bytes
+    most = (512, 2048 << 20, 0, 4096, 10240 << 20, 16 << 20)
+    assert limits == KernelLimits(60.0, 600.0, memory, 1 << 20, 256 << 20, *most)

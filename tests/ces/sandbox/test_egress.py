@@ -1,0 +1,469 @@
+"""The way out of a sandbox: a proxy, and a bridge to it. The servers are real and local."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernels import LIMITS, answers, run
+
+from taskweaver.app.app import TaskWeaverApp
+from taskweaver.ces.common import Client
+from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.ces.manager import KernelManager, code_execution_service_factory
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox import sandbox
+from taskweaver.ces.sandbox.egress import EgressProxy
+from taskweaver.ces.sandbox.hosts import AllowedHosts, is_public
+from taskweaver.config.errors import ConfigError
+
+TABLE = b"a,b\n1,2\n3,4\n"
+
+
+class Files(BaseHTTPRequestHandler):
+    """Tells what it was asked; has a table."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        told = TABLE if self.path == "/t.csv" else f"{self.requestline}\n{self.headers}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(told)))
+        self.send_header("Connection", "keep-alive, X-Hop")
+        self.send_header("X-Hop", "1")
+        self.end_headers()
+        self.wfile.write(told)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[::-1])
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def files() -> Iterator[int]:
+    """Give the port of a server of files."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Files) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def answering(reply: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Give the port of a server that deals with one connection."""
+
+    def serve() -> None:
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                reply(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """What a resolver would say: names and their addresses."""
+    known: dict[str, list[str]] = {}
+    real = socket.getaddrinfo
+
+    def resolve(host: str, port: int, *rest: Any, **more: Any) -> Any:
+        if host not in known:
+            return real(host, port, *rest, **(more | {"flags": socket.AI_NUMERICHOST}))
+        return [entry for place in known[host] for entry in real(place, port, *rest, **more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    return known
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[..., EgressProxy]]:
+    """Give a maker of proxies for which this machine is public."""
+    made: list[EgressProxy] = []
+
+    def open_one(*hosts: str, **more: Any) -> EgressProxy:
+        more = {"is_permitted": lambda address: address == "127.0.0.1"} | more
+        made.append(EgressProxy(hosts, **more))
+        return made[-1]
+
+    yield open_one
+    for proxy in made:
+        proxy.close()
+
+
+def connected(proxy: EgressProxy) -> socket.socket:
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.settimeout(30)
+    client.connect(str(proxy.path))
+    return client
+
+
+def rest_of(client: socket.socket) -> bytes:
+    data = b""
+    while more := client.recv(1 << 16):
+        data += more
+    return data
+
+
+def ask(proxy: EgressProxy, request: str | bytes) -> str:
+    """Return all that comes back."""
+    with connected(proxy) as client:
+        client.sendall(request.encode() if isinstance(request, str) else request)
+        return rest_of(client).decode()
+
+
+def get(proxy: EgressProxy, place: str, path: str = "/x?y=1", more: str = "") -> str:
+    return ask(proxy, f"GET http://{place}{path} HTTP/1.1\r\nHost: elsewhere.test\r\n{more}\r\n")
+
+
+def status_of(reply: str) -> int:
+    return int(reply.split(" ", 2)[1])
+
+
+def test_an_allowed_host_answers(
+    files: int, names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["files.test"] = ["127.0.0.1"]
+    proxy = opened(f"files.test:{files}")
+    hop = "Connection: keep-alive, X-Mine\r\nX-Mine: 1\r\nX-Other: 2\r\nProxy-Authorization: n\r\n"
+    reply = get(proxy, f"FILES.test.:{files}", more=hop)
+    head, _, body = reply.partition("\r\n\r\n")
+    assert status_of(reply) == 200
+    assert "Connection: close" in head
+    assert "keep-alive" not in head
+    assert "X-Hop" not in head
+    assert body.startswith("GET /x?y=1 HTTP/1.1\n")
+    assert "X-Other: 2" in body
+    assert "elsewhere" not in body
+    assert [name for name in ("X-Mine", "keep-alive", "Proxy-") if name in body] == []
+    assert status_of(get(proxy, f"files.test:{files}", "")) == 200
+    post = f"POST http://files.test:{files}/ HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"
+    assert ask(proxy, post).endswith("\r\n\r\ncba")
+
+
+def test_a_tunnel_carries_bytes_both_ways(
+    names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["deep.echo.test"] = ["127.0.0.1"]
+    sent = os.urandom(1 << 20)
+    with (
+        answering(lambda connection: connection.sendall(rest_of(connection)[::-1])) as port,
+        connected(opened(f"*.echo.test:{port}")) as client,
+    ):
+        client.sendall(f"CONNECT deep.echo.test:{port} HTTP/1.1\r\n\r\n".encode())
+        assert client.recv(1 << 10) == b"HTTP/1.1 200 Connection established\r\n\r\n"
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        assert rest_of(client) == sent[::-1]
+
+
+@pytest.mark.parametrize(
+    ("entry", "allowed", "refused"),
+    [
+        ("a.test", [("a.test", 80), ("a.test", 443)], [("a.test", 8080), ("b.a.test", 80)]),
+        ("a.test:81", [("a.test", 81)], [("a.test", 80), ("a.test", 443)]),
+        ("*.a.test", [("b.a.test", 80), ("c.b.a.test", 443)], [("a.test", 80), ("ba.test", 80)]),
+        ("*.a.test:81", [("b.a.test", 81)], [("b.a.test", 80), ("a.test", 81)]),
+        ("A.Test.", [("a.test", 80)], [("a.test.evil", 80), ("xa.test", 80)]),
+    ],
+)
+def test_the_list(entry: str, allowed: list[Any], refused: list[Any]) -> None:
+    hosts = AllowedHosts(["other.test", entry])
+    assert [place for place in allowed if place not in hosts] == []
+    assert [place for place in refused if place in hosts] == []
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["", "*", "*.", "a.*", "https://a.test", "a.test/x", "a b", "a:0", "a:65536", "a:x", "ä.test"],
+)
+def test_an_entry_that_is_no_host_is_told_at_once(entry: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"execution\.allowed_hosts: .*is not the name of a host"):
+        AllowedHosts([entry])
+    if entry == "https://a.test":
+        config = {"execution.allowed_hosts": [entry], "execution.sandbox": "none"}
+        with pytest.raises(ConfigError, match=r"https://a\.test"):
+            TaskWeaverApp(tmp_path, config=config).get_session()
+
+
+@pytest.mark.parametrize(
+    "request_line", ["GET http://{} HTTP/1.1", "GET http://{}/ HTTP/1.0", "CONNECT {} HTTP/1.1"]
+)
+def test_what_is_not_on_the_list_is_refused(
+    request_line: str, files: int, names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names |= {name: ["127.0.0.1"] for name in ("files.test", "sub.files.test", "other.test")}
+    proxy = opened(f"files.test:{files}")
+    for place in (f"other.test:{files}", f"sub.files.test:{files}", "files.test:80", "[::1]:80"):
+        reply = ask(proxy, request_line.format(place) + "\r\n\r\n")
+        assert reply.startswith("HTTP/1.1 403 Not in execution.allowed_hosts\r\n")
+        assert "add it to execution.allowed_hosts" in reply
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0", "[::1]", "10.0.0.1",
+     "[::ffff:127.0.0.1]", "169.254.169.254", "192.168.1.1", "224.0.0.1", "[fe80::1]"],
+)  # fmt: skip
+def test_an_address_that_is_not_public_is_refused_though_it_is_listed(
+    host: str, files: int, names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    proxy = opened(f"{host}:{files}", is_permitted=is_public)
+    reply = get(proxy, f"{host}:{files}")
+    assert status_of(reply) == 403
+    assert "not a public address: only execution.network" in reply
+    assert status_of(ask(proxy, f"CONNECT {host}:{files} HTTP/1.1\r\n\r\n")) == 403
+
+
+def test_one_address_that_is_not_public_spoils_the_others(
+    files: int, names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["mixed.test"] = ["127.0.0.1", "127.0.0.2"]
+    assert status_of(get(opened(f"mixed.test:{files}"), f"mixed.test:{files}")) == 403
+
+
+def test_the_address_that_was_judged_is_the_one_that_is_used(
+    files: int, names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["turning.test"] = ["127.0.0.1"]
+
+    def judge(address: str) -> bool:
+        names["turning.test"] = ["10.0.0.1"]  # which no test may reach
+        return address == "127.0.0.1"
+
+    proxy = opened(f"turning.test:{files}", is_permitted=judge)
+    assert status_of(get(proxy, f"turning.test:{files}")) == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("8.8.8.8", True), ("2606:4700::1111", True), ("127.0.0.1", False), ("0.0.0.0", False),
+        ("10.1.2.3", False), ("172.16.0.1", False), ("192.168.0.1", False), ("100.64.0.1", False),
+        ("169.254.169.254", False), ("224.0.0.1", False), ("239.1.1.1", False), ("::", False),
+        ("255.255.255.255", False), ("240.0.0.1", False), ("::1", False), ("fe80::1", False),
+        ("fe80::1%lo", False), ("fc00::1", False), ("fec0::1", False), ("ff02::1", False),
+        ("::ffff:8.8.8.8", False), ("::ffff:127.0.0.1", False), ("2002:7f00:1::", False),
+        ("64:ff9b::7f00:1", False), ("2001:db8::1", False), ("2001:0:7f00:1::", False),
+    ],
+)  # fmt: skip
+def test_public_addresses(address: str, expected: bool) -> None:
+    assert is_public(address) is expected
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"garbage", b"\x16\x03\x01\x02\x00", b"GET / HTTP/1.1", b"GET http://a.test/", b"",
+        b"GET https://a.test/ HTTP/1.1", b"GET http://u:p@a.test/ HTTP/1.1", b"CONNECT a HTTP/1.1",
+        b"CONNECT a.test:0 HTTP/1.1", b"CONNECT a.test:99999 HTTP/1.1", b"GET http:// HTTP/1.1",
+        b"GET http://a.test/ HTTP/1.1\r\nno header", b"GET http://a.test/ HTTP/1.1\r\n folded: 1",
+        b"GET http://a.test/ HTTP/1.1\r\nX: 1\nY: 2", b"GET http://a.test/ HTTP/1.1\r\n: 1",
+        b"GET http://a.test/ HTTP/1.1\r\nX: \x00", b"GET http://a.test/ x HTTP/1.1",
+        b"GET http://[::/ HTTP/1.1", "GET http://ä.test/ HTTP/1.1".encode(), b"\xff" * 99,
+    ],
+)  # fmt: skip
+def test_garbage_is_refused(head: bytes, opened: Callable[..., EgressProxy]) -> None:
+    assert status_of(ask(opened("a.test", "a"), head + b"\r\n\r\n")) == 400
+
+
+def test_a_head_that_is_too_long_or_broken_off_is_refused(
+    opened: Callable[..., EgressProxy],
+) -> None:
+    proxy = opened("a.test")
+    assert status_of(get(proxy, "a.test", more=f"X: {'x' * (16 << 10)}\r\n")) == 431
+    assert status_of(ask(proxy, b"x" * (1 << 20))) == 431
+    with connected(proxy) as client:
+        client.sendall(b"GET http://a.test/ HTTP/1.1\r\n")
+        client.shutdown(socket.SHUT_WR)
+        assert b" 400 " in rest_of(client)
+
+
+def test_a_host_that_cannot_be_reached_is_an_error_of_the_gateway(
+    names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    names |= {"down.test": ["127.0.0.1"], "nowhere.test": []}
+    long = "x" * 80 + ".test"
+    proxy = opened(f"down.test:{port}", "unknown.test", "nowhere.test", long)
+    for place in (f"down.test:{port}", "unknown.test", "nowhere.test", long):
+        assert status_of(get(proxy, place)) == 502
+    for reply in (b"", b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200", b"x" * (1 << 17)):
+        with answering(lambda connection, reply=reply: connection.sendall(reply)) as port:  # type: ignore[misc]
+            names["odd.test"] = ["127.0.0.1"]
+            assert status_of(get(opened(f"odd.test:{port}"), f"odd.test:{port}")) == 502
+
+
+def test_a_reply_may_have_heads_before_it(
+    names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["slow.test"] = ["127.0.0.1"]
+    interim, last = b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 204 No Content\r\n\r\n"
+
+    def reply(connection: socket.socket) -> None:
+        connection.recv(1 << 16)
+        connection.sendall(interim + last)
+
+    with answering(reply) as port:
+        proxy = opened(f"slow.test:{port}")
+        told = get(proxy, f"slow.test:{port}", more="Expect: 100-continue\r\n")
+    assert told.startswith(interim.decode())
+    assert told.endswith("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+
+
+def test_whoever_says_nothing_is_hung_up_on(
+    names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["silent.test"] = ["127.0.0.1"]
+    with answering(rest_of) as port:  # type: ignore[arg-type]
+        proxy = opened(f"silent.test:{port}", idle_s=0.3)
+        assert ask(proxy, b"") == ""
+        assert ask(proxy, b"GET http") == ""
+        tunnel = ask(proxy, f"CONNECT silent.test:{port} HTTP/1.1\r\n\r\n")
+    assert tunnel == "HTTP/1.1 200 Connection established\r\n\r\n"
+    with answering(rest_of) as port:  # type: ignore[arg-type]
+        proxy = opened(f"silent.test:{port}", idle_s=0.3)
+        assert "gave no reply: not in time" in get(proxy, f"silent.test:{port}")
+
+
+def test_there_is_an_end_to_connections_at_once(opened: Callable[..., EgressProxy]) -> None:
+    proxy = opened("a.test")
+    silent = [connected(proxy) for _ in range(64)]
+    with connected(proxy) as late:
+        assert b" 503 " in rest_of(late)
+    for client in silent:
+        client.sendall(b"x\r\n\r\n")
+        assert b" 400 " in rest_of(client)
+        client.close()
+
+
+def test_closing_ends_everything(
+    names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["silent.test"] = ["127.0.0.1"]
+    before = set(threading.enumerate())
+    with answering(rest_of) as port:  # type: ignore[arg-type]
+        proxy = opened(f"silent.test:{port}")
+        assert (proxy.path.parent.stat().st_mode & 0o777) == 0o700
+        with connected(proxy) as quiet, connected(proxy) as tunnel, connected(proxy) as waiting:
+            tunnel.sendall(f"CONNECT silent.test:{port} HTTP/1.1\r\n\r\n".encode())
+            assert b" 200 " in tunnel.recv(1 << 10)
+            waiting.sendall(b"GET http://silent.test:")
+            proxy.close()
+            proxy.close()
+            assert [rest_of(client) for client in (quiet, tunnel)] == [b"", b""]
+    late = set(threading.enumerate()) - before
+    for thread in late:
+        thread.join(10)
+    assert [thread for thread in late if thread.is_alive()] == []
+    assert not proxy.path.parent.exists()
+
+
+@pytest.fixture
+def box(
+    files: int, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[KernelManager]:
+    """Give the owner of a kernel in a sandbox that may reach ``files.test``."""
+    try:
+        sandbox.require("bwrap")
+    except SandboxUnavailable as error:
+        if os.environ.get("SANDBOX_REQUIRED"):
+            raise
+        pytest.skip(str(error))
+    names |= {"files.test": ["127.0.0.1"], "other.test": ["127.0.0.1"]}
+    local = partial(EgressProxy, is_permitted=lambda address: address == "127.0.0.1")
+    monkeypatch.setattr("taskweaver.ces.sandbox.box.EgressProxy", local)
+    policy = SandboxPolicy(allowed_hosts=(f"files.test:{files}",))
+    manager = code_execution_service_factory(tmp_path / "env", limits=LIMITS, sandbox=policy)
+    assert isinstance(manager, KernelManager)
+    client = manager.get_session_client("s")
+    assert run(client, f"import socket, urllib.request as u; PORT = {files}").is_success
+    yield manager
+    manager.clean_up()
+
+
+@pytest.fixture
+def boxed(box: KernelManager) -> Client:
+    """Give the kernel in it."""
+    return box.get_session_client("s")
+
+
+def test_code_inside_reaches_what_is_allowed_and_nothing_else(boxed: Client) -> None:
+    fetched = run(boxed, "u.urlopen(f'http://files.test:{PORT}/t.csv').read().decode()")
+    assert fetched.output == TABLE.decode()
+    read = run(boxed, "int(pd.read_csv(f'http://files.test:{PORT}/t.csv')['b'].sum())")
+    assert read.output == 6
+    tunnel = (
+        "from http.client import HTTPConnection\n"
+        "c = HTTPConnection(*os.environ['HTTPS_PROXY'].removeprefix('http://').split(':'))\n"
+        "c.set_tunnel('files.test', PORT); c.request('GET', '/t.csv'); c.getresponse().status"
+    )
+    assert run(boxed, f"import os\n{tunnel}").output == 200
+    shell = run(boxed, "r = !curl -s http://files.test:$PORT/t.csv || echo none\nr[0]")
+    assert shell.output in {"a,b", "none"}
+    for place in ("http://other.test:{PORT}", "https://other.test", "http://127.0.0.2.test"):
+        refused = run(boxed, f"u.urlopen(f'{place}')")
+        assert "403" in str(refused.error)
+        assert "Not in execution.allowed_hosts" in str(refused.error)
+    for address in ("('127.0.0.1', PORT)", "('8.8.8.8', 53)", "('files.test', PORT)"):
+        assert not run(boxed, f"socket.create_connection({address}, 5)").is_success
+    devices = run(boxed, "[line.split(':')[0].strip() for line in open('/proc/net/dev')][2:]")
+    assert devices.output == ["lo"]
+    assert not run(boxed, "import os; os.remove('/run/egress')").is_success
+    assert not run(boxed, "open('/run/x', 'w')").is_success
+    assert answers(boxed)
+
+
+def test_the_application_says_what_is_allowed(box: KernelManager, tmp_path: Path) -> None:
+    config = {"execution.allowed_hosts": ["a.test", "*.b.test"], "execution.sandbox": "bwrap"}
+    with TaskWeaverApp(tmp_path, config=config) as app:
+        assert app.sandbox == "bubblewrap, no network but a.test, *.b.test"
+    with TaskWeaverApp(tmp_path, config=config | {"execution.network": True}) as app:
+        assert app.sandbox == "bubblewrap, with the network"
+
+
+def test_many_connections_inside_at_once(boxed: Client) -> None:
+    run(boxed, "from concurrent.futures import ThreadPoolExecutor as Pool")
+    code = (
+        "fetch = lambda n: len(u.urlopen(f'http://files.test:{PORT}/t.csv').read())\n"
+        "with Pool(16) as pool: r = set(pool.map(fetch, range(100)))\nsum(r)"
+    )
+    assert run(boxed, code).output == len(TABLE)
+
+
+def test_a_forked_kernel_has_the_way_out_and_it_ends_with_the_session(
+    box: KernelManager, boxed: Client, tmp_path: Path
+) -> None:
+    folder = tmp_path / "env" / "sessions" / "s"
+    snapshot = boxed.snapshot()
+    cwd = folder / "branches" / "b" / "cwd"
+    child = box.fork_session_client(snapshot, "b", session_dir=folder, cwd=cwd)
+    snapshot.close()
+    assert run(child, "len(pd.read_csv(f'http://files.test:{PORT}/t.csv'))").output == 2
+    proxies = [thread for thread in threading.enumerate() if thread.name == "egress-proxy"]
+    assert len(proxies) == 1
+    child.stop()
+    boxed.stop()
+    assert not proxies[0].is_alive()

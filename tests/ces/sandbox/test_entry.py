@@ -1,0 +1,560 @@
+"""Kernels that entered their sandbox by a fork: no more rights than those that started in it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import psutil
+import pytest
+from kernels import FORKS, LIMITS, answers, run
+
+import taskweaver
+from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
+from taskweaver.ces.manager import KernelManager, code_execution_service_factory
+from taskweaver.ces.policy import SandboxPolicy, Tier
+from taskweaver.ces.process.process import owned_mark, sweep_marked, wait_for_ends
+from taskweaver.ces.sandbox import warmth as sandbox_warmth
+from taskweaver.ces.sandbox.box_start import BoxPlan
+from taskweaver.ces.sandbox.sandbox import require
+from taskweaver.ces.sandbox.warmth import sandbox_template
+from taskweaver.ces.template import template
+from taskweaver.ces.template.anchor import Anchor
+
+
+def available(tier: Tier) -> bool:
+    try:
+        require(tier)
+    except SandboxUnavailable:
+        return False
+    return True
+
+
+TIERS = [tier for tier in get_args(Tier) if available(tier)]
+needs_bwrap = pytest.mark.skipif("bwrap" not in TIERS, reason="bubblewrap does not run here")
+BOXED = replace(LIMITS, process_limit=300, file_limit_bytes=64 << 20)
+LIBRARIES = next(path for path in map(Path, sys.path) if (path / "ipykernel").is_dir())
+PACKAGE = Path(taskweaver.__file__).parents[1]
+
+FACTS = r"""
+import ctypes, os, resource, socket, stat
+libc = ctypes.CDLL(None)
+status = dict(line.split(':\t', 1) for line in open('/proc/self/status').read().splitlines())
+names = 'CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp Seccomp_filters Uid Gid Groups Umask'
+facts = {name: status[name] for name in [*names.split(), 'SigIgn', 'SigBlk']}
+for name in ('uid_map', 'gid_map', 'setgroups', 'limits', 'oom_score_adj', 'cgroup'):
+    facts[name] = open('/proc/self/' + name).read()
+rows = facts['limits'].splitlines()
+# Without a user namespace, the room for processes depends on what else this user runs.
+if os.geteuid() and '4294967295' in facts['uid_map']:
+    rows = [row for row in rows if not row.startswith('Max processes')]
+facts['limits'] = ' '.join(rows).split()
+facts['prctl'] = [libc.prctl(number, 0, 0, 0, 0) for number in (3, 7, 23, 27, 39)]
+kinds = 'cgroup ipc mnt net pid time user uts'.split()
+facts['ns'] = {kind: os.readlink('/proc/self/ns/' + kind) for kind in kinds}
+lines = [line.split() for line in open('/proc/self/mountinfo')]
+facts['mounts'] = sorted(' '.join(line[3:6] + line[line.index('-'):]) for line in lines)
+facts['places'] = [os.getcwd(), os.readlink('/proc/self/root')]
+facts['host'] = socket.gethostname()
+def refused(attempt):
+    try:
+        return attempt() or ''
+    except OSError as error:
+        return error.strerror
+facts['root'] = refused(lambda: sorted(os.listdir('/')))
+program = os.open('/proc/self/exe', os.O_RDONLY)
+facts['program'] = [
+    refused(lambda: os.fchmod(program, stat.S_IMODE(os.fstat(program).st_mode))),
+    refused(lambda: os.utime(program)),
+    refused(lambda: os.open('/proc/self/exe', os.O_RDWR)),
+]
+os.close(program)
+mounts = {line[0] for line in lines}
+held = []
+for fd in os.listdir('/proc/self/fd'):
+    try:
+        kind = os.fstat(int(fd)).st_mode
+        info = open('/proc/self/fdinfo/' + fd).read().split()
+        link = os.readlink('/proc/self/fd/' + fd)
+    except OSError:
+        continue
+    is_path = stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISCHR(kind)
+    if is_path and info[info.index('mnt_id:') + 1] not in mounts:
+        held.append(link)
+facts['held'] = held
+facts['mapped'] = [line for line in open('/proc/self/maps') if line.split()[1][1::2] == 'ws']
+facts['environment'] = sorted(os.environ)
+facts
+"""
+COMPARE = """
+import json, os, sys
+from dataclasses import replace
+from pathlib import Path
+from taskweaver.ces.manager import code_execution_service_factory, default_limits
+from taskweaver.ces.policy import SandboxPolicy
+folder, tier, *libraries, code = sys.argv[1:]
+limits = replace(default_limits(), process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
+kinds = 'cgroup ipc mnt net pid time user uts'.split()
+found = {'outside': {kind: os.readlink('/proc/self/ns/' + kind) for kind in kinds}}
+for way in ('entered', 'started'):
+    policy = SandboxPolicy(tier=tier, read_only=tuple(map(Path, libraries)))
+    place = Path(folder, way)
+    manager = code_execution_service_factory(
+        place, limits=limits, sandbox=policy, is_warm=way == 'entered'
+    )
+    try:
+        client = manager.get_session_client('s', session_dir=place / 's', cwd=place / 's' / 'cwd')
+        result = client.execute_code('x', code)
+        found[way] = result.output or result.error
+        found[way + ' environ'] = client.execute_code(
+            'y', "open('/proc/self/environ').read().split(chr(0))"
+        ).output
+        found['problem'] = manager.start_problem
+        assert not found['problem'], found['problem']
+    finally:
+        manager.clean_up()
+print(json.dumps(found))
+"""
+
+
+def ordinary_user(folder: Path) -> list[str]:
+    """Return the words that run this Python, or the system's, as an ordinary user."""
+    if os.geteuid() or shutil.which("setpriv") is None:
+        pytest.skip("only root can become another user")
+    folder.chmod(0o755)
+    own = folder / "own"
+    own.mkdir()
+    os.chown(own, 1000, 1000)
+    become = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"]
+    check = (
+        "import subprocess, sys, ipykernel, taskweaver\n"
+        f"assert sys.version_info[:2] == {tuple(sys.version_info[:2])}\n"
+        "subprocess.check_call([sys.executable, '-c', ''], env={})"
+    )
+    for python in (sys.executable, "/usr/bin/python3"):
+        words = [*become, python, "-c", check]
+        if not subprocess.run(
+            words, env=variables(own), capture_output=True, check=False
+        ).returncode:
+            return [*become, python]
+    pytest.skip("no Python with the libraries can be started by another user")
+
+
+def variables(folder: Path) -> dict[str, str]:
+    path = os.pathsep.join([str(PACKAGE), str(LIBRARIES)])
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder),
+            "XDG_CACHE_HOME": str(folder)}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[f"{t} {u}" for t in TIERS for u in ("own", "ordinary")])
+def compared(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """Facts of a kernel that entered, and of one that was started in the sandbox."""
+    tier, user = request.param.split()
+    with tempfile.TemporaryDirectory() as folder:  # where another user may look, too
+        yield comparison(tier, user, Path(folder))
+
+
+def comparison(tier: str, user: str, folder: Path) -> dict[str, Any]:
+    words = ordinary_user(folder) if user == "ordinary" else [sys.executable]
+    folder = folder / "own"
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [*words, "-c", COMPARE, str(folder), tier, str(LIBRARIES), str(PACKAGE), FACTS],
+        env=variables(folder), cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert isinstance(found["entered"], dict), found["entered"]
+    assert isinstance(found["started"], dict), found["started"]
+    return found | {"tier": tier, "folder": str(folder)}
+
+
+def without_names(value: Any, way: str) -> str:
+    """Return a fact without the names of private folders, which are random."""
+    if isinstance(value, list):
+        return str(sorted(without_names(entry, way) for entry in value))
+    text = json.dumps(value).replace(f"own/{way}", "own/way")
+    return re.sub(r"tw-\d+-\w+", "tw", re.sub(r"taskweaver-\d+[-\w]*", "group", text))
+
+
+@pytest.mark.parametrize(
+    "fact",
+    ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters",
+     "Uid", "Gid", "Groups", "Umask", "SigIgn", "SigBlk", "uid_map", "gid_map", "setgroups",
+     "limits", "oom_score_adj", "cgroup", "prctl", "mounts", "root", "places", "host", "program",
+     "environment"],
+)  # fmt: skip
+def test_a_kernel_that_entered_is_like_one_that_was_started_there(
+    compared: dict[str, Any], fact: str
+) -> None:
+    entered, started = (without_names(compared[way][fact], way) for way in ("entered", "started"))
+    assert entered == started
+
+
+def test_every_namespace_of_the_sandbox_is_joined(compared: dict[str, Any]) -> None:
+    outside = compared["outside"]
+    apart = [
+        {kind for kind, link in compared[way]["ns"].items() if link != outside[kind]}
+        for way in ("entered", "started")
+    ]
+    assert apart[0] == apart[1]
+    assert apart[0] >= (
+        {"user", "mnt", "pid", "net", "ipc", "uts"} if compared["tier"] == "bwrap" else set()
+    )
+
+
+def test_no_file_and_no_memory_of_the_outside_is_held(compared: dict[str, Any]) -> None:
+    assert compared["entered"]["held"] == []
+    assert compared["entered"]["mapped"] == []
+
+
+def test_the_interpreter_outside_cannot_be_changed(compared: dict[str, Any]) -> None:
+    if compared["tier"] == "landlock":
+        pytest.skip("Landlock does not keep the modes of files")
+    assert "" not in compared["entered"]["program"]
+
+
+def test_the_environment_of_the_process_tells_nothing_more(compared: dict[str, Any]) -> None:
+    entered, started = (
+        {entry.partition("=")[0] for entry in compared[f"{way} environ"]}
+        for way in ("entered", "started")
+    )
+    assert entered <= started
+    homes = [entry for entry in compared["entered environ"] if entry.startswith("HOME=")]
+    assert homes == ["HOME=/"]
+
+
+# Each of these lines is run in the warm process before it serves.
+WEAKER = {
+    "files stay open": "entry._replace_files = lambda log: None",
+    "the terminal session is kept": "os.setsid = lambda: None",
+    "capabilities are kept": "confine._drop_capabilities = lambda libc: None",
+    "programs may give rights": "confine._NO_NEW_PRIVILEGES = 39",
+    "no system call is refused": "confine._SET_SECCOMP = 3",
+    "nothing is given up": "entry.give_up_rights = lambda policy: None",
+    "memory is shared": "import mmap; shared = mmap.mmap(-1, 4096)",
+    "the network is kept": "without(0x40000000)",
+    "shared memory of processes is kept": "without(0x08000000)",
+    "the name of the machine is kept": "without(0x04000000)",
+    "process ids are kept": "without(0x20000000)",
+    "mounts are kept": "without(0x00020000)",
+    "users are kept": "without(0x10000000)",
+    "nothing is joined": "entry._join = lambda anchor, namespaces: None",
+}
+MUTATED = """
+import ctypes, os, sys
+from taskweaver.ces.inkernel.sandbox import confine
+from taskweaver.ces.inkernel.sandbox import entry
+from taskweaver.ces.inkernel import launcher
+join = entry._join
+def without(flag):
+    entry._join = lambda anchor, namespaces: join(anchor, namespaces & ~flag)
+{line}
+launcher.main()
+"""
+
+
+@contextmanager
+def mutated(monkeypatch: pytest.MonkeyPatch, line: str) -> Iterator[None]:
+    whole = template.launcher_command
+
+    def command(_: str, *given: Any) -> list[str]:
+        words = whole("template", *given)  # without libraries: it starts faster
+        return [words[0], "-c", MUTATED.replace("{line}", line), *words[3:]]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(template, "launcher_command", command)
+        yield
+
+
+def tidy() -> None:
+    """Remove the files that attempts of root leave where the sandbox does not hold."""
+    Path("/usr/taskweaver-probe").unlink(missing_ok=True)
+    if Path("/taskweaver-probe").exists():
+        Path("/taskweaver-probe").rmdir()
+
+
+def tried(tier: Tier, folder: Path) -> None:
+    plan = BoxPlan(SandboxPolicy(tier=tier), BOXED, is_warm=True)
+    sandbox_template(plan, folder / "warm.log", lambda: True).close()
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_whole_entry_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tier: Tier
+) -> None:
+    with mutated(monkeypatch, "held = os.open('/', os.O_RDONLY)"):  # it does not come along
+        tried(tier, tmp_path)
+
+
+@needs_bwrap
+@pytest.mark.parametrize("name", WEAKER)
+def test_an_entry_without_one_of_its_steps_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    with mutated(monkeypatch, WEAKER[name]), pytest.raises((SandboxUnavailable, ForkRefused)):
+        tried("bwrap", tmp_path)
+    tidy()
+
+
+@pytest.mark.skipif("landlock" not in TIERS, reason="Landlock does not run here")
+@pytest.mark.parametrize(
+    "line",
+    ["confine._confine_files = lambda *given, **more: None", WEAKER["no system call is refused"],
+     WEAKER["nothing is given up"], WEAKER["programs may give rights"]],
+)  # fmt: skip
+def test_an_entry_with_landlock_without_one_of_its_steps_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
+) -> None:
+    with mutated(monkeypatch, line), pytest.raises((SandboxUnavailable, ForkRefused)):
+        tried("landlock", tmp_path)
+    tidy()
+
+
+@needs_bwrap
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user does not own the interpreter")
+def test_an_interpreter_that_could_be_changed_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Anchor, "path", lambda _, path: str(path))
+    with mutated(monkeypatch, ""), pytest.raises(SandboxUnavailable, match="its own program"):
+        tried("bwrap", tmp_path)
+
+
+@needs_bwrap
+def test_a_process_that_outlives_its_sandbox_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sandbox_warmth, "_END_WAIT_S", 0.2)
+    close, kept = Anchor.close, list[Anchor]()
+    with monkeypatch.context() as patch, ExitStack() as stack:
+        stack.callback(lambda: [close(anchor) for anchor in kept])
+        patch.setattr(Anchor, "close", lambda anchor: kept.append(anchor))
+        with mutated(monkeypatch, ""), pytest.raises(SandboxUnavailable, match="outlive its owner"):
+            tried("bwrap", tmp_path)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., KernelManager]]:
+    managers = []
+
+    def made(name: str = "env", tier: Tier = "bwrap") -> KernelManager:
+        policy = SandboxPolicy(tier=tier)
+        manager = code_execution_service_factory(
+            tmp_path / name, limits=BOXED, sandbox=policy, is_warm=True
+        )
+        assert isinstance(manager, KernelManager)
+        managers.append(manager)
+        return manager
+
+    yield made
+    for manager in managers:
+        manager.clean_up()
+
+
+@needs_bwrap
+def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, opened: Callable[..., KernelManager]
+) -> None:
+    line = "def refuse(*_): raise OSError(1, 'setns is refused')\nentry._join = refuse"
+    with mutated(monkeypatch, line):
+        manager = opened()
+        first = manager.get_session_client("first")
+        assert answers(first)
+    assert answers(manager.get_session_client("second"))
+    assert "setns is refused" in manager.start_problem
+    assert "setns is refused" in (tmp_path / "env" / "warm.log").read_text()
+    assert not run(first, "open('/usr/x', 'w')").is_success
+
+
+@needs_bwrap
+def test_a_session_that_does_not_enter_starts_in_a_sandbox_with_the_same_limits(
+    opened: Callable[..., KernelManager],
+) -> None:
+    manager = opened()
+    assert answers(manager.get_session_client("entered"))
+    warm = manager._zygote and manager._zygote.template()
+    assert warm
+    os.kill(warm.pid, signal.SIGSTOP)
+    client = manager.get_session_client("started")
+    assert answers(client)
+    assert "was stopped" in manager.start_problem
+    limits = {bound.name: bound.mechanism for bound in client.bounds}
+    assert limits == {bound.name: bound.mechanism for bound in manager.bounds}
+
+
+@needs_bwrap
+def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(
+    opened: Callable[..., KernelManager],
+) -> None:
+    manager = opened()
+    client = manager.get_session_client("s")
+    assert answers(client)
+    assert manager._boxes
+    (box,) = manager._boxes._boxes.values()
+    inherits = ctypes.CDLL(None).prctl
+    inherits(36, 1, 0, 0, 0)  # orphans come to this process, as in a container
+    try:
+        warm = manager._zygote and manager._zygote.template()
+        assert warm
+        os.kill(warm.pid, signal.SIGKILL)
+        assert warm._process.has_ended(5)
+        client.stop()
+        assert not psutil.pid_exists(box._template.pid)
+    finally:
+        inherits(36, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_sessions_outlive_the_warm_process_and_later_ones_get_another(
+    opened: Callable[..., KernelManager], tier: Tier, tmp_path: Path
+) -> None:
+    manager, session = opened(tier=tier), tmp_path / "session"
+    first = manager.get_session_client("first", session_dir=session)
+    run(first, "x = 41")
+    warm = warm_processes()
+    assert len(warm) == 1
+    warm[0].kill()
+    warm[0].wait()
+    assert run(first, "x").output == 41
+    assert answers(manager.get_session_client("second"))
+    assert manager.start_problem == ""
+    assert [process.pid for process in warm_processes()] != [warm[0].pid]
+    snapshot = first.snapshot()
+    branch = session / "branches" / "b" / "cwd"
+    child = manager.fork_session_client(snapshot, "branch", session_dir=session, cwd=branch)
+    snapshot.close()
+    assert run(child, "x + 1").output == 42
+
+
+def warm_processes() -> list[psutil.Process]:
+    children = psutil.Process().children()
+    return [child for child in children if {"warm", "-m"} <= set(child.cmdline())]
+
+
+@needs_bwrap
+def test_sessions_that_open_at_once_have_sandboxes_of_their_own(
+    opened: Callable[..., KernelManager],
+) -> None:
+    manager = opened()
+    clients = [manager.get_session_client(str(number)) for number in range(8)]
+    for client in clients:
+        client.start()
+    code = "import os; [os.readlink('/proc/self/ns/' + n) for n in ('pid', 'mnt', 'user')]"
+    found = [tuple(run(client, code).output) for client in clients]
+    assert len({link for links in found for link in links}) == 3 * len(clients)
+    numbers = [run(client, "float(np.random.random())").output for client in clients]
+    assert len(set(numbers)) == len(clients)
+
+
+@needs_bwrap
+def test_matplotlib_keeps_its_settings_inside(opened: Callable[..., KernelManager]) -> None:
+    client = opened().get_session_client("s")
+    code = "import matplotlib, os; os.path.realpath(matplotlib.get_configdir())"
+    assert run(client, code).output == "/tmp/.matplotlib"
+    assert run(client, "open(os.path.join(matplotlib.get_cachedir(), 'x'), 'w')").is_success
+    assert run(client, "import tempfile; tempfile.gettempdir()").output == "/tmp"
+
+
+def sleeping(mark: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["/bin/sleep", "600"], env={"TASKWEAVER_KERNEL_ID": mark})
+
+
+def test_processes_of_an_owner_that_was_killed_are_swept() -> None:
+    ended = subprocess.Popen(["/bin/true"])
+    ended.wait()
+    own, pid = owned_mark(), f"{os.getpid():010d}"
+    assert pid in own
+    orphan = sleeping(own.replace(pid, f"{ended.pid:010d}"))
+    elsewhere = sleeping(own.replace("box-", "box-1").replace(pid, f"{ended.pid:010d}"))
+    living = sleeping(own)
+    try:
+        assert sweep_marked()
+        assert orphan.wait(10) == -signal.SIGKILL
+        assert elsewhere.poll() is None  # process ids of another namespace mean other processes
+        assert living.poll() is None
+        assert not sweep_marked()
+    finally:
+        for process in (orphan, elsewhere, living):
+            process.kill()
+            process.wait()
+
+
+STARTING = """
+import os, sys, threading
+from pathlib import Path
+from taskweaver.ces.sandbox.box_start import BoxPlan, BoxStart
+from taskweaver.ces.bounds.cgroup import ControlGroup
+from taskweaver.ces.manager import default_limits
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.process.process import owned_mark
+def starts(name):
+    place = Path(sys.argv[1], name)
+    place.mkdir()
+    plan = BoxPlan(SandboxPolicy(), default_limits(), is_warm=True)
+    with open(place / 'log', 'ab') as log:
+        while True:
+            own = BoxStart(plan, owned_mark(), [place], place, place, place, ControlGroup(0))
+            own.anchor(log, lambda: True).close()
+            os.write(1, b'started\\n')
+for number in range(4):
+    threading.Thread(target=starts, args=[str(number)]).start()
+"""
+
+
+@needs_bwrap
+def test_an_owner_that_is_killed_while_sandboxes_start_leaves_no_process(tmp_path: Path) -> None:
+    for number in range(4 * FORKS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        owner = subprocess.Popen(
+            [sys.executable, "-c", STARTING, str(folder)], stdout=subprocess.PIPE, text=True
+        )
+        assert owner.stdout is not None
+        try:
+            for _ in range(random.randrange(1, 20)):
+                assert owner.stdout.readline() == "started\n"
+        finally:
+            owner.kill()
+            owner.wait()
+            owner.stdout.close()
+        sweep_marked()
+        assert not is_left(os.fsencode(folder))
+
+
+def mentioning(name: bytes) -> list[int]:
+    """Return the processes that have a path in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended
+            if name in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+def is_left(name: bytes) -> bool:
+    """Return whether a process with a path in its environment does not end by itself."""
+    for _ in range(5):
+        with ExitStack() as handles:
+            ending = []
+            for pid in mentioning(name):
+                with suppress(OSError):  # it has ended
+                    ending.append(os.pidfd_open(pid))
+                    handles.callback(os.close, ending[-1])
+            wait_for_ends(ending)
+        if not mentioning(name):
+            return False
+    return True

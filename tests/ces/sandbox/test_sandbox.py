@@ -1,0 +1,767 @@
+"""What code cannot do in the sandbox. Each attempt is also made without one, where it succeeds."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import psutil
+import pytest
+from kernels import LIMITS, answers, run
+
+from taskweaver.ces.common import Client
+from taskweaver.ces.errors import KernelStartFailed, SandboxUnavailable
+from taskweaver.ces.manager import KernelManager, code_execution_service_factory
+from taskweaver.ces.policy import SandboxPolicy, Tier
+from taskweaver.ces.sandbox import sandbox
+from taskweaver.ces.sandbox.sandbox import choose
+from taskweaver.ces.sandbox.seccomp import REFUSED
+
+
+def available(tier: Tier) -> bool:
+    try:
+        sandbox.require(tier)
+    except SandboxUnavailable:
+        if os.environ.get("SANDBOX_REQUIRED"):
+            raise
+        return False
+    return True
+
+
+TIERS = [tier for tier in get_args(Tier) if available(tier)]
+needs_bwrap = pytest.mark.skipif("bwrap" not in TIERS, reason="bubblewrap does not run here")
+BOXED = replace(LIMITS, process_limit=300, file_limit_bytes=64 << 20)
+
+# Calls into the C library; `refused` tells a call that is forbidden from one that went wrong.
+PRELUDE = """
+import ctypes, errno, os, resource, signal, socket, stat, subprocess, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+def refused(*call):
+    ctypes.set_errno(0)
+    return libc.syscall(*call) < 0 and ctypes.get_errno() in {errno.EPERM, errno.ENOSYS}
+"""
+ATTEMPTS = {
+    "write a file outside": "open(OUT + '/1', 'w').close(); done = True",
+    "append to a file outside": "open(CANARY, 'a').close(); done = True",
+    "write through a shell": "import os; done = os.system('touch ' + OUT + '/2') == 0",
+    "write through a child": "import subprocess as s; done = s.call(['touch', OUT + '/3']) == 0",
+    "copy a file out": "import shutil; shutil.copy(__import__('sys').executable, OUT); done = True",
+    "write a table outside": "pd.DataFrame({'a': [1]}).to_csv(OUT + '/4.csv'); done = True",
+    "write an array outside": "np.save(OUT + '/5.npy', np.ones(2)); done = True",
+    "make a folder outside": "import os; os.mkdir(OUT + '/6'); done = True",
+    "write with the C library": (
+        "import ctypes\ndone = ctypes.CDLL(None).open((OUT + '/7').encode(), 0o101, 0o600) >= 0"
+    ),
+    "delete a file outside": "import os; os.rename(DELETABLE, DELETABLE + '2'); done = True",
+    "read a file outside": "done = 'secret' in open(CANARY).read()",
+    "read it as a table": "done = 'secret' in str(pd.read_csv(CANARY).columns)",
+    "read it through a shell": "r = !cat $CANARY\ndone = 'secret' in str(r)",
+    "list a folder outside": "import os; done = 'canary' in os.listdir(OUT)",
+    "read through a link": (
+        "import os; os.path.lexists('l') and os.remove('l'); os.symlink(CANARY, 'l')\n"
+        "done = 'secret' in open('l').read()"
+    ),
+    "write through a link": (
+        "import os; os.path.lexists('o') and os.remove('o'); os.symlink(OUT, 'o')\n"
+        "open('o/8', 'w').close(); done = True"
+    ),
+    "link a file in": "import os; os.link(CANARY, 'h'); done = True; os.remove('h')",
+    "read the conversation": "done = 'secret' in open('../memory.sqlite').read()",
+    "change the conversation": "open('../memory.sqlite', 'r+').close(); done = True",
+    "read another session": "done = 'secret' in open('../../other/memory.sqlite').read()",
+    "change an installed library": "open(np.__file__, 'r+').close(); done = True",
+    "change this program": "import taskweaver as t; open(t.__file__, 'r+').close(); done = True",
+    "connect to the machine": (
+        "import socket; socket.create_connection(('127.0.0.1', PORT), 2); done = True"
+    ),
+    "fetch from the machine": (
+        "import urllib.request as u, socket\n"
+        "try: u.urlopen(f'http://127.0.0.1:{PORT}', timeout=1)\n"
+        "except (TimeoutError, socket.timeout): done = True"
+    ),
+    "connect to a local socket": (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.connect(UNIX); done = True"
+    ),
+    "connect to an abstract socket": (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.connect(ABSTRACT); done = True"
+    ),
+    "signal another process": "import os; os.kill(VICTIM, 0); done = True",
+    "see other processes": (
+        "import os; done = any(open(f'/proc/{p}/cmdline').read().startswith('sleep')\n"
+        "    for p in os.listdir('/proc') if p.isdigit() and int(p) != os.getpid())"
+    ),
+    "read another's environment": "done = 'PATH' in open(f'/proc/{VICTIM}/environ').read()",
+    "open another's files": "import os; done = bool(os.readlink(f'/proc/{VICTIM}/fd/0'))",
+    "see the network's devices": "import os; done = len(os.listdir('/sys/class/net')) > 0",
+    "see the machine's devices": "import os; done = os.path.exists('/sys/block')",
+    "see the machine's routes": "done = len(open('/proc/net/route').read().splitlines()) > 1",
+    "leave a file in shared memory": "open('/dev/shm/tw-probe', 'w').close()",
+    "use a vsock": "import socket; socket.socket(40, socket.SOCK_STREAM); done = True",
+    "read the home folder": "import os; done = 'canary-home' in os.listdir(HOME)",
+    "write through the root of a process": (
+        "open('/proc/self/root' + OUT + '/9', 'w').close(); done = os.path.exists(OUT)"
+    ),
+    "write through the root of another": (
+        "open(f'/proc/{VICTIM}/root{OUT}/10', 'w').close(); done = True"
+    ),
+    "read through the folder of another": "done = bool(os.listdir(f'/proc/{VICTIM}/cwd'))",
+    "leave a file in /tmp": "open('/tmp/tw-probe', 'w').close()",
+    "change a shell's startup": "open(HOME + '/.bashrc', 'a').close(); done = True",
+    "leave a hook for git": "os.mkdir(OUT + '/.git'); done = True",
+    "change the users of the machine": "open('/etc/passwd', 'r+').close(); done = True",
+    "leave code for every Python": (
+        "import site; path = site.getsitepackages()[0] + '/tw_probe.txt'\n"
+        "open(path, 'w').close(); os.remove(path); done = True"
+    ),
+    "make a file outside run as its owner": "os.chmod(CANARY, 0o4755); done = True",
+    "give a file away": "open('mine', 'w').close(); os.chown('mine', 12345, 12345); done = True",
+    "read the passwords": "done = bool(open('/etc/shadow').read())",
+    "read the logs": "done = bool(os.listdir('/var/log'))",
+    "read another's memory": "open(f'/proc/{VICTIM}/mem', 'rb').close(); done = True",
+    "write the memory of its template": (
+        "open(f'/proc/{os.getppid()}/mem', 'r+b').close(); done = True"
+    ),
+    "take a file of another": (
+        "done = libc.syscall(NUMBERS['pidfd_getfd'], os.pidfd_open(VICTIM), 0, 0) >= 0"
+    ),
+    "take a file of its template": (
+        "done = libc.syscall(NUMBERS['pidfd_getfd'], os.pidfd_open(os.getppid()), 0, 0) >= 0"
+    ),
+    "read the memory of its template": (
+        "done = not refused(NUMBERS['process_vm_readv'], os.getppid(), None, 0, None, 0, 0)"
+    ),
+    "change the memory of its template": (
+        "done = not refused(NUMBERS['process_vm_writev'], os.getppid(), None, 0, None, 0, 0)"
+    ),
+    "switch off the protection of addresses": (
+        "done = subprocess.call([sys.executable, '-c', 'import ctypes, sys;'\n"
+        "    'sys.exit(ctypes.CDLL(None).personality(0x0040000) < 0)']) == 0"
+    ),
+    "trace another process": (
+        "done = libc.ptrace(0x4206, VICTIM, 0, 0) == 0\nlibc.ptrace(17, VICTIM, 0, 0)"
+    ),
+    "signal the owner": "os.kill(OWNER, 0); done = True",
+    "become another user": "done = subprocess.call(['setpriv', '--reuid=12345', 'true']) == 0",
+    "enter another's namespace": "done = libc.setns(os.pidfd_open(VICTIM), 0x04000000) == 0",
+    "make a namespace of users": "done = subprocess.call(['unshare', '-U', 'true']) == 0",
+    # In a process with one thread: the interpreter's lock is held in the child, as it needs it.
+    "make one by clone": (
+        "code = '''import ctypes, os, platform, signal\n"
+        "clone = {'x86_64': 56, 'aarch64': 220}[platform.machine()]\n"
+        "pid = ctypes.PyDLL(None).syscall(clone, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0)\n"
+        "if pid == 0: os._exit(0)\n"
+        "os._exit(0 if pid > 0 and os.waitpid(pid, 0) else 1)'''\n"
+        "done = subprocess.call([sys.executable, '-c', code]) == 0"
+    ),
+    "make one by clone3": "done = not refused(435, None, 0)",
+    "mount a file system": (
+        "os.makedirs('m', exist_ok=True)\n"
+        "done = libc.mount(b'none', b'm', b'tmpfs', 0, None) == 0\n"
+        "libc.umount(b'm')"
+    ),
+    "make a device": (
+        "os.mknod('device', stat.S_IFCHR | 0o600, os.makedev(1, 3)); os.remove('device')\n"
+        "done = True"
+    ),
+    "see the kernel's log device": "done = os.path.exists('/dev/kmsg')",
+    "read the kernel's log": "done = libc.klogctl(3, ctypes.create_string_buffer(64), 64) >= 0",
+    "set the clock": (
+        "time.clock_settime(time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME))\n"
+        "done = True"
+    ),
+    "name the machine": "socket.sethostname(socket.gethostname()); done = True",
+    "change a setting": (
+        "path = '/proc/sys/vm/swappiness'; value = open(path).read()\n"
+        "open(path, 'w').write(value); done = True"
+    ),
+    "choose who handles crashes": "open('/proc/sys/kernel/core_pattern', 'r+'); done = True",
+    "press the system's keys": "open('/proc/sysrq-trigger', 'w'); done = True",
+    "reach kernel programs": "import platform; done = not refused(NUMBERS['bpf'], 99, None, 0)",
+    "reach counters": "done = not refused(NUMBERS['perf_event_open'], None, 0, -1, -1, 0)",
+    "reach io_uring": "done = not refused(NUMBERS['io_uring_setup'], 0, None)",
+    "reach page faults": "done = not refused(NUMBERS['userfaultfd'], 0x7fffffff)",
+    "reach the key ring": "done = not refused(NUMBERS['keyctl'], 0, -3, 0)",
+    "reach files by handle": "done = not refused(NUMBERS['open_by_handle_at'], -1, None, 0)",
+    "load a module": "done = not refused(NUMBERS['finit_module'], -1, b'', 0)",
+    "make a raw socket": "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close(); done = True",
+    "make a packet socket": "socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close(); done = True",
+    "reach the crypto sockets": "socket.socket(38, socket.SOCK_SEQPACKET).close(); done = True",
+    "send a datagram": (
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('127.0.0.1', UDP))"
+    ),
+    "listen on the machine": (
+        "port = free_port = socket.create_server(('0.0.0.0', 0)); port = port.getsockname()[1]\n"
+        "open('port', 'w').write(str(port))"
+    ),
+    "lift its limits": (
+        "inf = resource.RLIM_INFINITY; resource.setrlimit(resource.RLIMIT_FSIZE, (inf, inf))\n"
+        "done = True"
+    ),
+    "write a huge file": (
+        "f = open('huge', 'wb'); f.truncate(1 << 30); f.close(); os.remove('huge'); done = True"
+    ),
+    "fill shared memory": (
+        "f = open('/dev/shm/tw-fill', 'wb')\n"
+        "try:\n"
+        "    for _ in range(320): f.write(bytes(1 << 20))\n"
+        "    f.flush(); done = True\n"
+        "finally: os.remove('/dev/shm/tw-fill')"
+    ),
+    "start processes without end": (
+        "pids = []\n"
+        "try:\n"
+        "    for _ in range(400): pids.append(os.posix_spawn('/bin/sleep', ['sleep', '60'], {}))\n"
+        "    done = True\n"
+        "finally:\n"
+        "    for pid in pids: os.kill(pid, 9); os.waitpid(pid, 0)"
+    ),
+}
+# What only namespaces keep away.
+BEYOND_LANDLOCK = {
+    "see other processes", "see the network's devices", "see the machine's devices",
+    "see the machine's routes", "connect to a local socket", "leave a file in shared memory",
+    "see the kernel's log device", "listen on the machine", "make a file outside run as its owner",
+    "write the memory of its template",
+}  # fmt: skip
+
+
+@dataclass
+class World:
+    """What there is outside."""
+
+    names: str
+    out: Path
+    udp: socket.socket
+
+
+@dataclass
+class Inside:
+    """A kernel to try things in."""
+
+    tier: str
+    client: Client
+    cwd: Path
+
+
+def has_datagram(world: World, _: Inside) -> bool:
+    try:
+        return world.udp.recv(8) == b"x"
+    except TimeoutError:
+        return False
+
+
+def is_heard(_: World, inside: Inside) -> bool:
+    port = int((inside.cwd / "port").read_text())
+    try:
+        socket.create_connection(("127.0.0.1", port), 2).close()
+    except OSError:
+        return False
+    return True
+
+
+PROBES = (Path("/dev/shm/tw-probe"), Path("/tmp/tw-probe"))
+# Attempts that inside nothing tells the success of.
+EFFECTS: dict[str, Callable[[World, Inside], bool]] = {
+    "leave a file in shared memory": lambda *_: PROBES[0].exists(),
+    "leave a file in /tmp": lambda *_: PROBES[1].exists(),
+    "send a datagram": has_datagram,
+    "listen on the machine": is_heard,
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("world")
+    out, home = folder / "out", folder / "home"
+    out.mkdir()
+    home.mkdir()
+    (out / "canary").write_text("secret\n")
+    (home / "canary-home").write_text("")
+    (out / "deletable").write_text("")
+    abstract = f"\0tw-{os.getpid()}"
+    column = {"x86_64": 0, "aarch64": 1}[platform.machine()]
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX) as unix,
+        socket.socket(socket.AF_UNIX) as hidden,
+        subprocess.Popen(["sleep", "600", "0"], cwd=out) as victim,
+    ):
+        unix.bind(str(out / "s"))
+        hidden.bind(abstract)
+        udp.bind(("127.0.0.1", 0))
+        udp.settimeout(1)
+        unix.listen()
+        hidden.listen()
+        values = {
+            "OUT": str(out), "CANARY": str(out / "canary"), "DELETABLE": str(out / "deletable"),
+            "PORT": tcp.getsockname()[1], "UDP": udp.getsockname()[1], "UNIX": str(out / "s"),
+            "ABSTRACT": abstract, "VICTIM": victim.pid, "OWNER": os.getpid(), "HOME": str(home),
+            "NUMBERS": {name: row[column] for name, row in REFUSED.items()},
+        }  # fmt: skip
+        names = "; ".join(f"{name} = {value!r}" for name, value in values.items())
+        yield World(names, out, udp)
+        victim.kill()
+
+
+def opened(folder: Path, policy: SandboxPolicy | None, *, is_warm: bool = False) -> KernelManager:
+    limits = LIMITS if policy is None else BOXED
+    made = code_execution_service_factory(folder, limits=limits, sandbox=policy, is_warm=is_warm)
+    assert isinstance(made, KernelManager)
+    return made
+
+
+WAYS = [f"{tier} {way}" for tier in TIERS for way in ("started", "entered")]
+"""How a kernel comes into a sandbox: started there, or forked off a process that enters it."""
+
+
+@pytest.fixture(scope="module", params=[*WAYS, "plain"])
+def inside(
+    request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Inside]:
+    folder = tmp_path_factory.mktemp(request.param)
+    for name in ("own", "other"):
+        (folder / "sessions" / name).mkdir(parents=True)
+        (folder / "sessions" / name / "memory.sqlite").write_text("secret")
+    tier, _, way = request.param.partition(" ")
+    policy = None if tier == "plain" else SandboxPolicy(tier=tier)
+    manager = opened(folder, policy, is_warm=way == "entered")
+    client = manager.get_session_client("own")
+    assert run(client, PRELUDE + world.names).is_success
+    assert manager.start_problem == ""
+    yield Inside(tier, client, folder / "sessions" / "own" / "cwd")
+    manager.clean_up()
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_nothing_outside_is_reached(inside: Inside, world: World, attempt: str) -> None:
+    if inside.tier == "landlock" and attempt in BEYOND_LANDLOCK:
+        pytest.skip("only namespaces keep this away")
+    for path in PROBES:
+        path.unlink(missing_ok=True)
+    run(inside.client, f"done = False\n{ATTEMPTS[attempt]}")
+    has_succeeded = run(inside.client, "bool(done)").output
+    if attempt in EFFECTS:
+        has_succeeded = EFFECTS[attempt](world, inside)
+    for path in PROBES:
+        path.unlink(missing_ok=True)
+    if inside.tier == "plain" and not has_succeeded:
+        pytest.skip("this machine does not allow it to anybody")
+    assert has_succeeded is (inside.tier == "plain")
+    assert answers(inside.client)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_every_call_of_the_list_is_refused(tmp_path: Path, tier: Tier) -> None:
+    """The arguments are invalid, so that a call that is not refused does nothing."""
+    column = {"x86_64": 0, "aarch64": 1}[platform.machine()]
+    numbers = {name: row[column] for name, row in REFUSED.items() if row[column] is not None}
+    code = (
+        f"{PRELUDE}\nnumbers = {numbers}\n"
+        "def error(number):\n"
+        "    ctypes.set_errno(0)\n"
+        "    libc.syscall(number, -1, -1, -1, -1, -1, -1)\n"
+        "    return ctypes.get_errno()\n"
+        "[name for name, number in numbers.items() if error(number) != errno.EPERM]"
+    )
+    manager = opened(tmp_path, SandboxPolicy(tier=tier))
+    try:
+        client = manager.get_session_client("s")
+        assert run(client, code).output == []
+        asked = "import ctypes; ctypes.CDLL(None).personality(0xffffffff) >= 0"
+        assert run(client, asked).output is True
+    finally:
+        manager.clean_up()
+
+
+@needs_bwrap
+def test_a_snapshot_is_closed_to_its_kernel_and_open_to_its_owner(tmp_path: Path) -> None:
+    manager = opened(tmp_path, SandboxPolicy(tier="bwrap"))
+    try:
+        client = manager.get_session_client("s")
+        run(client, "n = 41; import os")
+        snapshot = client.snapshot()
+        assert snapshot.footprint.resident_bytes > 0
+        code = (
+            "opened = []\n"
+            "for pid in open(f'/proc/self/task/{os.getpid()}/children').read().split():\n"
+            "    try: open(f'/proc/{pid}/mem', 'r+b').close(); opened.append(pid)\n"
+            "    except OSError: n += 0.5\n"
+            "opened, n"
+        )
+        assert run(client, code).output == "([], 41.5)"
+        folder = tmp_path / "sessions" / "s"
+        own = {"session_dir": folder, "cwd": folder / "branches" / "b"}
+        fork = manager.fork_session_client(snapshot, "fork", **own)
+        assert run(fork, "n, len(os.listdir('/proc/self/fd')) > 3").output == "(41, True)"
+        assert run(fork, "open('/proc/self/mem', 'rb').close()").is_success
+        assert fork.footprint.resident_bytes > 0
+        snapshot.close()
+    finally:
+        manager.clean_up()
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+@pytest.mark.parametrize("tier", TIERS)
+def test_ordinary_work_goes_on_inside(tmp_path: Path, tier: Tier, is_warm: bool) -> None:
+    manager = opened(tmp_path, SandboxPolicy(tier=tier), is_warm=is_warm)
+    client = manager.get_session_client("s")
+    table = "pd.DataFrame({'a': [1, 2]}).to_csv('a.csv'); len(pd.read_csv('a.csv'))"
+    assert run(client, table).output == 2
+    figure = run(client, "plt.plot([1, 2]); plt.title('T'); None")
+    assert [artifact.preview for artifact in figure.artifact] == ["T"]
+    assert (tmp_path / "sessions" / "s" / "cwd" / "a.csv").exists()
+    fonts = "import os; d = os.environ['MPLCONFIGDIR']; [n for n in os.listdir(d) if 'font' in n]"
+    cache = Path(os.environ["XDG_CACHE_HOME"]) / "taskweaver" / "matplotlib"
+    made_outside = sorted(path.name for path in cache.glob("fontlist-*"))
+    assert run(client, fonts).output == made_outside != []
+    run(client, "from concurrent.futures import ProcessPoolExecutor as Pool")
+    pool = "with Pool(2) as p: r = list(p.map(abs, [-1, 2]))\nr"
+    assert run(client, pool).output == [1, 2]
+    assert run(client, "import os; sorted(os.listdir('/proc/self/fd'))[:1]").output == ["0"]
+    manager.clean_up()
+
+
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_a_fork_stays_inside_and_everything_ends_with_the_session(
+    tmp_path: Path, is_warm: bool
+) -> None:
+    manager = opened(tmp_path, SandboxPolicy(), is_warm=is_warm)
+    client = manager.get_session_client(
+        "main", session_dir=tmp_path / "s", cwd=tmp_path / "s" / "cwd"
+    )
+    run(client, "x = 41")
+    snapshot = client.snapshot()
+    cwd = tmp_path / "s" / "branches" / "b" / "cwd"
+    child = manager.fork_session_client(snapshot, "b", session_dir=tmp_path / "s", cwd=cwd)
+    snapshot.close()
+    assert run(child, "x + 1").output == 42
+    assert "Read-only" in str(run(child, "open('/usr/x', 'w')").error)
+    run(child, "import os; os._exit(1)")
+    assert run(client, "x").output == 41
+    assert answers(child)
+    run(client, "import subprocess as s; s.Popen(['sleep', '600.25'], start_new_session=True)")
+    client.stop()
+    assert answers(child)
+    child.stop()
+    manager.clean_up()
+    ours = [p for p in psutil.process_iter(["cmdline"]) if "600.25" in (p.info["cmdline"] or [])]
+    _, alive = psutil.wait_procs(ours, timeout=5)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_what_is_granted_is_there(tmp_path: Path) -> None:
+    readable, writable = tmp_path / "readable", tmp_path / "writable"
+    for folder in (readable, writable):
+        folder.mkdir()
+        (folder / "f").write_text("given")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        policy = SandboxPolicy(has_network=True, read_only=(readable,), writable=(writable,))
+        manager = opened(tmp_path / "env", policy)
+        client = manager.get_session_client("s")
+        assert run(client, f"open({str(readable / 'f')!r}).read()").output == "given"
+        assert not run(client, f"open({str(readable / 'f')!r}, 'w')").is_success
+        assert run(client, f"open({str(writable / 'f')!r}, 'w').write('new')").is_success
+        port = server.getsockname()[1]
+        assert (
+            run(
+                client, f"import socket; socket.create_connection(('127.0.0.1', {port}), 2); 1"
+            ).output
+            == 1
+        )
+        manager.clean_up()
+    assert (writable / "f").read_text() == "new"
+
+
+def test_a_sandbox_that_cannot_be_had_is_an_error_or_a_warning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox.require.cache_clear()
+    try:
+        with pytest.raises(SandboxUnavailable, match="not installed"):
+            choose("bwrap", SandboxPolicy())
+        monkeypatch.setattr(sandbox, "system_call_filter", lambda **_: bytes(8))
+        chosen = choose("auto", SandboxPolicy())
+        assert chosen.policy is None
+        assert "without a sandbox: bubblewrap is not installed" in chosen.warning
+        assert "Landlock does not run" in chosen.warning
+        assert choose("none", SandboxPolicy()).warning == ""
+    finally:
+        sandbox.require.cache_clear()
+
+
+@pytest.mark.skipif("landlock" not in TIERS, reason="Landlock does not run here")
+def test_landlock_is_second_best(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox.require.cache_clear()
+    try:
+        chosen = choose("auto", SandboxPolicy())
+    finally:
+        sandbox.require.cache_clear()
+    assert chosen.policy == SandboxPolicy(tier="landlock")
+    assert "weaker sandbox" in chosen.warning
+    assert "bubblewrap is not installed" in chosen.warning
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_link_in_place_of_a_working_directory_leads_nowhere(tmp_path: Path, tier: Tier) -> None:
+    outside, session = tmp_path / "outside", tmp_path / "session"
+    outside.mkdir()
+    policy = SandboxPolicy(tier=tier, read_only=(outside,))
+    manager = code_execution_service_factory(tmp_path / "env", limits=BOXED, sandbox=policy)
+    manager.initialize()
+    try:
+        first = manager.get_session_client("first", session_dir=session)
+        made = run(first, "import os; os.symlink('../../outside', '../branches/second')")
+        assert made.is_success, made.error
+        first.stop()  # the sandbox ends with its last kernel
+        with pytest.raises(KernelStartFailed, match="cannot be used"):
+            manager.get_session_client(
+                "second", session_dir=session, cwd=session / "branches" / "second"
+            )
+    finally:
+        manager.clean_up()
+    assert list(outside.iterdir()) == []
+
+
+def test_landlock_is_not_passed_by_another_kind_of_tcp(tmp_path: Path) -> None:
+    if "landlock" not in TIERS:
+        pytest.skip("Landlock does not run here")
+    attempts = [
+        "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).connect(address)",  # MPTCP
+        "socket.socket().sendto(b'x', socket.MSG_FASTOPEN, address)",
+        "socket.socket().sendmsg([b'x'], [], socket.MSG_FASTOPEN, address)",
+        "libc.sendmmsg(socket.socket().fileno(), bytes(64), 1, socket.MSG_FASTOPEN) == 0 or no()",
+    ]
+    lines = "import ctypes, socket, sys\naddress = ('127.0.0.1', int(sys.argv[1]))\n"
+    lines += "libc = ctypes.CDLL(None)\ndef no(): raise OSError\n"
+    for attempt in attempts:
+        lines += f"try:\n    {attempt}\n    print('reached')\nexcept OSError:\n    pass\n"
+    lines += "a, b = socket.socketpair()\na.send(b'x')\nprint(b.recv(1))"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        words = [sys.executable, "-I", "-c", lines, str(server.getsockname()[1])]
+        with sandbox.confined(SandboxPolicy(tier="landlock"), [tmp_path], words) as confined:
+            done = subprocess.run(confined.command, capture_output=True, text=True, check=False)
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    assert done.stdout == "b'x'\n", done.stderr
+
+
+def test_a_sandbox_that_cannot_be_tried_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox.tempfile, "tempdir", "/nowhere")
+    sandbox.require.cache_clear()
+    try:
+        assert "without a sandbox" in choose("auto", SandboxPolicy()).warning
+    finally:
+        sandbox.require.cache_clear()
+
+
+@pytest.mark.skipif("landlock" not in TIERS or os.getuid() != 0, reason="needs control groups")
+def test_with_landlock_what_cut_itself_loose_ends_too(tmp_path: Path) -> None:
+    policy = SandboxPolicy(tier="landlock")
+    manager = code_execution_service_factory(tmp_path / "env", limits=BOXED, sandbox=policy)
+    manager.initialize()
+    try:
+        client = manager.get_session_client("one", session_dir=tmp_path / "session")
+        words = "['/usr/bin/env', '-i', '/usr/bin/setsid', '/usr/bin/sleep', '600.77']"
+        made = run(client, f"import subprocess; subprocess.Popen({words}).pid")
+        assert isinstance(made.output, int), made.error
+        if not list(Path("/sys/fs/cgroup").glob(f"**/taskweaver-{os.getpid()}-*")):
+            pytest.skip("no control group can be made here")
+    finally:
+        manager.clean_up()
+    # Whose child it is now may not have noticed yet.
+    left = [p for p in psutil.process_iter() if p.pid == made.output]
+    assert [p for p in left if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@needs_bwrap
+def test_granted_paths_keep_their_rights_in_each_other_and_may_be_missing(tmp_path: Path) -> None:
+    data, cwd = tmp_path / "data", tmp_path / "cwd"
+    for folder in (data / "raw" / "new", cwd):
+        folder.mkdir(parents=True)
+    policy = SandboxPolicy(
+        read_only=(data / "raw", tmp_path / "missing"),
+        writable=(data / "raw" / "new", data, tmp_path / "gone"),
+    )
+    words = ["touch", str(data / "a"), str(data / "raw" / "b"), str(data / "raw" / "new" / "c")]
+    with sandbox.confined(policy, [cwd], words) as confined:
+        subprocess.run(confined.command, pass_fds=confined.pass_fds, cwd=cwd, check=False)
+    assert sorted(path.name for path in data.rglob("?")) == ["a", "c"]
+
+
+@needs_bwrap
+def test_a_home_folder_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    manager = code_execution_service_factory(
+        tmp_path / "env", limits=BOXED, sandbox=SandboxPolicy()
+    )
+    manager.initialize()
+    try:
+        assert answers(manager.get_session_client("one", session_dir=tmp_path / "session"))
+    finally:
+        manager.clean_up()
+
+
+WEAKER = (
+    ("--die-with-parent", 1), ("--new-session", 1), ("--unshare-ipc", 1), ("--unshare-pid", 1),
+    ("--unshare-uts", 3), ("--unshare-net", 1), ("--remount-ro", 2), ("--seccomp", 2),
+    ("--tmpfs", 2),
+)  # fmt: skip
+WEAKER_FOR_ROOT = (("--cap-drop", 2), ("--unshare-user", 1), ("--ro-bind /proc/sys", 3))
+
+
+def found(words: list[str], option: str) -> int:
+    name, _, value = option.partition(" ")
+    places = [n for n, word in enumerate(words) if word == name]
+    return next(n for n in reversed(places) if not value or words[n + 1] == value)
+
+
+@needs_bwrap
+@pytest.mark.parametrize(("option", "count"), [*WEAKER, *WEAKER_FOR_ROOT])
+def test_a_recipe_without_one_of_its_lines_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, option: str, count: int
+) -> None:
+    if os.getuid() and (option, count) in WEAKER_FOR_ROOT:
+        pytest.skip("for an ordinary user the system itself refuses this")
+    whole = sandbox.bwrap_command
+
+    def without(*given: Any) -> list[str]:
+        words = whole(*given)
+        if option == "--unshare-user":
+            words.remove("--disable-userns")
+        if option == "--tmpfs":  # of /tmp
+            place = found(words, option)
+            return [*words[: place - 4], "--bind", "/tmp", "/tmp", *words[place + count :]]
+        place = found(words, option)
+        return [*words[:place], *words[place + count :]]
+
+    monkeypatch.setattr(sandbox, "bwrap_command", without)
+    sandbox.require.cache_clear()
+    try:
+        with pytest.raises(SandboxUnavailable, match="does not hold"):
+            sandbox.require("bwrap")
+    finally:
+        sandbox.require.cache_clear()
+
+
+@needs_bwrap
+def test_a_system_that_can_be_written_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.getuid():
+        pytest.skip("only root can write there")
+    whole = sandbox.bwrap_command
+
+    def writable(*given: Any) -> list[str]:
+        words = whole(*given)
+        words[words.index("--ro-bind")] = "--bind"
+        return words
+
+    monkeypatch.setattr(sandbox, "bwrap_command", writable)
+    sandbox.require.cache_clear()
+    try:
+        with pytest.raises(SandboxUnavailable, match="write to the system"):
+            sandbox.require("bwrap")
+    finally:
+        sandbox.require.cache_clear()
+        Path("/usr/taskweaver-probe").unlink(missing_ok=True)
+
+
+@needs_bwrap
+def test_a_kernel_that_computes_too_long_ends(tmp_path: Path) -> None:
+    limits = replace(BOXED, cpu_limit_s=3)
+    manager = code_execution_service_factory(tmp_path, limits=limits, sandbox=SandboxPolicy())
+    client = manager.get_session_client("s")
+    result = run(client, "while True: pass")
+    assert not result.is_success
+    assert "killed by SIGXCPU" in str(result.error)
+    assert answers(client)
+    manager.clean_up()
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Path:
+    """A device that is nowhere else: what is written to it finds no room."""
+    path = tmp_path / "nvidia7"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        path.open("rb").close()
+    except PermissionError:
+        pytest.skip("no device can be made here, or none be opened")
+    return path
+
+
+OPENS = (
+    "import os, sys\nfd = os.open(sys.argv[1], os.O_RDWR)\nassert os.read(fd, 2) == bytes(2)\n"
+    "try: os.write(fd, b'x')\nexcept OSError as error: print(error.errno)\n"
+    "print(os.path.isdir('/sys/devices'), os.path.isdir('/sys/fs'))\n"
+)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_devices_are_used_only_where_they_are_given(
+    tier: Tier, device: Path, tmp_path: Path
+) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    words = [sys.executable, "-I", "-S", "-c", OPENS, str(device)]
+    for devices in [(device, tmp_path / "missing"), ()]:
+        policy = SandboxPolicy(tier=tier, devices=devices)
+        with sandbox.confined(policy, [inside], words) as confined:
+            done = subprocess.run(
+                confined.command, pass_fds=confined.pass_fds, cwd=inside, check=False,
+                capture_output=True, text=True,
+            )  # fmt: skip
+        if devices:
+            assert done.stdout.split()[:2] == [str(errno.ENOSPC), "True"], done.stderr
+            assert tier == "landlock" or done.stdout.split()[2] == "False"
+        else:
+            assert done.returncode != 0
+
+
+@needs_bwrap
+def test_kernels_of_a_session_may_be_given_devices(device: Path, tmp_path: Path) -> None:
+    manager = opened(tmp_path, SandboxPolicy())
+    try:
+        code = f"import os; os.access({str(device)!r}, os.R_OK)"
+        given = manager.get_session_client(
+            "given", session_dir=tmp_path / "given", devices=(device,)
+        )
+        other = manager.get_session_client("other", session_dir=tmp_path / "other")
+        assert run(given, code).output is True
+        assert run(other, code).output is False
+    finally:
+        manager.clean_up()
+
+
+@needs_bwrap
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(
+    tmp_path: Path, is_warm: bool
+) -> None:
+    def inside() -> list[int]:
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):  # it has ended
+                if os.fsencode(tmp_path) in path.read_bytes():
+                    found.append(int(path.parent.name))
+        return found
+
+    for number in range(3 if is_warm else 10):
+        manager = opened(tmp_path / str(number), SandboxPolicy(), is_warm=is_warm)
+        manager.get_session_client("s").start()
+        while not inside():
+            continue  # it takes less than any wait
+        manager.clean_up()
+        assert inside() == []
