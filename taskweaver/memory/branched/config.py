@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.values import shown
 
 _SECTION_BUDGETS = {
     "idea_summary": 9600,
@@ -79,10 +78,10 @@ class MemoryConfig:
         """
         for name, choices in _CHOICES.items():
             if (value := getattr(self, name)) not in choices:
-                raise InvalidUpdate(name, f"must be {' or '.join(choices)}, not {shown(value)}")
+                raise InvalidUpdate(name, f"must be {' or '.join(choices)}, not {value!r}")
         for name in _POSITIVE:
             if getattr(self, name) < 1:
-                raise InvalidUpdate(name, f"must be at least 1, not {shown(getattr(self, name))}")
+                raise InvalidUpdate(name, f"must be at least 1, not {getattr(self, name)}")
 
     def budget(self, task_hint: str | None) -> int:
         """Return the characters a prompt for a task may show of the memory."""
