@@ -113,3 +113,26 @@ def test_another_ranking_can_be_mixed_in(open_memory: Open) -> None:
     memory.mem_archival_write("error error error and much more of it")
     memory.mem_archival_write("error")
     assert memory.mem_archival_search("error", k=1)[0]["text"] == "error"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "İstanbul",
+        "nai\u0308ve",
+        "ᏣᎳᎩ",
+        "\u1c90\u1c91",
+        "\U0001e900",
+        "🦊",
+        "🦊fox",
+        "हिन्दी",
+        "ไทยแลนด์",
+    ],
+)
+def test_a_record_is_found_by_a_word_as_it_is_written_there(
+    memory: MemoryManager, word: str
+) -> None:
+    text = f"a note on {word} and more"
+    memory.mem_archival_write(text)
+    assert text in texts(memory, word)
+    assert text in texts(memory, f'"{word}", \ud800')

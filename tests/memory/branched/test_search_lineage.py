@@ -177,3 +177,20 @@ def test_records_of_another_branch_hide_none_of_the_own(open_memory: Open) -> No
     assert [(item["text"], item["match"]) for item in found] == [("the sweep of mine", "query")]
     (found,) = memory.mem_archival_search("elsewhere", branch_id="mine")
     assert found["match"] == "recency"
+
+
+def test_ranks_are_the_same_after_opening_again(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.create_branch(None, branch_id="root", live=True)
+    memory["root"].remember("alpha one")
+    middle = memory["root"].fork("middle")
+    at = memory.seq
+    middle.remember("alpha two")
+    below = middle.fork("below")
+    below.search("alpha")
+    past = below.fork("past", at=at)  # before the record of the branch between
+    past.remember("alpha three")
+    ranks = [(item.text, item.score) for item in past.search("alpha")]
+    memory.close()
+    with open_memory() as again:
+        assert [(item.text, item.score) for item in again["past"].search("alpha")] == ranks

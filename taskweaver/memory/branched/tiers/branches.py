@@ -296,8 +296,11 @@ class Branches:
         """Derive a path from the parent's: its own segment ends at the fork, the rest stays."""
         own, *rest = above
         if any(fork < segment.up_to < FOREVER for segment in rest):  # forked from the past
+            cut = [Segment(n, end if end == FOREVER else min(end, fork)) for n, end in rest]
             rest = [
-                Segment(number, end if end == FOREVER else min(end, fork)) for number, end in rest
+                segment
+                for segment, former in zip(cut, rest, strict=True)
+                if segment == former or _has_rows(connection, tier, segment)
             ]
         is_live = tier not in _NEVER_LIVE and _is_live(connection, own.branch)
         parent = Segment(own.branch, FOREVER if is_live else fork)

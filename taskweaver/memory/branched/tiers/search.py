@@ -26,6 +26,10 @@ Reranker = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores texts for a query, from 0 to 1; an embedding model, for instance. None is needed."""
 
 _WORD = re.compile(r"\w+")
+_CHUNK = re.compile(r"[^\s\x00-/:-@\[-^`{-\x7f\ud800-\udfff]+")
+"""Letters and what is beyond ASCII. The index decides what of it is a word: a letter with a mark
+of its own, a sign of a vowel and a picture are none to `_WORD`."""
+
 _MOST_WORDS = 32
 _COMMON = 400
 """A word in more records than this is not weighed."""
@@ -85,7 +89,7 @@ class Search:
         tags = tag_filter(tags)
         if k <= 0:
             return []
-        words = list(dict.fromkeys(_WORD.findall(query.lower())))[:_MOST_WORDS]
+        words = _words(query)[:_MOST_WORDS]
         path = self._branches.path(connection, branch, "archival", at)
         if words:
             most = max(k, _RERANKED if self._rerank else 0)
@@ -206,12 +210,27 @@ class Search:
         return sorted(mixed, key=lambda item: -item.score)
 
 
+def _words(query: str) -> list[str]:
+    """Return what is looked for, each once; the index folds capitals, in its own way."""
+    found: dict[str, str] = {}
+    for word in (*_WORD.findall(query), *_more_words(query)):
+        found.setdefault(word.lower(), word)
+    return list(found.values())
+
+
+def _more_words(text: str) -> list[str]:
+    """Return the parts of a text that may be words, though they are not all letters."""
+    return [part for part in _CHUNK.findall(text) if not _WORD.fullmatch(part)]
+
+
 def _scanned(path: Path, seen: Iterable[Record], words: list[str], k: int) -> list[Record]:
     """Rank without an index: look through all that is in view."""
     found = []
+    words = [word.lower() for word in words]
     distances = {segment.branch: place for place, segment in enumerate(path)}
     for item in seen:
-        texts = _WORD.findall(f"{item.text} {' '.join(item.tags)}".lower())
+        text = f"{item.text} {' '.join(item.tags)}".lower()
+        texts = [*_WORD.findall(text), *_more_words(text)]
         hits = [texts.count(word) for word in words if word in texts]
         if hits:
             score = len(hits) + sum(math.log(hit) for hit in hits) / 10
