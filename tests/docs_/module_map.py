@@ -1,0 +1,53 @@
+"""The page docs/map.md: every module of the package with the first line of its docstring.
+
+``python tests/docs_/module_map.py > docs/map.md`` writes it anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "map.md"
+_PACKAGE = ROOT / "taskweaver"
+_INTRO = """\
+# Map of the modules
+
+Every folder of the package with its modules, from the first line of their docstrings. The page is
+generated (`python tests/docs_/module_map.py > docs/map.md`), and a test compares it.
+[architecture.md](architecture.md) describes how the folders stand on each other."""
+
+
+def page() -> str:
+    """Return the page."""
+    return "\n\n".join([_INTRO, *_sections()]) + "\n"
+
+
+def _sections() -> Iterator[str]:
+    folders = sorted({file.parent for file in _PACKAGE.rglob("*.py")})
+    for folder in folders:
+        name = folder.relative_to(ROOT).as_posix()
+        own = _summary(folder / "__init__.py")
+        modules = sorted(file for file in folder.glob("*.py") if file.name != "__init__.py")
+        lines = [_item(f"- `{file.stem}` — {_summary(file)}") for file in modules]
+        yield "\n\n".join(filter(None, [f"## {name}/", own, "\n".join(lines)]))
+
+
+def _item(text: str) -> str:
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(text, 100, subsequent_indent="  ", **options)
+
+
+def _summary(file: Path) -> str:
+    """Return the first line of a module's docstring; empty for none."""
+    if not file.exists():
+        return ""
+    text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return text.partition("\n")[0]
+
+
+if __name__ == "__main__":
+    print(page(), end="")
