@@ -58,6 +58,7 @@ audit: $(VENV)/.ready-dev  ## Compare the installed packages with the known vuln
 docs: $(VENV)/.ready-dev  ## Write the documents that are printed from the code.
 	$(BIN)/python -m taskweaver.config.docs > docs/configuration.md
 	PYTHONPATH=tests $(BIN)/python -m attacks.table docs
+	$(BIN)/python tests/docs_/module_map.py > docs/map.md
 
 clean:  ## Remove the virtual environment and what tools left behind.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*
