@@ -37,7 +37,8 @@ long: $(VENV)/.ready-long  ## Run live forks, races, kills, random trees and dam
 	TREES=2000 BLOCKS=4000 $(BIN)/python -m pytest --timeout=3600 \
 	  tests/memory/branched/test_property.py tests/memory/branched/test_mutated_blocks.py
 	$(BIN)/python -m bench.branched_kills 10000
-	MUTATIONS=500 $(BIN)/python -m pytest tests/memory/branched/test_damage.py --timeout=3600
+	MUTATIONS=500 $(BIN)/python -m pytest tests/memory/branched/test_damage.py tests/session/test_session_repair.py \
+	  --timeout=3600
 	ATTACKS=all $(BIN)/python -m pytest tests/attacks tests/ces/bounds --timeout=900
 
 attacks: $(VENV)/.ready-dev  ## Run all attacks on the sandbox and write their table.
