@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,7 +25,9 @@ KEYS = {
 
 
 class Model:
-    """Plays both roles; summaries are numbered.
+    """Plays both roles; a summary names the text it was asked with.
+
+    The two roles' summaries are made side by side, so a counter would depend on their order.
 
     Attributes:
         prompts: The messages of each call that is no summary.
@@ -39,7 +42,7 @@ class Model:
         system, newest = str(messages[0]["content"]), str(messages[-1]["content"])
         if "## Notes so far" in newest:
             self.summaries += 1
-            return f"The notes, written {self.summaries} times."
+            return f"The notes, number {zlib.crc32(newest.encode()):08x}."
         self.prompts.append(list(messages))
         if "You are the Planner" not in system:
             return code_reply("40 + 2")
@@ -87,7 +90,7 @@ def test_a_resumed_session_asks_exactly_as_one_that_went_on(project: Path) -> No
     assert stopped.summaries >= 4  # the Planner's and the CodeInterpreter's, twice each
     assert resumed.summaries == 0
     assert names_alone(resumed.prompts) == names_alone(onward.prompts[-3:])
-    assert "The notes, written" in str(resumed.prompts[0])
+    assert "The notes, number" in str(resumed.prompts[0])
     assert "question 000" not in str(resumed.prompts)
 
 

@@ -15,7 +15,8 @@ from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
 from taskweaver.config.replaced import provider_key, removed
 
 TEST_FOLDER = Path(__file__).parents[1]
-DOCS = sorted((TEST_FOLDER.parent / "docs").glob("*.md"))
+DOCS = sorted({*(TEST_FOLDER.parent / "docs").glob("*.md")} - {TEST_FOLDER.parent / "docs/map.md"})
+"""The documents; `map.md` names modules, and no keys."""
 ROLES = ("planner", "code_interpreter", "code_generator", *INTERPRETERS, *EXT_ROLES)
 SECTIONS = {name.partition(".")[0] for name in BY_NAME if "{" not in name} | {*ROLES}
 PROVIDERS = BY_NAME["llm.api_type"].choices
