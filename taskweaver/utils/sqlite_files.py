@@ -24,6 +24,21 @@ class UnsafeFile(OSError):
     """A file that SQLite must not be given."""
 
 
+def quoted_name(name: str) -> str:
+    """Return the name of a table or a column as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def remove_database(path: Path) -> None:
+    """Delete a database with the files that SQLite keeps beside it; none need exist.
+
+    Raises:
+        OSError: If one cannot be deleted.
+    """
+    for ending in ("", *SIDE_FILES):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
 def require_plain(path: Path) -> None:
     """Raise unless a database and the files beside it are ordinary files; none need exist.
 

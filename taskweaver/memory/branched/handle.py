@@ -139,7 +139,7 @@ class BranchHandle:
 
         The next garbage collection removes their rows.
         """
-        pruned = self._parts.upkeep.set_state(self.id, "pruned", subtree=subtree)
+        pruned = self._parts.upkeep.set_state(self.id, "pruned", is_whole=subtree)
         self._log("prune", {"branches": len(pruned)})
         return pruned
 
@@ -207,8 +207,7 @@ class BranchHandle:
             lambda writer: self._parts.archival.add(writer, self.id, short, tags=tags, meta=meta)
         )
         given = [tags] if isinstance(tags, str) else list(tags or ())
-        details = {"record_id": id_, "tags": given, "text_preview": short}
-        details["text_chars"] = len(short)
+        details = {"record_id": id_, "tags": given, "text_preview": short, "text_chars": len(short)}
         self._log("mem_archival_write", details)
         return id_
 

@@ -351,7 +351,7 @@ class MemoryManager(BranchedMemory):
         """
         from taskweaver.memory.branched.run.paper import generate_final_memory
 
-        found = generate_final_memory(
+        return generate_final_memory(
             self,
             run_dir,
             root_branch_id,
@@ -359,8 +359,6 @@ class MemoryManager(BranchedMemory):
             artifacts_index=artifacts_index,
             is_limited=not no_budget_limit,
         )
-        self._parts.log.add("generate_final_memory_for_paper", branch_id=best_branch_id)
-        return found
 
     def _written(self, branch_id: str | None) -> BranchHandle:
         """Return the handle of a branch for a write, by default of the current branch.

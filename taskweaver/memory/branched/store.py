@@ -19,6 +19,7 @@ from taskweaver.memory.branched.types import Branch, MergeReport, TextModel
 from taskweaver.memory.branched.upkeep.compare import Difference
 from taskweaver.memory.branched.upkeep.pressure import Score
 from taskweaver.memory.branched.upkeep.upkeep import Garbage, Health
+from taskweaver.memory.branched.values import file_path
 
 
 class BranchedMemory:
@@ -54,9 +55,10 @@ class BranchedMemory:
             clock: Returns the time in seconds since 1970.
 
         Raises:
+            InvalidUpdate: If the path is malformed.
             StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If the file cannot be opened.
         """
-        self.path = Path(path)
+        self.path = file_path("path", path)
         self.config = config or MemoryConfig()
         self._parts = Parts(self.path, self.config, llm=llm, rerank=rerank, clock=clock)
         self.turns = self._parts.turns
@@ -161,7 +163,6 @@ class BranchedMemory:
             )
         )
         self._parts.log.add("update_branch_node_uid", branch_id=branch_id, node_id=node_uid)
-        self._parts.log.add("update_branch_node_uid", branch_id=branch_id, node_id=node_uid)
 
     def names(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the ids of branches by number, as `Event.branch` and `Record.branch` give it."""
@@ -224,6 +225,10 @@ class BranchedMemory:
         self._parts.log.add("erase", details={**details, "dry_run": dry_run})
         return done
 
+    def log_operation(self, op: str, branch_id: str | None = None) -> None:
+        """Add a line to the operation logs for a module that works beside the memory."""
+        self._parts.log.add(op, branch_id=branch_id)
+
     def collect_garbage(self, *, dry_run: bool = False) -> Garbage:
         """Remove rows that only pruned branches see; with `dry_run` only count them."""
         garbage = self._parts.upkeep.collect(dry_run=dry_run)
@@ -237,11 +242,13 @@ class BranchedMemory:
 
         Secrets are masked unless `is_private`; then only the owner can read the file.
         """
-        return self._parts.transfer.export(Path(file), branch_id, is_private=is_private)
+        return self._parts.transfer.export(
+            file_path("file", file), branch_id, is_private=is_private
+        )
 
     def import_(self, file: str | Path) -> list[str]:
         """Add the branches of an export, all or none; return their ids."""
-        names = self._parts.transfer.import_(Path(file))
+        names = self._parts.transfer.import_(file_path("file", file))
         self._parts.log.add("import", details={"file": str(file), "branches": names})
         return names
 
@@ -251,10 +258,10 @@ class BranchedMemory:
 
     def backup(self, file: str | Path) -> None:
         """Copy the file in its present state, while others write."""
-        self._parts.database.backup(Path(file))
+        self._parts.database.backup(file_path("file", file))
 
     def write_page(self, target: str | Path, *, title: str = "Memory") -> None:
         """Write the whole memory as one HTML page; see `page`."""
         from taskweaver.memory.branched.upkeep.page import write_page
 
-        write_page(self._parts.database, Path(target), title=title)
+        write_page(self._parts.database, file_path("target", target), title=title)

@@ -308,3 +308,17 @@ def test_what_cannot_be_done_is_refused(run: MemoryManager, tmp_path: Path) -> N
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreUnwritable):
         run.generate_final_memory_for_paper(tmp_path / "file", "run", "best")
+
+
+def test_words_in_backticks_are_code_and_headings_name_their_lines(
+    run: MemoryManager, tmp_path: Path
+) -> None:
+    run.write_archival("best", "`gcc -O3` is *fast*, a `` b", ["LLM_INSIGHT"])
+    index = {**INDEX, "top_nodes_data": [{"id": "best", "analysis": "x"}, {"id": "n2", "analysis":
+             "`a_b` helps"}]}  # fmt: skip
+    run.generate_final_memory_for_paper(tmp_path, "run", "best", index)
+    text = written(tmp_path)
+    assert r"- `gcc -O3` is \*fast\*, a &#96;&#96; b [record" in text
+    assert "| `a_b` helps |" in text
+    assert "### Ablations And Attempts Without Gain" in text
+    assert "Ablations Negative" not in text

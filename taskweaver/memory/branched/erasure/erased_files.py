@@ -22,7 +22,7 @@ from pathlib import Path
 from taskweaver.memory.branched.erasure.finding import FormFinder, Span, joined
 from taskweaver.memory.branched.erasure.needles import ERASED, Needles
 from taskweaver.utils.files import create_private
-from taskweaver.utils.sqlite_files import READ_ERRORS, harden
+from taskweaver.utils.sqlite_files import READ_ERRORS, harden, quoted_name
 
 _BESIDE = ("memory_database.html", "memory_*.jsonl")
 _OTHER_COPIES = ("*.partial", "*.damaged*", "*.backup", "*.bak")
@@ -234,20 +234,16 @@ def _copied_without(path: Path, draft: Path, needles: Needles) -> bool:
             return count > 0
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _drop_what_runs(copy: sqlite3.Connection) -> None:
     for kind in ("trigger", "view"):
         rows = copy.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,)).fetchall()
         for (name,) in rows:
-            copy.execute(f"DROP {kind} {_quoted(name)}")
+            copy.execute(f"DROP {kind} {quoted_name(name)}")
     rows = copy.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
     ).fetchall()
     for (name,) in rows:
-        copy.execute(f"DROP TABLE {_quoted(name)}")
+        copy.execute(f"DROP TABLE {quoted_name(name)}")
 
 
 def _tables(copy: sqlite3.Connection) -> list[str]:
@@ -257,17 +253,17 @@ def _tables(copy: sqlite3.Connection) -> list[str]:
 
 def _clean_table(copy: sqlite3.Connection, table: str, needles: Needles) -> int:
     """Remove the texts from one table; return how many rows held any."""
-    columns = [row[1] for row in copy.execute(f"PRAGMA table_info({_quoted(table)})")]
-    names = ", ".join(map(_quoted, columns))
+    columns = [row[1] for row in copy.execute(f"PRAGMA table_info({quoted_name(table)})")]
+    names = ", ".join(map(quoted_name, columns))
     is_core = {"key", "value"} <= set(columns)
     changed = []
-    for number, *values in copy.execute(f"SELECT rowid, {names} FROM {_quoted(table)}"):
+    for number, *values in copy.execute(f"SELECT rowid, {names} FROM {quoted_name(table)}"):
         field = str(values[columns.index("key")]) if is_core else ""
         new = [needles.clean_data(value, field=field) for value in values]
         if new != values:
             changed.append((*new, number))
-    marks = ", ".join(f"{_quoted(name)} = ?" for name in columns)
-    copy.executemany(f"UPDATE {_quoted(table)} SET {marks} WHERE rowid = ?", changed)
+    marks = ", ".join(f"{quoted_name(name)} = ?" for name in columns)
+    copy.executemany(f"UPDATE {quoted_name(table)} SET {marks} WHERE rowid = ?", changed)
     return len(changed)
 
 

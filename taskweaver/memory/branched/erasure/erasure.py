@@ -17,12 +17,12 @@ from pathlib import Path
 from taskweaver.memory.branched.erasure.erased_files import ErasedFiles, Untouched
 from taskweaver.memory.branched.erasure.erased_rows import Target, erase_rows, needles_of
 from taskweaver.memory.branched.erasure.needles import ERASED
-from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate, translated
+from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
 from taskweaver.memory.branched.logs.row_log import LOGGED
 from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import FOREVER
-from taskweaver.memory.branched.values import Values, name, whole
+from taskweaver.memory.branched.values import Values, name, paths, whole
 
 _WAIT_FOR_WRITERS_MS, _WAIT_FOR_READERS_MS = 30_000, 1000
 _LEAST_CHARS = 2
@@ -104,7 +104,7 @@ class Erasures:
         files = ErasedFiles(
             self._database.path,
             self._logs,
-            [*map(Path, folders)],
+            paths("folders", folders),
             names=(config.final_memory_filename_md, config.final_memory_filename_json),
             is_dry=dry_run,
         )
@@ -159,8 +159,7 @@ class Erasures:
                 connection.execute(f"PRAGMA busy_timeout = {usual}")
 
         try:
-            with translated(self._database.path):
-                is_done = self._database.alone(act)
+            is_done = self._database.alone(act)
         except BranchedMemoryError as error:
             return f"its rows are clean, its free pages may not be: {error}"
         if is_done:

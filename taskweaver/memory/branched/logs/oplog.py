@@ -83,9 +83,10 @@ class OperationLog:
         }
         if details:
             line["details"] = details
-            self._chars += sum(len(item) for item in details.values() if isinstance(item, str))
+        chars = sum(len(item) for item in (details or {}).values() if isinstance(item, str))
         with self._lock:
             self._waiting.append((layer, line))
+            self._chars += chars
             now = time.monotonic()
             is_due = (
                 len(self._waiting) >= _MOST_WAITING

@@ -20,6 +20,7 @@ from typing import Any
 from taskweaver.memory.branched.migration.migration_report import MigrationReport
 from taskweaver.memory.branched.migration.original_digests import OriginalDigests
 from taskweaver.memory.branched.migration.original_tree import copy_branches, id_of, text_of
+from taskweaver.utils.sqlite_files import quoted_name
 
 _TABLES = ("branches", "core_kv", "core_meta", "events", "archival")
 _OPTIONAL = ("inherited_exclusions", "inherited_summaries")
@@ -57,12 +58,12 @@ def set_aside(connection: sqlite3.Connection, report: MigrationReport) -> None:
     for kind in ("trigger", "view"):
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,))
         for (name,) in names.fetchall():
-            connection.execute(f"DROP {kind} {_quoted(name)}")
+            connection.execute(f"DROP {kind} {quoted_name(name)}")
             report.changed.append(f"the {kind} {name!r} was not taken over")
     others = _others(connection)
     connection.execute("DROP TABLE IF EXISTS archival_fts")
     for name in others:
-        connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
+        connection.execute(f"DROP TABLE IF EXISTS {quoted_name(name)}")
         if _INDEX.fullmatch(name) is None:
             report.changed.append(f"the table {name!r}, not of the original, was not taken over")
     for name in _present(connection, (*_TABLES, *_OPTIONAL)):
@@ -71,17 +72,13 @@ def set_aside(connection: sqlite3.Connection, report: MigrationReport) -> None:
         "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
     )
     for (name,) in indexes.fetchall():
-        connection.execute(f"DROP INDEX {_quoted(name)}")
+        connection.execute(f"DROP INDEX {quoted_name(name)}")
 
 
 def _others(connection: sqlite3.Connection) -> list[str]:
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     known = {*_TABLES, *_OPTIONAL}
     return [name for (name,) in rows if name not in known and not name.startswith("sqlite_")]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def copy_rows(connection: sqlite3.Connection, report: MigrationReport, *, now: float) -> None:

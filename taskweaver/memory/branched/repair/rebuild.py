@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable, translated
-from taskweaver.memory.branched.logs.row_log import LOGGED, Range
+from taskweaver.memory.branched.logs.row_log import LOGGED, Range, gaps
 from taskweaver.memory.branched.repair.damaged_rows import TableRows
-from taskweaver.memory.branched.repair.row_lines import Lines, Row, gaps, read_lines
+from taskweaver.memory.branched.repair.row_lines import Lines, Row, read_lines
 from taskweaver.memory.branched.repair.salvage import Salvage, salvage
+from taskweaver.utils.sqlite_files import remove_database
 
 _MOST_NAMED = 5
 
@@ -38,6 +39,7 @@ class Rebuilt:
         left_out: Reasons why rows could not be used, with their numbers of rows.
         masked: Number of rows that hold a mask in place of a secret.
         clashes: Number of lines with a number of another row: several memories wrote the log.
+        files: Names of the files whose rows the log has, sorted.
     """
 
     branches: int
@@ -50,6 +52,7 @@ class Rebuilt:
     left_out: Mapping[str, int]
     masked: int
     clashes: int
+    files: tuple[str, ...]
 
     @property
     def is_whole(self) -> bool:
@@ -64,8 +67,8 @@ class Rebuilt:
             found.append(
                 "lines with a number that another row or branch has:"
                 f" {self.clashes}; the log has rows of several memories, which are mixed here."
-                " Give each memory a folder of logs of its own (`memory.memory_log_dir`, in Python"
-                " `MemoryConfig(log_dir=...)`)"
+                f" Choose the rows of one ({', '.join(self.files)}) with `--file`, in Python"
+                " `rebuild(..., file_name=...)`"
             )
         if self.missing:
             found.append(f"rows that are not in the log: {_named(self.missing)}")
@@ -83,12 +86,14 @@ class Rebuilt:
         return tuple(found)
 
 
-def rebuild(log_folder: Path, target: Path) -> Rebuilt:
+def rebuild(log_folder: Path, target: Path, *, file_name: str = "") -> Rebuilt:
     """Make a memory from the log of its rows.
 
     Args:
         log_folder: The folder of the logs.
         target: The new file; it must not exist.
+        file_name: Name of the file whose rows are taken, where several memories share the log;
+            empty for all rows.
 
     Returns:
         What was made, and what the log lacks.
@@ -99,15 +104,17 @@ def rebuild(log_folder: Path, target: Path) -> Rebuilt:
     """
     if target.exists():
         raise StoreUnwritable(f"{target} exists; choose another name for the rebuilt memory.")
-    lines = read_lines(log_folder)
+    lines = read_lines(log_folder, file_name)
     if not lines.branches and not lines.seqs:
-        raise InvalidUpdate(str(log_folder), "has no log of the rows of a memory")
+        owner = f"the memory {file_name!r}" if file_name else "a memory"
+        others = f"; it has those of {', '.join(sorted(lines.files))}" if lines.files else ""
+        raise InvalidUpdate(str(log_folder), f"has no log of the rows of {owner}{others}")
     missing_branches = _missing_branches(lines)
     _apply(lines)
     seqs = lines.seqs
     partial = target.with_name(target.name + ".partial")
     try:
-        _remove(partial)
+        remove_database(partial)
         made = _write(lines, partial, seqs[-1][1] if seqs else 0)
         with translated(target):
             partial.replace(target)
@@ -115,7 +122,7 @@ def rebuild(log_folder: Path, target: Path) -> Rebuilt:
         raise StoreUnwritable(f"{target} cannot be written: {error}") from error
     finally:
         with suppress(OSError):
-            _remove(partial)
+            remove_database(partial)
     return Rebuilt(
         branches=made.saved.pop("branches", 0) + len(made.remade),
         rows=dict(made.saved),
@@ -127,6 +134,7 @@ def rebuild(log_folder: Path, target: Path) -> Rebuilt:
         left_out=dict(Counter(f"{row.table}: {row.reason}"[:200] for row in made.unfit)),
         masked=lines.masked,
         clashes=lines.clashes,
+        files=tuple(sorted(lines.files)),
     )
 
 
@@ -178,11 +186,6 @@ def _write(lines: Lines, target: Path, clock: int) -> Salvage:
 
 def _stored(rows: Mapping[int, Row]) -> TableRows:
     return TableRows(dict(rows.items()))
-
-
-def _remove(path: Path) -> None:
-    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
-        path.with_name(name).unlink(missing_ok=True)
 
 
 def _named(ranges: tuple[Range, ...]) -> str:

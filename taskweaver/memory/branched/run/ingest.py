@@ -17,6 +17,7 @@ from typing import Any
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.tiers.compression import Compressor
+from taskweaver.memory.branched.values import file_path, paths
 
 IDEA_TAG, ROOT_IDEA_TAG, PHASE0_TAG = "IDEA_MD", "ROOT_IDEA", "PHASE0_INTERNAL"
 NOT_PROVIDED = "(not provided)"
@@ -49,7 +50,7 @@ def ingest_idea_md(
         InvalidUpdate: If the file cannot be read, is empty, or is no text.
         BranchSealed: If the branch takes no writes.
     """
-    path = Path(idea_path)
+    path = file_path("idea_path", idea_path)
     content = read_text(path)
     digest = hashlib.sha256(content.encode()).hexdigest()
     if branch.core.get(_IDEA_HASH) == digest:
@@ -122,7 +123,7 @@ def ingest_phase0_internal_info(
         data = json.dumps(dict(payload), ensure_ascii=False, indent=2, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise InvalidUpdate("payload", f"must be plain data: {error}") from error
-    quotes = [(Path(path), read_text(Path(path))) for path in artifact_paths]
+    quotes = [(path, read_text(path)) for path in paths("artifact_paths", artifact_paths)]
     whole = "\0".join([data, command, *(text for _, text in quotes)])
     digest = hashlib.sha256(whole.encode()).hexdigest()
     if branch.core.get(_PHASE0_HASH) == digest:

@@ -17,9 +17,10 @@ from taskweaver.memory.branched.run.paper_ledger import Fact, Ledger
 from taskweaver.memory.branched.run.paper_sections import WHY_NOT, fill
 from taskweaver.memory.branched.run.paper_view import read_view
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.branched.values import folder_path
 from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.files import write_text
-from taskweaver.utils.inert_markdown import inert_line, inert_text
+from taskweaver.utils.inert_markdown import inert_line, inert_paragraph, inert_prose, inert_text
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 from taskweaver.utils.text import fenced, shorten
 
@@ -42,6 +43,8 @@ _TOP_HEADER = (
     "Rank", "Node", "Metric", "Gain over parent", "Changed from parent", "Plan and parameters",
     "Findings", "Sources",
 )  # fmt: skip
+_TITLES = {"ablations_negative": "Ablations And Attempts Without Gain"}
+"""Headings of sections whose keys, those of the original, say too little."""
 _PLACES = {name: title for title, names in _HEADINGS.items() for name in names}
 
 
@@ -71,10 +74,12 @@ def generate_final_memory(
 
     Raises:
         UnknownBranch: If there is no such branch, or it does not descend from the root.
+        InvalidUpdate: If `run_dir` is no path.
         StoreUnwritable: If the files cannot be written.
     """
     if not memory.config.final_memory_enabled:
         return {}
+    folder = folder_path("run_dir", run_dir) / "memory"
     best = best_branch_id or root_branch_id
     view = read_view(memory, root_branch_id, best, is_limited=is_limited)
     index = dict(artifacts_index or {})
@@ -92,13 +97,14 @@ def generate_final_memory(
         },
         "artifacts_index": index,
     }
-    config, folder = memory.config, Path(run_dir) / "memory"
+    config = memory.config
     # Shown to others: programs and models may have written a key.
     text = redact_secrets(_markdown(ledger, index, view.chain))
     _write(folder / config.final_memory_filename_md, text)
     masked = redact_secrets_in(data)
     text = json.dumps(masked, ensure_ascii=False, indent=2, sort_keys=True, default=str)
     _write(folder / config.final_memory_filename_json, text + "\n")
+    memory.log_operation("generate_final_memory_for_paper", best)
     return {**sections, "provenance": list(view.chain), "artifacts_index": index}
 
 
@@ -127,7 +133,9 @@ def _absent(ledger: Ledger, name: str) -> str:
 def _title(name: str) -> str:
     """Return the heading a section stands below."""
     title = _PLACES[name]
-    return title if len(_HEADINGS[title]) == 1 else name.replace("_", " ").title()
+    if len(_HEADINGS[title]) == 1:
+        return title
+    return _TITLES.get(name, name.replace("_", " ").title())
 
 
 def _markdown(ledger: Ledger, index: Mapping[str, Any], chain: Sequence[str]) -> str:
@@ -148,7 +156,7 @@ def _section(ledger: Ledger, name: str) -> str:
     for fact in ledger.facts(name):
         # No text can define a reference, so the brackets around sources make no link.
         sources = f" [{inert_line('; '.join(fact.sources))}]" if fact.sources else ""
-        lines.append(f"- {inert_text(' '.join(fact.text.split()))}{sources}")
+        lines.append(f"- {inert_paragraph(fact.text)}{sources}")
         if fact.block:
             block = without_steering(with_line_feeds(fact.block))
             lines += ["", fenced(shorten(block, _BLOCK_CHARS), "text"), ""]
@@ -161,7 +169,7 @@ def _table(ledger: Ledger, index: Mapping[str, Any]) -> str:
     facts = ledger.facts("top_nodes_comparison")
     for rank, (node, fact) in enumerate(zip(index["top_nodes_data"], facts, strict=True), start=1):
         cells = [str(rank), *paper_nodes.cells(node, best)[1:], "; ".join(fact.sources)]
-        rows.append(f"| {' | '.join(map(inert_line, cells))} |")
+        rows.append(f"| {' | '.join(map(inert_prose, cells))} |")
     return "\n".join(rows)
 
 

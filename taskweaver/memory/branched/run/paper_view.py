@@ -12,6 +12,7 @@ from taskweaver.memory.branched.run.paper_ledger import Fact, is_telling, normal
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.types import Branch, CoreEntry, Event, Record
+from taskweaver.memory.branched.upkeep.upkeep import subtree
 
 PREAMBLE = "(introduction)"
 """Key of the idea's text between its title and its first section."""
@@ -182,7 +183,7 @@ def read_view(
     chain = _ancestors(best, branches)
     if root not in chain:
         raise UnknownBranch(f"Branch {best_id!r} does not descend from {root_id!r}.")
-    run = _descendants(root, branches)
+    run = subtree(branches.values(), root)
     records = list(reversed(memory[best.id].records()))
     idea = next((row.text for row in reversed(records) if IDEA_TAG in row.tags), "")
     heading = re.search(r"^# +(.+)$", idea, re.MULTILINE)
@@ -216,15 +217,6 @@ def _ancestors(branch: Branch, branches: Mapping[int, Branch]) -> list[Branch]:
     while (parent := line[-1].parent) is not None:
         line.append(branches[parent])
     return line
-
-
-def _descendants(root: Branch, branches: Mapping[int, Branch]) -> list[Branch]:
-    """Return a branch and all below it; parents stand before their children."""
-    found = {root.number: root}
-    for branch in branches.values():
-        if branch.parent in found:
-            found[branch.number] = branch
-    return list(found.values())
 
 
 def _own_events(memory: BranchedMemory, branch: Branch) -> Iterator[Event]:

@@ -16,6 +16,7 @@ from taskweaver.memory.branched.run.ingest import keep_record, read_text
 from taskweaver.memory.branched.run.resource_file import WORKSPACE, Item, read_resource_file
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import INDEX_KEY
+from taskweaver.memory.branched.values import file_path, folder_path
 from taskweaver.utils.files import write_json
 from taskweaver.utils.safe_fs import Folder
 
@@ -95,8 +96,9 @@ def build_resource_snapshot(
     Raises:
         InvalidUpdate: If the file or an entry in it is wrong.
     """
-    path = Path(resource_file)
-    items = tuple(_state(item, Path(workspace_root)) for item in read_resource_file(path))
+    path = file_path("resource_file", resource_file)
+    workspace = folder_path("workspace_root", workspace_root)
+    items = tuple(_state(item, workspace) for item in read_resource_file(path))
     sha = hashlib.sha256(read_text(path).encode()).hexdigest()
     digest = _digest([sha, *(item.digest for item in items)])
     return ResourceSnapshot(str(path), sha, items, digest)

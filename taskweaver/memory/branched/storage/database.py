@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -286,12 +286,15 @@ class Database:
         partial = target.with_name(target.name + ".partial")
         try:
             create_private(partial)
+            with translated(target), closing(sqlite3.connect(partial)) as copy:
+                self.reading.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+            partial.replace(target)
         except OSError as error:
             raise StoreUnwritable(f"{target} cannot be written: {error}") from error
-        with translated(target), closing(sqlite3.connect(partial)) as copy:
-            self.reading.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")
-        partial.replace(target)
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
     def write_through(self) -> None:
         """Move what was written from the log into the file, for a file that is moved without it.

@@ -320,9 +320,9 @@ def check_name(name: object) -> None:
     """Raise unless this can be a branch's name.
 
     Raises:
-        InvalidUpdate: If it is empty, longer than 200 characters, or not plain text.
+        InvalidUpdate: If it is blank, longer than 200 characters, or not plain text.
     """
-    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+    if not isinstance(name, str) or not name.strip() or len(name) > 200 or not name.isprintable():
         raise InvalidUpdate(
             "branch_id", f"must be 1 to 200 printable characters, not {shown(name)}"
         )

@@ -12,6 +12,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path as FilePath
 from typing import Any, cast
 
@@ -85,6 +86,9 @@ class Transfer:
             partial.replace(target)
         except OSError as error:
             raise StoreUnwritable(f"{target} cannot be written: {error}") from error
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
         return count
 
     def _items(self, branch_id: str | None) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from taskweaver.memory.branched.errors import StoreCorrupt, is_of_the_system
@@ -60,8 +61,8 @@ class Upkeep:
         self._database = database
         self._branches = branches
 
-    def set_state(self, branch_id: str, state: BranchState, *, subtree: bool = False) -> list[str]:
-        """Seal, prune or open a branch, or all from it on; return the ids.
+    def set_state(self, branch_id: str, state: BranchState, *, is_whole: bool = False) -> list[str]:
+        """Seal, prune or open a branch, with `is_whole` all below it too; return the ids.
 
         Raises:
             UnknownBranch: If there is no such branch.
@@ -69,7 +70,8 @@ class Upkeep:
 
         def act(writer: Writer) -> list[str]:
             top = self._branches.find(writer.connection, branch_id)
-            chosen = _subtree(self._branches.all(writer.connection), top) if subtree else [top]
+            branches = self._branches.all(writer.connection) if is_whole else [top]
+            chosen = subtree(branches, top)
             for branch in chosen:
                 self._branches.set_state(writer, branch, state)
             numbers = [branch.number for branch in chosen]
@@ -168,7 +170,7 @@ def _count(connection: sqlite3.Connection, table: str) -> int:
         return 0
 
 
-def _subtree(branches: list[Branch], top: Branch) -> list[Branch]:
+def subtree(branches: Iterable[Branch], top: Branch) -> list[Branch]:
     """Return a branch and all below it; `branches` has parents before children."""
     chosen = {top.number: top}
     for branch in branches:
