@@ -12,7 +12,7 @@ from taskweaver.memory.branched.errors import (
     RecordNotVisible,
 )
 from taskweaver.memory.branched.protocol.blocks import Presence, read_reply
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads, instructions
 from taskweaver.memory.branched.protocol.updates import format_results
 from taskweaver.memory.branched.store import BranchedMemory
@@ -66,7 +66,7 @@ def ask_with_memory(
     ask: Callable[[str], str],
     question: Question,
     *,
-    log: PromptLog | None = None,
+    log: MemoryPromptLog | None = None,
 ) -> Answer:
     """Ask a model, apply what it writes, and ask again while it reads or errs.
 

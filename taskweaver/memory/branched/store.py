@@ -13,10 +13,10 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.erasure.erasure import Erasure
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
-from taskweaver.memory.branched.parts import Parts
+from taskweaver.memory.branched.parts import MemoryParts
 from taskweaver.memory.branched.tiers.search import Reranker
 from taskweaver.memory.branched.types import Branch, MergeReport, TextModel
-from taskweaver.memory.branched.upkeep.compare import Difference
+from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.branched.upkeep.pressure import Score
 from taskweaver.memory.branched.upkeep.upkeep import Garbage, Health
 from taskweaver.memory.branched.values import file_path
@@ -60,7 +60,7 @@ class BranchedMemory:
         """
         self.path = file_path("path", path)
         self.config = config or MemoryConfig()
-        self._parts = Parts(self.path, self.config, llm=llm, rerank=rerank, clock=clock)
+        self._parts = MemoryParts(self.path, self.config, llm=llm, rerank=rerank, clock=clock)
         self.turns = self._parts.turns
         self.summaries = self._parts.summaries
 
@@ -153,7 +153,7 @@ class BranchedMemory:
         """Replace the second name of a branch.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
             InvalidUpdate: If the name is malformed.
         """
         branches = self._parts.branches
@@ -173,12 +173,12 @@ class BranchedMemory:
         """Return the number of core rows, events and archival rows of each branch itself."""
         return self._parts.upkeep.counts()
 
-    def diff(self, first: str, second: str) -> Difference:
+    def diff(self, first: str, second: str) -> MemoryDifference:
         """Return the difference between the views of two branches."""
         return self._parts.comparison.diff(first, second)
 
     def merge(self, source: str, target: str, policy: str = "manual") -> MergeReport:
-        """Bring new entries of one branch to another; see `Comparison.merge`.
+        """Bring new entries of one branch to another; see `BranchComparison.merge`.
 
         Where both changed a core key, the policy decides: `ours` keeps the target's, `theirs` takes
         the source's, `newest` the later, `importance` the more important one; `manual` writes

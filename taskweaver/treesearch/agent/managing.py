@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.treesearch.agent.events import said_elsewhere
 from taskweaver.treesearch.agent.prompting import KEEPING
 from taskweaver.treesearch.agent.thinking import MemorySeat, Thinker, as_unusable
@@ -50,7 +50,7 @@ class Manager:
         root = store.root if store else None
         seat = None
         if root is not None:
-            seat = MemorySeat(root, PromptLog(folder), said_elsewhere())
+            seat = MemorySeat(root, MemoryPromptLog(folder), said_elsewhere())
         system, limits = tools.prompts.text("core/system"), tools.config.asking
         thinker = Thinker(self._api, "root", folder, system, seat, limits)
         prompt = {"Introduction": tools.prompts.text(name), **sections}

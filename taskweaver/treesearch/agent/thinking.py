@@ -17,8 +17,8 @@ from taskweaver.llm.parsing.json_text import read_object
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
-from taskweaver.memory.branched.protocol.blocks import Reply, read_reply
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.blocks import MemoryReply, read_reply
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads, instructions
 from taskweaver.treesearch.agent.prompting import save_prompt, to_markdown
 from taskweaver.treesearch.errors import PhasePlanError, ReplyUnusable
@@ -86,7 +86,7 @@ class MemorySeat:
     """
 
     branch: BranchHandle
-    log: PromptLog
+    log: MemoryPromptLog
     left_out: Collection[str] = ()
 
 
@@ -259,7 +259,7 @@ class Thinker:
         """
         if self.memory is None:
             return read_reply(text).body, {}
-        reply: Reply = read_reply(text, "required" if is_first else "optional")
+        reply: MemoryReply = read_reply(text, "required" if is_first else "optional")
         updates, began = reply.updates or {}, time.time()
         try:
             checked = check_updates(updates)

@@ -11,7 +11,7 @@ from memories import Open
 
 from taskweaver.memory.branched import MemoryManager
 from taskweaver.memory.branched.logs.log_lines import display_phase
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.run.paper import generate_final_memory
 from taskweaver.memory.branched.tiers import search
 
@@ -146,7 +146,7 @@ def test_what_a_prompt_was_shown_and_did_is_kept(memory: MemoryManager, tmp_path
     assert (kept.task_hint, kept.chars) == ("draft", len(result.text))
     assert kept.shown["Core Memory"] == ["goal"]
     assert memory["a"].events() == []
-    log = PromptLog(tmp_path / "prompt")
+    log = MemoryPromptLog(tmp_path / "prompt")
     log.injection(result, task_hint="draft", stage="s1", began=1.0)
     updates = {"core": {"k": "password: abcdefghijkl"}, "core_get": ["goal"]}
     log.operations(updates, memory.apply_llm_memory_updates("a", updates), label="coding")

@@ -26,7 +26,7 @@ from taskweaver.memory.branched import (
     StoreUnwritable,
 )
 from taskweaver.memory.branched.conversation.turns import Turns
-from taskweaver.memory.branched.repair.rebuild import Rebuilt, rebuild
+from taskweaver.memory.branched.repair.rebuild import RebuiltMemory, rebuild
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 SAID = st.sampled_from(["ran", "failed at step 3", "naïve ☃", "x'; DROP TABLE events; --", "a\nb"])
@@ -66,7 +66,7 @@ def seq_of(path: Path) -> int:
         return memory.seq
 
 
-def assert_same(folder: Path, made: Rebuilt) -> None:
+def assert_same(folder: Path, made: RebuiltMemory) -> None:
     old, new = folder / "m.sqlite", folder / "new.sqlite"
     assert made.problems == ()
     assert made.seq == seq_of(new) == seq_of(old)

@@ -14,7 +14,7 @@ from taskweaver.memory.branched import (
     MemoryManager,
     MissingMemoryUpdateError,
 )
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.rounds import Question, ask_with_memory
 
 
@@ -41,7 +41,7 @@ def test_a_model_reads_is_told_and_answers(memory: MemoryManager, tmp_path: Path
         ]
     )
     question = Question("Link it.", "a", task_hint="debug", task="link openblas", node_id="n")
-    answer = ask_with_memory(memory, model, question, log=PromptLog(tmp_path / "log"))
+    answer = ask_with_memory(memory, model, question, log=MemoryPromptLog(tmp_path / "log"))
     assert answer.body == '{"plan": "link"}'
     assert answer.calls == 2
     assert "a faster solver" in model.prompts[0]

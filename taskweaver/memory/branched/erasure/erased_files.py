@@ -83,7 +83,7 @@ class ErasedFiles:
         self.untouched: dict[str, str] = {}
 
     def erase(self, needles: Needles) -> None:
-        """Overwrite the texts in all files; what cannot be changed is noted."""
+        """Overwrite the texts in all files; files that cannot be changed are noted."""
         for draft in self._path.parent.glob(f"{glob.escape(self._path.name)}.original*{_DRAFT}"):
             draft.unlink(missing_ok=True)  # of an erasure that was interrupted
         if not needles:

@@ -46,7 +46,7 @@ class Erasure:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is known to hold the text any more."""
+        """Whether no file is known to hold the text any more."""
         return not self.untouched
 
 
@@ -59,7 +59,7 @@ class _Rehearsal(Exception):
 
 
 class Erasures:
-    """Erases what a file holds, on all branches."""
+    """Erases rows and texts of a memory, on all branches."""
 
     def __init__(self, tiers: Tiers, logs: Path) -> None:
         self._tiers = tiers
@@ -92,7 +92,7 @@ class Erasures:
 
         Returns:
             The rows and files that were changed, and the files that were not. A target that is
-            not there (any more) changes nothing; what an interrupted erasure left is finished.
+            not there (any more) changes nothing; an interrupted erasure is finished.
 
         Raises:
             InvalidUpdate: If not exactly one of the four is given, or it is malformed.
@@ -144,7 +144,7 @@ class Erasures:
             self._database.alone(lambda connection: _overwrite_freed(connection, usual))
 
     def _compact(self) -> str:
-        """Remove what free pages and the log still hold; return why it could not be done."""
+        """Remove the remains in free pages and the log; return why it could not be done."""
 
         def act(connection: sqlite3.Connection) -> bool:
             with closing(connection.execute("PRAGMA busy_timeout")) as cursor:
@@ -177,7 +177,7 @@ def _overwrite_freed(connection: sqlite3.Connection, mode: int) -> int:
 def _target(
     record_id: str | int | None, event_id: str | int | None, key: str | None, text: str | None
 ) -> Target:
-    """Check what is to be erased.
+    """Check the target of an erasure.
 
     Raises:
         InvalidUpdate: If not exactly one thing is given, or it is malformed.

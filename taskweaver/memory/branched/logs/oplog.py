@@ -104,13 +104,13 @@ class OperationLog:
         self.add("model_failed", details=details)
 
     def flush(self) -> None:
-        """Write what waits, as far as possible; never raises."""
+        """Write the waiting lines, as far as possible; never raises."""
         with self._lock:
             waiting = self._take()
         self._write(waiting)
 
     def close(self) -> None:
-        """Write what waits, and end the log of the rows; never raises, safe to call again."""
+        """Write the waiting lines and end the log of the rows; never raises, safe to call again."""
         self.flush()
         if self._rows is not None:
             self._rows.close()

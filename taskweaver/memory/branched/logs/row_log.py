@@ -109,7 +109,7 @@ class RowLog:
             self._ranges = [(min(firsts), max(lasts))]
 
     def flush(self, *, is_last: bool = False) -> None:
-        """Write lines of what was committed, as far as possible; never raises.
+        """Write lines of the commits so far, as far as possible; never raises.
 
         Args:
             is_last: Whether all must be written, however many they are.
@@ -127,7 +127,7 @@ class RowLog:
                     self._wait(first, last)
 
     def close(self) -> None:
-        """Write what waits and the end of this process's lines; never raises."""
+        """Write the waiting lines and the end of this process's lines; never raises."""
         self.flush(is_last=True)
         with self._flushing:
             if self._is_closed:

@@ -1,4 +1,4 @@
-"""What the logs say of blocks and of writes that do several things: each operation by itself."""
+"""Lines of the logs for blocks and for writes that do several things: one for each operation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def said_in(event: Mapping[str, Any]) -> Any:
 
 
 def event_details(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a line about an event says: its kind, its text and its tags."""
+    """Return the details of a line about an event: its kind, its text and its tags."""
     details = {"kind": event.get("kind") or "event", "summary_preview": said_in(event)}
     return {**details, **({"tags": event["tags"]} if event.get("tags") else {})}
 
@@ -27,12 +27,12 @@ def event_details(event: Mapping[str, Any]) -> dict[str, Any]:
 def log_node_write(
     log: OperationLog, node_id: str, parts: Mapping[str, Any], results: Mapping[str, Any]
 ) -> None:
-    """Log what was written to a node together: a line for the call, and one for each part.
+    """Log a write of several things to a node: a line for the call, and one for each part.
 
     Args:
         log: The logs.
         node_id: The node.
-        parts: What was given: ``core``, ``recall`` and ``archival``.
+        parts: The given parts: ``core``, ``recall`` and ``archival``.
         results: The ids that were given to it.
     """
     event = parts.get("recall") or {}
@@ -74,7 +74,7 @@ def log_block(
     Args:
         log: The logs.
         updates: The block.
-        results: What came of it.
+        results: Its results.
         marks: Branch, node and phase.
     """
     is_new = not results.get("already_applied")
@@ -104,7 +104,7 @@ def operations_of(updates: Mapping[str, Any], results: Mapping[str, Any]) -> lis
 
     Args:
         updates: The block, also with the ``mem_`` names.
-        results: What came of it.
+        results: Its results.
     """
     try:
         checked = check_updates(updates)

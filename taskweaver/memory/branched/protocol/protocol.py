@@ -1,4 +1,4 @@
-"""What a model may do to its memory: one table of operations.
+"""Operations of a model on its memory, in one table.
 
 From the table come the checks, the order of execution, the instructions for prompts and the
 documentation, so that none of them can drift from the others.
@@ -22,16 +22,16 @@ DEFAULT_IMPORTANCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class MemoryOperation:
     """One operation of a block.
 
     Attributes:
         name: Its name; ``mem_`` names of the seeds are accepted too, see `aliases`.
         aliases: Other names.
         step: Writes are done first, then reads, then maintenance.
-        check: Brings what a model wrote to one form, or raises `InvalidUpdate`.
+        check: Brings the value that a model wrote to one form, or raises `InvalidUpdate`.
         example: How to write it, as JSON.
-        doc: What it does.
+        doc: Its effect.
     """
 
     name: str
@@ -181,8 +181,8 @@ def _tags(path: str, value: Any) -> list[str]:
     return [item.strip() for item in items if item.strip()]
 
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
+OPERATIONS: tuple[MemoryOperation, ...] = (
+    MemoryOperation(
         "core",
         ("mem_core_set",),
         "write",
@@ -191,7 +191,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Set keys that every prompt shows. Importance 1 to 5 (4 when not given; 5 is never"
         " evicted); `ttl` in seconds, or like 30m, 2h, 7d.",
     ),
-    Operation(
+    MemoryOperation(
         "core_delete",
         ("mem_core_del",),
         "write",
@@ -199,7 +199,7 @@ OPERATIONS: tuple[Operation, ...] = (
         '["old_key"]',
         "Hide keys from here on; ancestors keep theirs.",
     ),
-    Operation(
+    MemoryOperation(
         "archival",
         ("mem_archival_write",),
         "write",
@@ -207,7 +207,7 @@ OPERATIONS: tuple[Operation, ...] = (
         '[{"text": "8 threads are twice as fast as 4", "tags": ["PERFORMANCE"]}]',
         "Keep something for the long term; it is found by search.",
     ),
-    Operation(
+    MemoryOperation(
         "archival_update",
         ("mem_archival_update",),
         "write",
@@ -215,7 +215,7 @@ OPERATIONS: tuple[Operation, ...] = (
         '[{"id": 7, "text": "..."}]',
         "Give a record another text or other tags; the id is the number after #.",
     ),
-    Operation(
+    MemoryOperation(
         "archival_delete",
         ("mem_archival_delete",),
         "write",
@@ -223,7 +223,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "[7]",
         "Hide records from here on, by the id after #; ancestors keep theirs.",
     ),
-    Operation(
+    MemoryOperation(
         "recall",
         ("mem_recall_append",),
         "write",
@@ -231,7 +231,7 @@ OPERATIONS: tuple[Operation, ...] = (
         '{"kind": "discovery", "content": "what happened"}',
         "Note an event.",
     ),
-    Operation(
+    MemoryOperation(
         "recall_evict",
         ("mem_recall_evict",),
         "write",
@@ -239,7 +239,7 @@ OPERATIONS: tuple[Operation, ...] = (
         '{"oldest": 3}',
         "Move events to archival memory: the `oldest` N, all of a `kind`, or by `ids` (after #).",
     ),
-    Operation(
+    MemoryOperation(
         "recall_delete",
         ("mem_recall_delete",),
         "write",
@@ -247,7 +247,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "[12]",
         "Hide events from here on, by the number after #, without keeping them.",
     ),
-    Operation(
+    MemoryOperation(
         "core_get",
         ("mem_core_get",),
         "read",
@@ -255,7 +255,7 @@ OPERATIONS: tuple[Operation, ...] = (
         '["key"]',
         "Read keys.",
     ),
-    Operation(
+    MemoryOperation(
         "archival_search",
         ("mem_archival_search",),
         "read",
@@ -263,7 +263,7 @@ OPERATIONS: tuple[Operation, ...] = (
         '{"query": "linker error", "k": 5, "tags": ["ERROR"]}',
         "Search archival memory; `tags` must all be there.",
     ),
-    Operation(
+    MemoryOperation(
         "recall_search",
         ("mem_recall_search",),
         "read",
@@ -271,7 +271,7 @@ OPERATIONS: tuple[Operation, ...] = (
         '{"query": "timeout", "k": 10}',
         "Search all events, those summed up too.",
     ),
-    Operation(
+    MemoryOperation(
         "recall_summarize",
         ("mem_recall_summarize",),
         "maintain",
@@ -279,7 +279,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "true",
         "Sum old events up.",
     ),
-    Operation(
+    MemoryOperation(
         "consolidate",
         ("mem_consolidate",),
         "maintain",
@@ -327,7 +327,7 @@ def has_reads(updates: Mapping[str, Any]) -> bool:
 
 
 def instructions(*, is_required: bool = False, reads: int = 1) -> str:
-    """Return what a prompt says about the operations.
+    """Return the instructions of a prompt for the operations.
 
     Args:
         is_required: Whether a block must be there.

@@ -1,6 +1,6 @@
 """Shows a branch's memory to a model: a pure read of one state, in a fixed order of sections.
 
-Each section has a share of the budget; what it does not use goes to those that need more. Lines
+Each section has a share of the budget; an unused rest goes to those that need more. Lines
 keep their order and their form from one prompt to the next, so that prompt caches work.
 """
 
@@ -80,11 +80,11 @@ class Renderer:
         at: int | None = None,
         leave_out: Collection[str] = (),
     ) -> RenderResult:
-        """Render what a branch sees.
+        """Render the view of a branch.
 
         Args:
             branch_id: The branch.
-            task_hint: What is being done, such as ``draft``; chooses the default budget.
+            task_hint: Kind of task, for example ``draft``; chooses the default budget.
             task: The task in words; with the goal and the last error it says which archival
                 records are looked for.
             budget_chars: Most characters; None takes the configured budget, and a number below
@@ -95,7 +95,7 @@ class Renderer:
                 prompt says the same elsewhere. A record a model wrote is always shown.
 
         Raises:
-            UnknownBranch, InvalidUpdate: If there is no such branch, or a value is malformed.
+            UnknownBranch, InvalidUpdate: If the branch does not exist, or a value is malformed.
         """
         _require_texts(task=task, task_hint=task_hint or "")
         leave_out = tag_filter(leave_out)
@@ -243,7 +243,7 @@ def _fit(lines: dict[str, list[_Line]], budget: int) -> tuple[Section, ...]:
 
 
 def _rooms(lines: dict[str, list[_Line]], budget: int) -> dict[str, int]:
-    """Divide a budget: each section its share, and what is left to those that need more."""
+    """Divide a budget: each section its share, and the rest to those that need more."""
     needs = {title: _size(title, found) for title, found in lines.items()}
     rooms = {title: min(need, int(budget * _SHARES[title])) for title, need in needs.items()}
     left = budget - sum(rooms.values())

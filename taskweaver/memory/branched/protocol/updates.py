@@ -1,4 +1,4 @@
-"""Applies a checked block to a branch: one transaction, then what maintenance it asks for."""
+"""Applies a checked block to a branch: one transaction, then the maintenance it asks for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EVENT_CHARS = 200
 
 
 class Updates:
-    """Applies what models write to their memory."""
+    """Applies blocks of models to their memory."""
 
     def __init__(self, tiers: Tiers, consolidation: Consolidation, pressures: Pressures) -> None:
         self._database = tiers.database
@@ -93,10 +93,10 @@ class Updates:
         return results | self._maintain(branch_id, checked)
 
     def write(self, branch_id: str, parts: Mapping[str, Any]) -> dict[str, Any]:
-        """Write what a program notes together: core keys, an event, archival records.
+        """Write several things of a program together: core keys, an event, archival records.
 
         Returns:
-            The ids of what was written, by part.
+            The ids of the new rows, by part.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.

@@ -3,7 +3,7 @@
 The new memory shows the same as the one that was logged: core, events, records and digests of each
 branch, now and at each row. Secrets are masked, as they are in logs. Conversations, the audit trail
 of prompts and the store of applied blocks are in no log. A log that is not complete is used as far
-as it goes, and the report says what is missing.
+as it goes, and the report lists the missing rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable, translated
 from taskweaver.memory.branched.logs.row_log import LOGGED, Range, gaps
 from taskweaver.memory.branched.repair.damaged_rows import TableRows
-from taskweaver.memory.branched.repair.row_lines import Lines, Row, read_lines
+from taskweaver.memory.branched.repair.row_lines import LoggedLines, Row, read_lines
 from taskweaver.memory.branched.repair.salvage import Salvage, salvage
 from taskweaver.utils.sqlite_files import remove_database
 
@@ -25,8 +25,8 @@ _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """What was made from a log, and what the log lacks.
+class RebuiltMemory:
+    """Outcome of a rebuild, and the gaps of the log.
 
     Attributes:
         branches: Number of branches.
@@ -61,7 +61,7 @@ class Rebuilt:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is missing, a line each; empty when all is there."""
+        """Missing rows and other problems, a line each; empty when all is there."""
         found = []
         if self.clashes:
             found.append(
@@ -86,7 +86,7 @@ class Rebuilt:
         return tuple(found)
 
 
-def rebuild(log_folder: Path, target: Path, *, file_name: str = "") -> Rebuilt:
+def rebuild(log_folder: Path, target: Path, *, file_name: str = "") -> RebuiltMemory:
     """Make a memory from the log of its rows.
 
     Args:
@@ -96,7 +96,7 @@ def rebuild(log_folder: Path, target: Path, *, file_name: str = "") -> Rebuilt:
             empty for all rows.
 
     Returns:
-        What was made, and what the log lacks.
+        Figures of the new memory, and the gaps of the log.
 
     Raises:
         InvalidUpdate: If the log cannot be read, or has no line.
@@ -123,7 +123,7 @@ def rebuild(log_folder: Path, target: Path, *, file_name: str = "") -> Rebuilt:
     finally:
         with suppress(OSError):
             remove_database(partial)
-    return Rebuilt(
+    return RebuiltMemory(
         branches=made.saved.pop("branches", 0) + len(made.remade),
         rows=dict(made.saved),
         seq=seqs[-1][1] if seqs else 0,
@@ -138,7 +138,7 @@ def rebuild(log_folder: Path, target: Path, *, file_name: str = "") -> Rebuilt:
     )
 
 
-def _missing_branches(lines: Lines) -> tuple[Range, ...]:
+def _missing_branches(lines: LoggedLines) -> tuple[Range, ...]:
     """Return the numbers of branches that were neither made in the log nor collected."""
     known = lines.branches.keys() | {
         number for change in lines.changes.values() for number, end in change["kept"] if end < 0
@@ -150,8 +150,8 @@ def _missing_branches(lines: Lines) -> tuple[Range, ...]:
     return tuple(found)
 
 
-def _apply(lines: Lines) -> None:
-    """Do what the changes did, in their order."""
+def _apply(lines: LoggedLines) -> None:
+    """Apply the changes, in their order."""
     for seq, change in sorted(lines.changes.items()):
         for number in change["branches"]:
             branch = lines.branches.get(number)
@@ -166,7 +166,7 @@ def _apply(lines: Lines) -> None:
         lines.skipped += [(gone, gone) for gone in change["rows"]]
 
 
-def _collect(lines: Lines, seq: int, number: int, end: int) -> None:
+def _collect(lines: LoggedLines, seq: int, number: int, end: int) -> None:
     """Remove the rows of a branch that a collection of garbage removed."""
     if end < 0:
         lines.branches.pop(number, None)
@@ -177,7 +177,7 @@ def _collect(lines: Lines, seq: int, number: int, end: int) -> None:
             del rows[key]
 
 
-def _write(lines: Lines, target: Path, clock: int) -> Salvage:
+def _write(lines: LoggedLines, target: Path, clock: int) -> Salvage:
     tables = {"branches": _stored(lines.branches)}
     tables["branches"].is_whole = False  # a branch that rows name and the log lacks is made anew
     tables |= {table: _stored(lines.rows[table]) for table in LOGGED}

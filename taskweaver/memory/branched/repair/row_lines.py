@@ -32,8 +32,8 @@ _SET = {"state", "node_uid"}
 
 
 @dataclass(slots=True)
-class Lines:
-    """What the lines of a log say.
+class LoggedLines:
+    """Content of the lines of a log.
 
     Attributes:
         branches: Branches by number.
@@ -72,7 +72,7 @@ class Lines:
         return found
 
 
-def read_lines(folder: Path, file_name: str = "") -> Lines:
+def read_lines(folder: Path, file_name: str = "") -> LoggedLines:
     """Read the log of rows in a folder.
 
     Args:
@@ -83,7 +83,7 @@ def read_lines(folder: Path, file_name: str = "") -> Lines:
     Raises:
         InvalidUpdate: If the log cannot be read.
     """
-    lines = Lines()
+    lines = LoggedLines()
     path = folder / ROWS_FILE
     try:
         with path.open("rb") as file:
@@ -94,7 +94,7 @@ def read_lines(folder: Path, file_name: str = "") -> Lines:
     return lines
 
 
-def _read(lines: Lines, text: bytes, file_name: str) -> None:
+def _read(lines: LoggedLines, text: bytes, file_name: str) -> None:
     if not text.strip():
         return
     try:
@@ -111,7 +111,7 @@ def _read(lines: Lines, text: bytes, file_name: str) -> None:
     lines.masked += bool(is_known) and _MARK in text
 
 
-def _take(lines: Lines, line: dict[str, Any]) -> bool:
+def _take(lines: LoggedLines, line: dict[str, Any]) -> bool:
     """Add a line; return whether it is one of the log's."""
     if "table" in line:
         table, seq = line["table"], _number(line["seq"])

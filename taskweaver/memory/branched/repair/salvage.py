@@ -287,7 +287,7 @@ def _named_branches(tables: Mapping[str, TableRows]) -> set[object]:
 
 
 def _order(key: object) -> tuple[bool, int, str]:
-    """Return what keys of one table are sorted by, whatever damage made of them."""
+    """Return the sort key for keys of one table, whatever damage made of them."""
     return isinstance(key, int), key if isinstance(key, int) else 0, str(key)
 
 

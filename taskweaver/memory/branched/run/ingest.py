@@ -1,8 +1,7 @@
-"""Brings what a run starts from into its memory: the idea, and what Phase 0 found out.
+"""Brings the sources of a run into its memory: the idea, and the findings of Phase 0.
 
-Nothing here is left to a model. Each source is known by its SHA-256: the same one is taken in
-once, a changed one updates what is there. The hash is written last, so what was interrupted is
-done again.
+No model takes part. Each source is known by its SHA-256: the same one is ingested once, a changed
+one updates its rows. The hash is written last, so an interrupted ingestion is done again.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def ingest_phase0_internal_info(
     command: str = "",
     node_uid: str | None = None,
 ) -> bool:
-    """Take in what Phase 0 found out: a line in core memory, all of it in archival memory.
+    """Ingest the findings of Phase 0: a line in core memory, all of it in archival memory.
 
     Args:
         branch: The branch; of a run its root.
@@ -141,7 +140,7 @@ def ingest_phase0_internal_info(
 
 
 def _flat(payload: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Yield what is said in one line: values of any depth that are no long texts."""
+    """Yield the values that fit in one line: values of any depth that are no long texts."""
     for key, value in payload.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):

@@ -13,7 +13,7 @@ from typing import Any
 
 from taskweaver.memory.branched.errors import StoreUnwritable
 from taskweaver.memory.branched.run import paper_nodes
-from taskweaver.memory.branched.run.paper_ledger import Fact, Ledger
+from taskweaver.memory.branched.run.paper_ledger import Fact, FactLedger
 from taskweaver.memory.branched.run.paper_sections import WHY_NOT, fill
 from taskweaver.memory.branched.run.paper_view import read_view
 from taskweaver.memory.branched.store import BranchedMemory
@@ -64,7 +64,7 @@ def generate_final_memory(
         run_dir: Folder of the run.
         root_branch_id: Root of the run.
         best_branch_id: Branch of the best node; None takes the root, as of a run without result.
-        artifacts_index: What the search knows of its nodes, such as ``best_node_data`` and
+        artifacts_index: The search's facts about its nodes, for example ``best_node_data`` and
             ``top_nodes_data``, see docs/memory.md. None leaves their parts out.
         is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
 
@@ -73,7 +73,7 @@ def generate_final_memory(
         files, when `memory.final_memory_enabled` is off.
 
     Raises:
-        UnknownBranch: If there is no such branch, or it does not descend from the root.
+        UnknownBranch: If a branch does not exist, or does not descend from the root.
         InvalidUpdate: If `run_dir` is no path.
         StoreUnwritable: If the files cannot be written.
     """
@@ -83,7 +83,7 @@ def generate_final_memory(
     best = best_branch_id or root_branch_id
     view = read_view(memory, root_branch_id, best, is_limited=is_limited)
     index = dict(artifacts_index or {})
-    ledger = Ledger()
+    ledger = FactLedger()
     fill(ledger, view, index)
     names = list(_PLACES)
     sections = {name: _plain(ledger, name) for name in names}
@@ -113,7 +113,7 @@ def _data(fact: Fact) -> dict[str, Any]:
     return {**data, "block": fact.block} if fact.block else data
 
 
-def _plain(ledger: Ledger, name: str) -> str:
+def _plain(ledger: FactLedger, name: str) -> str:
     """Return a section as plain text."""
     lines = []
     for fact in ledger.facts(name):
@@ -122,7 +122,7 @@ def _plain(ledger: Ledger, name: str) -> str:
     return "\n".join(lines) or _absent(ledger, name)
 
 
-def _absent(ledger: Ledger, name: str) -> str:
+def _absent(ledger: FactLedger, name: str) -> str:
     """Return why a section shows no fact."""
     places = dict.fromkeys(_title(other) for other in ledger.elsewhere(name))
     if places:
@@ -138,7 +138,7 @@ def _title(name: str) -> str:
     return _TITLES.get(name, name.replace("_", " ").title())
 
 
-def _markdown(ledger: Ledger, index: Mapping[str, Any], chain: Sequence[str]) -> str:
+def _markdown(ledger: FactLedger, index: Mapping[str, Any], chain: Sequence[str]) -> str:
     parts = []
     for title, names in _HEADINGS.items():
         parts.append(f"## {title}")
@@ -151,7 +151,7 @@ def _markdown(ledger: Ledger, index: Mapping[str, Any], chain: Sequence[str]) ->
     return f"# Final Memory For Paper\n\n{body}\n"
 
 
-def _section(ledger: Ledger, name: str) -> str:
+def _section(ledger: FactLedger, name: str) -> str:
     lines: list[str] = []
     for fact in ledger.facts(name):
         # No text can define a reference, so the brackets around sources make no link.
@@ -163,7 +163,7 @@ def _section(ledger: Ledger, name: str) -> str:
     return "\n".join(lines).strip() or inert_text(_absent(ledger, name))
 
 
-def _table(ledger: Ledger, index: Mapping[str, Any]) -> str:
+def _table(ledger: FactLedger, index: Mapping[str, Any]) -> str:
     best = (index.get("best_node_data") or {}).get("id")
     rows = [f"| {' | '.join(_TOP_HEADER)} |", f"|{' --- |' * len(_TOP_HEADER)}"]
     facts = ledger.facts("top_nodes_comparison")

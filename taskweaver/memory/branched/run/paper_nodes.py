@@ -1,4 +1,4 @@
-"""What a search passes about its nodes, as facts of a paper.
+"""Nodes of a search, given as plain data, as facts of a paper.
 
 Every function takes plain data by the names docs/memory.md lists; fields that are missing or empty
 give no line.
@@ -53,7 +53,7 @@ def summary_facts(index: Data, result_sources: Mapping[str, Sequence[str]]) -> l
     """Return the facts of the executive summary: best, baseline, counts, findings.
 
     Args:
-        index: What the search passed.
+        index: Data of the search.
         result_sources: Rows of memory about the results of nodes, by node.
     """
     best, baseline = index.get("best_node_data") or {}, index.get("baseline_data") or {}
@@ -193,7 +193,7 @@ def _parameters(node: Data) -> str:
 
 
 def attempt_facts(attempts: Sequence[Data]) -> list[Fact]:
-    """Return attempts that were compared with others, such as ablations, a line each."""
+    """Return attempts that were compared with others, for example ablations, a line each."""
     facts = []
     for node in attempts:
         against = node.get("compared_with")

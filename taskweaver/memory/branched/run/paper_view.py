@@ -30,7 +30,7 @@ _ERROR_KIND = re.compile(r"^[A-Z]\w*: ")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RunView:
     """Rows that a paper is made of, oldest first.
 
     Attributes:
@@ -166,7 +166,7 @@ class View:
 
 def read_view(
     memory: BranchedMemory, root_id: str, best_id: str, *, is_limited: bool = False
-) -> View:
+) -> RunView:
     """Read a memory.
 
     Args:
@@ -176,7 +176,7 @@ def read_view(
         is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
 
     Raises:
-        UnknownBranch: If there is no such branch, or the best does not descend from the root.
+        UnknownBranch: If a branch does not exist, or the best does not descend from the root.
     """
     branches = {branch.number: branch for branch in memory.branches()}
     root, best = memory.branch(root_id), memory.branch(best_id)
@@ -192,7 +192,7 @@ def read_view(
     for branch in run:
         errors = memory[branch.id].records(tags=[_ERROR_TAG])
         failures += [record for record in errors if record.branch == branch.number]
-    return View(
+    return RunView(
         core=memory[best.id].core.entries(),
         events=list(reversed(memory[best.id].events())),
         records=records,

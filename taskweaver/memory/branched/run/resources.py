@@ -1,4 +1,4 @@
-"""What a run may use, as a snapshot: kept in memory, and taken again when something was fetched."""
+"""Resources of a run, as a snapshot: kept in memory, and taken again after a fetch."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class ItemState:
         container_path: Where the run finds it.
         availability: Whether it is there.
         fetch_status: ``available``, ``pending`` or ``failed``.
-        notes: What is said of it.
+        notes: A description in words.
         tree: Its files, a line each.
-        content: What is quoted of it.
+        content: The quoted part of it.
         digest: SHA-256 of all of this.
     """
 
@@ -91,7 +91,7 @@ def build_resource_snapshot(
 
     Args:
         resource_file: The file, YAML or JSON.
-        workspace_root: What ``/workspace`` is on this machine.
+        workspace_root: Folder of this machine that ``/workspace`` stands for.
 
     Raises:
         InvalidUpdate: If the file or an entry in it is wrong.
@@ -134,7 +134,7 @@ def _state(item: Item, workspace: Path) -> ItemState:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """Yield the files below a place, sorted, without what tools keep; links are not followed."""
+    """Yield the files below a place, sorted, without folders of tools; links are not followed."""
     if place.is_file():
         yield place
     for folder, folders, names in os.walk(place):
@@ -214,7 +214,7 @@ def update_resource_snapshot_if_changed(
     Args:
         branch: The branch; of a run its root, from which the whole run inherits.
         resource_file: The file, YAML or JSON.
-        workspace_root: What ``/workspace`` is on this machine.
+        workspace_root: Folder of this machine that ``/workspace`` stands for.
         folder: Where ``resource_snapshot.json`` is written; None writes none.
 
     Returns:
@@ -298,7 +298,7 @@ def track_resource_usage(branch: BranchHandle, item_id: str, *, note: str = "") 
     """Note that an item was used; return False when that was noted before.
 
     Raises:
-        InvalidUpdate: If the memory's index has no such item.
+        InvalidUpdate: If the memory's index does not have the item.
         BranchSealed: If the branch takes no writes.
     """
     known = branch.core.values_of(["resource_index_json", "resource_used"])

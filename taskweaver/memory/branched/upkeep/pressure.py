@@ -1,4 +1,4 @@
-"""How full a branch's memory is, and what is done about it."""
+"""Fill level of a branch's memory, and the measures against a high one."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Score = tuple[str, int, str]
 
 @dataclass(slots=True)
 class Relief:
-    """What `Pressures.relieve` did.
+    """Outcome of `Pressures.relieve`.
 
     Attributes:
         level: The level it acted on.
-        actions: What was done, as ``action:count``.
+        actions: Measures taken, as ``action:count``.
         freed_chars: Characters of core memory that were freed.
         evicted: Core keys that moved to archival memory.
         consolidated: Events that a new digest covers.
@@ -116,15 +116,15 @@ class Pressures:
     def relieve(
         self, branch_id: str, level: PressureLevel, *, task_hint: str | None = None
     ) -> Relief:
-        """Do what a level calls for.
+        """Take the measures of a level.
 
         From medium on, a model weighs the core keys again (without one they keep their
         importance). From high on, unimportant keys go to archival memory and old events into a
-        digest. At critical, what is left of the keys that are not pinned is folded into one.
+        digest. At critical, the rest of the keys that are not pinned is folded into one.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
-            InvalidUpdate: If there is no such level.
+            InvalidUpdate: If the level does not exist.
         """
         if level not in LEVELS:
             raise InvalidUpdate("pressure_level", f"must be one of {', '.join(LEVELS)}")
@@ -217,8 +217,8 @@ class Pressures:
 
         Args:
             items: Objects with ``key``, ``type`` and ``value_preview``.
-            context: What the work is about.
-            task_hint: What is being done now.
+            context: Subject of the work.
+            task_hint: Kind of task.
 
         Returns:
             A score for each item; 3 and no reason where the model gave none, or there is none.

@@ -1,6 +1,6 @@
 """Carries branches from one file to another as JSON Lines.
 
-The first line says what the file is, then come the branches, then their rows in order, and the
+The first line names the format, then come the branches, then their rows in order, and the
 last line counts them and has the SHA-256 of all lines before it, so that a file that was cut off or
 changed is refused. Secrets in it are masked, unless it stays with its owner; a cell that was masked
 would not run as it did, so a file with one is refused too.
@@ -62,7 +62,7 @@ class Transfer:
             is_private: Whether secrets stay in it, and only its owner can read it.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
             StoreUnwritable: If the file cannot be written.
         """
         with self._database.guarded():

@@ -1,4 +1,4 @@
-"""Looks after a file: seals and prunes branches, removes what nobody sees, checks and backs up."""
+"""Maintenance of a file: seals and prunes branches, removes unseen rows, checks, and backs up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNTED = {"rounds": "rounds", "core_kv": "core", "events": "events", "archival
 
 @dataclass(slots=True)
 class Garbage:
-    """What a collection removes.
+    """Outcome of a collection of garbage.
 
     Attributes:
         branches: Ids of branches.
@@ -36,10 +36,10 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What a check of a file found.
+    """Outcome of a check of a file.
 
     Attributes:
-        problems: What is wrong, a line each; empty when all is well.
+        problems: Problems, a line each; empty when all is well.
         branches: How many branches there are.
         rows: Numbers of rows by table.
     """
@@ -50,7 +50,7 @@ class Health:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no problem."""
         return not self.problems
 
 
@@ -65,7 +65,7 @@ class Upkeep:
         """Seal, prune or open a branch, with `is_whole` all below it too; return the ids.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
         """
 
         def act(writer: Writer) -> list[str]:
@@ -81,13 +81,13 @@ class Upkeep:
         return self._database.write(act)
 
     def collect(self, *, dry_run: bool = False) -> Garbage:
-        """Remove what only pruned branches see. A row a branch in use inherits stays.
+        """Remove the rows that only pruned branches see. A row a branch in use inherits stays.
 
         A full-text index that does not fit the records is made anew: a process of an earlier
         version, which had the file open while it was migrated, fills only a part of its columns.
 
         Args:
-            dry_run: Only say what would be removed.
+            dry_run: Only count them.
         """
 
         def act(writer: Writer) -> Garbage:
@@ -138,7 +138,7 @@ class Upkeep:
         return found
 
     def verify(self) -> Health:
-        """Check the file: SQLite's own checks, the index, each row, and what holds between rows."""
+        """Check the file: SQLite's own checks, the index, each row, and invariants between rows."""
         with self._database.snapshot() as connection:
             found = problems(connection)
             rows = {table: _count(connection, table) for table in NUMBERED}
