@@ -22,7 +22,14 @@ from pathlib import Path
 from taskweaver.memory.branched.erasure.finding import FormFinder, Span, joined
 from taskweaver.memory.branched.erasure.needles import ERASED, Needles
 from taskweaver.utils.files import create_private
-from taskweaver.utils.sqlite_files import READ_ERRORS, harden, quoted_name
+from taskweaver.utils.sqlite_files import (
+    READ_ERRORS,
+    column_names,
+    drop_programs,
+    harden,
+    quoted_name,
+    table_names,
+)
 
 _BESIDE = ("memory_database.html", "memory_*.jsonl")
 _OTHER_COPIES = ("*.partial", "*.damaged*", "*.backup", "*.bak")
@@ -227,18 +234,16 @@ def _copied_without(path: Path, draft: Path, needles: Needles) -> bool:
             harden(copy)
             copy.execute("PRAGMA secure_delete = ON")
             copy.execute("PRAGMA journal_mode = DELETE")
-            _drop_what_runs(copy)
-            count = sum(_clean_table(copy, table, needles) for table in _tables(copy))
+            drop_programs(copy)
+            _drop_indexes(copy)
+            count = sum(_clean_table(copy, table, needles) for table in table_names(copy))
             if count:
                 copy.execute("VACUUM")
             return count > 0
 
 
-def _drop_what_runs(copy: sqlite3.Connection) -> None:
-    for kind in ("trigger", "view"):
-        rows = copy.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,)).fetchall()
-        for (name,) in rows:
-            copy.execute(f"DROP {kind} {quoted_name(name)}")
+def _drop_indexes(copy: sqlite3.Connection) -> None:
+    """Drop full-text indexes and other virtual tables."""
     rows = copy.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
     ).fetchall()
@@ -246,14 +251,9 @@ def _drop_what_runs(copy: sqlite3.Connection) -> None:
         copy.execute(f"DROP TABLE {quoted_name(name)}")
 
 
-def _tables(copy: sqlite3.Connection) -> list[str]:
-    rows = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    return [name for (name,) in rows if not name.startswith("sqlite_")]
-
-
 def _clean_table(copy: sqlite3.Connection, table: str, needles: Needles) -> int:
     """Remove the texts from one table; return how many rows held any."""
-    columns = [row[1] for row in copy.execute(f"PRAGMA table_info({quoted_name(table)})")]
+    columns = column_names(copy, table)
     names = ", ".join(map(quoted_name, columns))
     is_core = {"key", "value"} <= set(columns)
     changed = []

@@ -172,9 +172,9 @@ class _Eraser:
     def _delete_event(self, number: int) -> None:
         """Remove an event with its repetitions and the rows that hide it."""
         rows = self._connection.execute(
-            "SELECT e.seq, e.branch_id, o.kind, o.seq FROM events e"
-            " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
-            f" WHERE {_OCCURRENCES.replace('(repeats, seq)', '(e.repeats, e.seq)', 1)}",
+            "SELECT e.seq, e.branch_id, o.kind, o.seq"
+            f" FROM (SELECT * FROM events WHERE {_OCCURRENCES}) e"
+            " JOIN events o ON o.seq = coalesce(e.repeats, e.seq) ORDER BY e.seq",
             {"n": number},
         ).fetchall()
         for seq, branch, kind, origin in reversed(rows):

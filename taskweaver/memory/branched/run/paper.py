@@ -74,7 +74,7 @@ def generate_final_memory(
 
     Raises:
         UnknownBranch: If a branch does not exist, or does not descend from the root.
-        InvalidUpdate: If `run_dir` is no path.
+        InvalidUpdate: If `run_dir` is no path, or `artifacts_index` is malformed.
         StoreUnwritable: If the files cannot be written.
     """
     if not memory.config.final_memory_enabled:
@@ -82,7 +82,7 @@ def generate_final_memory(
     folder = folder_path("run_dir", run_dir) / "memory"
     best = best_branch_id or root_branch_id
     view = read_view(memory, root_branch_id, best, is_limited=is_limited)
-    index = dict(artifacts_index or {})
+    index = paper_nodes.checked_index(artifacts_index or {})
     ledger = FactLedger()
     fill(ledger, view, index)
     names = list(_PLACES)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.run.paper_ledger import Fact
 
 Data = Mapping[str, Any]
@@ -19,7 +20,38 @@ _DETAILS = (
 )  # fmt: skip
 _PLOTS = ("plot_analyses", "vlm_feedback_summary", "plot_paths", "datasets_successfully_tested")
 _DIRECTIONS = {"maximize": "higher is better", "minimize": "lower is better"}
+_NODES = ("top_nodes_data", "attempts_data", "failed_nodes_data")
+_FORMS: Mapping[str, type] = {
+    **dict.fromkeys(("best_node_data", "baseline_data", "counts"), dict),
+    **dict.fromkeys((*_NODES, "judgements"), list),
+}
 _PLACE = (("stage", "stage"), ("branch", "branch_id"), ("from", "parent"))
+
+
+def checked_index(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a search as JSON keeps it.
+
+    Raises:
+        InvalidUpdate: If JSON cannot keep it, or a part has another form.
+    """
+    try:
+        index = json.loads(json.dumps(given, default=str))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidUpdate("artifacts_index", f"must be plain data: {error}") from error
+    if not isinstance(index, dict):
+        raise InvalidUpdate("artifacts_index", "must be an object")
+    for name, form in _FORMS.items():
+        path, part = f"artifacts_index.{name}", index.get(name) or form()
+        _require(path, part, form)
+        for number, node in enumerate(part if name in _NODES else ()):
+            _require(f"{path}[{number}]", node, dict)
+            _require(f"{path}[{number}].fixed_by", node.get("fixed_by") or [], list)
+    return index
+
+
+def _require(path: str, value: object, form: type) -> None:
+    if not isinstance(value, form):
+        raise InvalidUpdate(path, f"must be {'an object' if form is dict else 'a list'}")
 
 
 def plain(value: object) -> str:

@@ -93,13 +93,13 @@ def _fill_negative(ledger: FactLedger, view: RunView, index: Mapping[str, Any]) 
     unknown = [node for node in failed if nodes.plain(node.get("id", "")) not in noted]
     ledger.add("failure_modes_timeline", nodes.failed_facts(unknown))
     attempts = index.get("attempts_data") or []
-    compared = {node.get("id") for node in index.get("top_nodes_data") or []}
+    compared = [node.get("id") for node in index.get("top_nodes_data") or [] if node.get("id")]
     shown = [node for node in attempts if node.get("id") in compared]
-    ledger.add("ablations_negative", nodes.attempt_facts(
-        [node for node in attempts if node.get("id") not in compared]
-    ))  # fmt: skip
+    others = [node for node in attempts if node not in shown]
+    ledger.add("ablations_negative", nodes.attempt_facts(others))
     if shown:
-        text = f"See Top Nodes Comparison too: {', '.join(str(node['id']) for node in shown)}"
+        names = ", ".join(nodes.plain(node["id"]) for node in shown)
+        text = f"See Top Nodes Comparison too: {names}"
         ledger.add("ablations_negative", [Fact(text, [nodes.source_of(node) for node in shown])])
     ledger.add(
         "ablations_negative", _tested(view, "ABLATIONS", "stage4_complete", "Ablations tested")
