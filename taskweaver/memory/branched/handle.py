@@ -345,8 +345,7 @@ class BranchHandle:
 
     def pressure(self) -> Pressure:
         """Return the fill level of the memory in view."""
-        with self._parts.database.snapshot() as connection:
-            found = self._parts.pressures.measure(connection, self.id)
+        found = self._parts.pressures.measure(self.id)
         self._log("check_memory_pressure", asdict(found))
         return found
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.erasure.erasure import Erasure
+from taskweaver.memory.branched.erasure.erasure import Erasure, checked_target
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.parts import MemoryParts
@@ -211,16 +211,28 @@ class BranchedMemory:
     ) -> Erasure:
         """Erase a record, an event, a core key or a text from all branches and from the logs.
 
-        See `Erasures.erase`; `folders` are those of prompt logs, which the memory does not know.
+        With a record go all its versions and its copies; with an event its repetitions; with a key
+        its values on all branches. A short text of theirs (less than 12 bytes) is found as the
+        whole of a text and beside its key only; `text` is found everywhere.
+
+        Args:
+            record_id: Id of a record, on whichever branch.
+            event_id: Number of an event, or of one of its repetitions.
+            key: A core key.
+            text: A text of at least two characters.
+            folders: Folders of prompt logs; every file in them is looked through.
+            dry_run: Only look for it.
+
+        Returns:
+            The rows and files that were changed, and the files that were not. A target that is
+            not there (any more) changes nothing; an interrupted erasure is finished.
+
+        Raises:
+            InvalidUpdate: If not exactly one of the four is given, or it is malformed.
+            StoreBusy, StoreUnwritable: If the file cannot be written.
         """
-        done = self._parts.erasures.erase(
-            record_id=record_id,
-            event_id=event_id,
-            key=key,
-            text=text,
-            folders=folders,
-            dry_run=dry_run,
-        )
+        target = checked_target(record_id=record_id, event_id=event_id, key=key, text=text)
+        done = self._parts.erasures.erase(target, folders, is_dry=dry_run)
         details = {"rows": done.rows, "files": len(done.files), "untouched": len(done.untouched)}
         self._parts.log.add("erase", details={**details, "dry_run": dry_run})
         return done

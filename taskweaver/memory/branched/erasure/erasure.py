@@ -67,38 +67,19 @@ class Erasures:
         self._logs = logs
 
     def erase(
-        self,
-        *,
-        record_id: str | int | None = None,
-        event_id: str | int | None = None,
-        key: str | None = None,
-        text: str | None = None,
-        folders: Sequence[Path | str] = (),
-        dry_run: bool = False,
+        self, target: Target, folders: Sequence[Path | str] = (), *, is_dry: bool = False
     ) -> Erasure:
-        """Erase one of a record, an event, a core key and every occurrence of a text.
-
-        With a record go all its versions and its copies; with an event its repetitions; with a key
-        its values on all branches. A short text of theirs (less than 12 bytes) is found as the
-        whole of a text and beside its key only; `text` is found everywhere.
+        """Erase a target; see `BranchedMemory.erase`.
 
         Args:
-            record_id: Id of a record, on whichever branch.
-            event_id: Number of an event, or of one of its repetitions.
-            key: A core key.
-            text: A text of at least two characters.
+            target: The target, see `checked_target`.
             folders: Folders of prompt logs; every file in them is looked through.
-            dry_run: Only look for it.
-
-        Returns:
-            The rows and files that were changed, and the files that were not. A target that is
-            not there (any more) changes nothing; an interrupted erasure is finished.
+            is_dry: Whether the target is only looked for.
 
         Raises:
-            InvalidUpdate: If not exactly one of the four is given, or it is malformed.
+            InvalidUpdate: If the folders are malformed.
             StoreBusy, StoreUnwritable: If the file cannot be written.
         """
-        target = _target(record_id, event_id, key, text)
         self._database.require_own()
         config = self._tiers.config
         files = ErasedFiles(
@@ -106,21 +87,21 @@ class Erasures:
             self._logs,
             paths("folders", folders),
             names=(config.final_memory_filename_md, config.final_memory_filename_json),
-            is_dry=dry_run,
+            is_dry=is_dry,
         )
         self._tiers.log.flush()
         with self._database.snapshot() as connection:
             needles = needles_of(connection, target)
         files.erase(needles)
-        rows = self._rows(target, is_dry=dry_run)
-        if not dry_run:
+        rows = self._rows(target, is_dry=is_dry)
+        if not is_dry:
             self._tiers.log.flush()
             problem = self._compact()
             if problem:
                 files.untouched[str(self._database.path)] = problem
             files.erase(needles)
         untouched = tuple(Untouched(*pair) for pair in sorted(files.untouched.items()))
-        return Erasure(rows, tuple(sorted(files.changed)), untouched, dry_run)
+        return Erasure(rows, tuple(sorted(files.changed)), untouched, is_dry)
 
     def _rows(self, target: Target, *, is_dry: bool) -> dict[str, int]:
         def act(writer: Writer) -> dict[str, int]:
@@ -174,8 +155,8 @@ def _overwrite_freed(connection: sqlite3.Connection, mode: int) -> int:
     return int(usual)
 
 
-def _target(
-    record_id: str | int | None, event_id: str | int | None, key: str | None, text: str | None
+def checked_target(
+    *, record_id: str | int | None, event_id: str | int | None, key: str | None, text: str | None
 ) -> Target:
     """Check the target of an erasure.
 

@@ -19,6 +19,13 @@ Step = Literal["write", "read", "maintain"]
 Check = Callable[[str, Any], Any]
 DEFAULT_IMPORTANCE = 4
 """Of a key a model writes."""
+_FUNCTIONS = {
+    "core": "mem_core_set",
+    "core_delete": "mem_core_del",
+    "archival": "mem_archival_write",
+    "recall": "mem_recall_append",
+}
+"""Functions of the original that do not have the name of their operation after ``mem_``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +33,7 @@ class MemoryOperation:
     """One operation of a block.
 
     Attributes:
-        name: Its name; ``mem_`` names of the seeds are accepted too, see `aliases`.
-        aliases: Other names.
+        name: Its name; the name of its function is accepted too.
         step: Writes are done first, then reads, then maintenance.
         check: Brings the value that a model wrote to one form, or raises `InvalidUpdate`.
         example: How to write it, as JSON.
@@ -35,11 +41,15 @@ class MemoryOperation:
     """
 
     name: str
-    aliases: tuple[str, ...]
     step: Step
     check: Check
     example: str
     doc: str
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Its name, and the name of its function."""
+        return self.name, _FUNCTIONS.get(self.name, f"mem_{self.name}")
 
 
 def _core(path: str, value: Any) -> list[dict[str, Any]]:
@@ -184,7 +194,6 @@ def _tags(path: str, value: Any) -> list[str]:
 OPERATIONS: tuple[MemoryOperation, ...] = (
     MemoryOperation(
         "core",
-        ("mem_core_set",),
         "write",
         _core,
         '{"best_flags": "-O3", "batch": {"value": "64", "importance": 5, "ttl": "2h"}}',
@@ -193,7 +202,6 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
     ),
     MemoryOperation(
         "core_delete",
-        ("mem_core_del",),
         "write",
         _names,
         '["old_key"]',
@@ -201,7 +209,6 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
     ),
     MemoryOperation(
         "archival",
-        ("mem_archival_write",),
         "write",
         _records,
         '[{"text": "8 threads are twice as fast as 4", "tags": ["PERFORMANCE"]}]',
@@ -209,7 +216,6 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
     ),
     MemoryOperation(
         "archival_update",
-        ("mem_archival_update",),
         "write",
         _changes,
         '[{"id": 7, "text": "..."}]',
@@ -217,7 +223,6 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
     ),
     MemoryOperation(
         "archival_delete",
-        ("mem_archival_delete",),
         "write",
         _ids,
         "[7]",
@@ -225,7 +230,6 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
     ),
     MemoryOperation(
         "recall",
-        ("mem_recall_append",),
         "write",
         _event,
         '{"kind": "discovery", "content": "what happened"}',
@@ -233,7 +237,6 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
     ),
     MemoryOperation(
         "recall_evict",
-        ("mem_recall_evict",),
         "write",
         _eviction,
         '{"oldest": 3}',
@@ -241,23 +244,14 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
     ),
     MemoryOperation(
         "recall_delete",
-        ("mem_recall_delete",),
         "write",
         _ids,
         "[12]",
         "Hide events from here on, by the number after #, without keeping them.",
     ),
-    MemoryOperation(
-        "core_get",
-        ("mem_core_get",),
-        "read",
-        _names,
-        '["key"]',
-        "Read keys.",
-    ),
+    MemoryOperation("core_get", "read", _names, '["key"]', "Read keys."),
     MemoryOperation(
         "archival_search",
-        ("mem_archival_search",),
         "read",
         _archival_search,
         '{"query": "linker error", "k": 5, "tags": ["ERROR"]}',
@@ -265,30 +259,21 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
     ),
     MemoryOperation(
         "recall_search",
-        ("mem_recall_search",),
         "read",
         _search,
         '{"query": "timeout", "k": 10}',
         "Search all events, those summed up too.",
     ),
-    MemoryOperation(
-        "recall_summarize",
-        ("mem_recall_summarize",),
-        "maintain",
-        _wish,
-        "true",
-        "Sum old events up.",
-    ),
+    MemoryOperation("recall_summarize", "maintain", _wish, "true", "Sum old events up."),
     MemoryOperation(
         "consolidate",
-        ("mem_consolidate",),
         "maintain",
         _wish,
         "true",
         "Make room: archive unimportant keys, sum old events up.",
     ),
 )
-_BY_NAME = {name: op for op in OPERATIONS for name in (op.name, *op.aliases)}
+_BY_NAME = {name: op for op in OPERATIONS for name in op.names}
 
 
 def check_updates(updates: object) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,19 +69,17 @@ class Pressures:
         self._log = tiers.log
         self._llm = llm
 
-    def measure(
-        self, connection: sqlite3.Connection, branch_id: str, *, at: int | None = None
-    ) -> Pressure:
+    def measure(self, branch_id: str) -> Pressure:
         """Return how full a branch's memory is: the level of the fuller of core and recall.
 
         The recall ratio is of twice the events that start a consolidation, so it rises only where
         consolidation is switched off or lags behind.
         """
-        branch = self._branches.find(connection, branch_id)
-        view = self._core.view(connection, branch, at=at)
-        threshold = self._config.consolidation_threshold
-        events = self._recall.count(connection, branch, most=4 * threshold, at=at)
-        return self.of(view, events)
+        most = 4 * self._config.consolidation_threshold
+        with self._database.snapshot() as connection:
+            branch = self._branches.find(connection, branch_id)
+            view = self._core.view(connection, branch)
+            return self.of(view, self._recall.count(connection, branch, most=most))
 
     def of(self, view: Mapping[str, CoreEntry], events: int) -> Pressure:
         """Return the pressure of a core view and a number of events that no digest covers."""
@@ -108,8 +105,7 @@ class Pressures:
         """Relieve a branch whose pressure has reached the configured level."""
         if not self._config.auto_consolidate:
             return None
-        with self._database.snapshot() as connection:
-            level = self.measure(connection, branch_id).level
+        level = self.measure(branch_id).level
         is_needed = LEVELS.index(level) >= LEVELS.index(self._config.consolidation_trigger)
         return self.relieve(branch_id, level, task_hint=task_hint) if is_needed else None
 
@@ -130,8 +126,7 @@ class Pressures:
             raise InvalidUpdate("pressure_level", f"must be one of {', '.join(LEVELS)}")
         relief = Relief(level)
         rank = LEVELS.index(level)
-        with self._database.snapshot() as connection:
-            before = self.measure(connection, branch_id)
+        before = self.measure(branch_id)
         if rank >= LEVELS.index("medium"):
             self._weigh(branch_id, task_hint, relief)
         if rank >= LEVELS.index("high"):
@@ -140,8 +135,7 @@ class Pressures:
             relief.actions.append(f"consolidated_recall:{relief.consolidated}")
         if rank >= LEVELS.index("critical"):
             self._fold(branch_id, relief)
-        with self._database.snapshot() as connection:
-            after = self.measure(connection, branch_id)
+        after = self.measure(branch_id)
         relief.freed_chars = max(0, before.core_chars - after.core_chars)
         relief.new_level = after.level
         return relief
@@ -185,10 +179,7 @@ class Pressures:
 
     def _fold(self, branch_id: str, relief: Relief) -> None:
         view = self._view(branch_id)
-        if (
-            self._core.chars(view)
-            < self._config.core_max_chars * (self._config.pressure_thresholds["high"])
-        ):
+        if not self._is_core_high(view):
             return
         lines = "\n".join(f"{key}: {entry.value}" for key, entry in view.items())
         summary = self._compressor.compress(
