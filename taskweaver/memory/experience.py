@@ -144,7 +144,7 @@ class ExperienceGenerator:
             embedding_model: Name of the embedding model; empty compares words.
             threshold: Least similarity, from 0 to 1, of an experience that is chosen.
             llm_alias: Which model sums up; empty is the main one.
-            tell: Receives messages about entries that could not be used.
+            tell: Receives messages on entries that could not be used.
         """
         self._model = model
         self._folder = Path(experience_dir)

@@ -255,7 +255,7 @@ class BranchHandle:
     def search(
         self, query: str, k: int = 10, *, tags: Sequence[str] = (), at: int | None = None
     ) -> list[Record]:
-        """Return the `k` best records in view that have all tags; see `Search.find`."""
+        """Return the `k` best records in view that have all tags; see `ArchivalSearch.find`."""
         most = whole("k", k)
         with self._view() as (connection, branch):
             found = self._parts.search.find(connection, branch, query, most, tags=tags, at=at)

@@ -36,7 +36,7 @@ class Segment(NamedTuple):
 
 
 Path = tuple[Segment, ...]
-"""What a branch sees: its own segment first, the root's last."""
+"""View of a branch: its own segment first, the root's last."""
 
 
 @dataclass(frozen=True, slots=True)

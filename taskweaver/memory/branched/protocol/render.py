@@ -53,7 +53,7 @@ class _Line:
     id: str | int
     text: str
     rank: float
-    """What is dropped first when room is short: the lowest."""
+    """Lines of the lowest rank are dropped first when room is short."""
 
 
 class Renderer:

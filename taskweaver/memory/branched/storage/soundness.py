@@ -1,4 +1,4 @@
-"""Checks of a memory file: SQLite's own, the schema, each row, and what must hold between rows.
+"""Checks of a memory file: SQLite's own, the schema, each row, and invariants between rows.
 
 A damaged file can raise anything where it is read: SQLite names most damage, but a number in place
 of a text, or a text that is no JSON, shows up in the code that uses the value. So an unexpected
@@ -57,7 +57,7 @@ _INVARIANTS = {
 
 
 def problems(connection: sqlite3.Connection) -> list[str]:
-    """Return what is wrong with a file, a line each; empty when all is well.
+    """Return the problems of a file, a line each; empty when all is well.
 
     Args:
         connection: Open on the file; it only reads.
@@ -102,7 +102,7 @@ def _clock(connection: sqlite3.Connection) -> list[str]:
 
 
 def invariants(connection: sqlite3.Connection) -> list[str]:
-    """Return what does not hold between rows."""
+    """Return the violated invariants between rows."""
     found = [
         f"{problem}: {row[0]}"
         for problem, query in _INVARIANTS.items()

@@ -15,7 +15,7 @@ from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
 from taskweaver.utils.sqlite_files import READ_ERRORS
 
 _STATE_OPS: dict[BranchState, str] = {"open": "reopen", "sealed": "seal", "pruned": "prune"}
-"""What the logs call a change to a state."""
+"""Names of changes to a state in the logs."""
 _COUNTED = {"rounds": "rounds", "core_kv": "core", "events": "events", "archival": "archival"}
 
 
