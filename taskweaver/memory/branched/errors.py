@@ -133,7 +133,7 @@ def translated(path: object) -> Iterator[None]:
             ) from error
         if code in _CORRUPT or "Could not decode to UTF-8" in str(error):
             raise StoreCorrupt(
-                f"{path} is damaged or no memory of ours: {error}. Restore a backup;"
-                " `taskweaver sessions repair` saves what can be read of a session."
+                f"{path} is damaged, or no memory of TaskWeaver: {error}. Restore a backup;"
+                " `taskweaver sessions repair` saves the readable part of a session."
             ) from error
         raise

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from taskweaver.memory.branched import (
+    BranchedMemoryError,
     InvalidUpdate,
     MalformedMemoryUpdateError,
     MemoryManager,
@@ -110,3 +112,9 @@ def test_a_reply_may_have_to_do_without_a_block(memory: MemoryManager) -> None:
         ask_with_memory(memory, model, Question("Go.", "a", presence="forbidden")).body == "plain"
     )
     assert "Memory operations" not in model.prompts[0]
+
+
+def test_a_reply_that_is_no_text_ends_in_a_typed_error(memory: MemoryManager) -> None:
+    replies: list[Any] = [None]
+    with pytest.raises(BranchedMemoryError, match="must be a text, not NoneType"):
+        ask_with_memory(memory, lambda _: replies[0], Question("Go.", "a"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
     ForbiddenMemoryUpdateError,
     MalformedMemoryUpdateError,
     MissingMemoryUpdateError,
@@ -60,10 +61,13 @@ def read_reply(text: str, presence: Presence = "optional") -> MemoryReply:
         presence: Whether a block must, may or must not be there.
 
     Raises:
+        BranchedMemoryError: If the reply is no text: its function is broken, not the model.
         MissingMemoryUpdateError: If a required block is not there.
         MalformedMemoryUpdateError: If it is not closed, or not one JSON object, or there are two.
         ForbiddenMemoryUpdateError: If there is one where none may be.
     """
+    if not isinstance(text, str):
+        raise BranchedMemoryError(f"A reply of a model must be a text, not {type(text).__name__}.")
     text = _RESULTS.sub("", text)
     opening = _first(_OPEN, text, 0)
     closing = None if opening is None else _CLOSE.search(text, opening.end())

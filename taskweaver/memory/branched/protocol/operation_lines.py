@@ -13,14 +13,14 @@ _TEXTS = ("summary", "content", "text")
 _EVENT_FIELDS = {"kind", "tags", "refs", *_TEXTS}
 
 
-def said_in(event: Mapping[str, Any]) -> Any:
+def text_in(event: Mapping[str, Any]) -> Any:
     """Return the text of an event, whichever of its names it has."""
     return next((event[name] for name in _TEXTS if event.get(name) is not None), None)
 
 
 def event_details(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details of a line about an event: its kind, its text and its tags."""
-    details = {"kind": event.get("kind") or "event", "summary_preview": said_in(event)}
+    details = {"kind": event.get("kind") or "event", "summary_preview": text_in(event)}
     return {**details, **({"tags": event["tags"]} if event.get("tags") else {})}
 
 
@@ -134,7 +134,7 @@ def _entries(name: str, value: Any, results: Mapping[str, Any]) -> Iterator[dict
         for event, id_ in zip(value, _ids(results, name, len(value)), strict=True):
             rest = {key: item for key, item in event.items() if key not in _EVENT_FIELDS}
             kind = event.get("kind")
-            yield {"type": "recall_append", "kind": kind, "content": said_in(event),
+            yield {"type": "recall_append", "kind": kind, "content": text_in(event),
                    "event_id": id_, **rest}  # fmt: skip
     elif name in {"archival_search", "recall_search"}:
         found = result or []

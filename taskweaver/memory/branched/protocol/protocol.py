@@ -157,8 +157,8 @@ def _event(path: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         raise InvalidUpdate(path, 'must be an object like {"kind": "...", "content": "..."}')
     for n, item in enumerate(items):
-        said = next((item[name] for name in ("summary", "content", "text") if item.get(name)), None)
-        if not isinstance(said, str) or not said.strip():
+        text = next((item[name] for name in ("summary", "content", "text") if item.get(name)), None)
+        if not isinstance(text, str) or not text.strip():
             raise InvalidUpdate(f"{path}[{n}].content", "must be a text that says something")
         if "kind" in item:
             values.name(f"{path}[{n}].kind", item["kind"])

@@ -111,8 +111,8 @@ class Renderer:
             since = 0 if digest is None else digest.up_to
             events = self._recall.visible(connection, branch, most, at=at, since=since)
             query = _query(task, view, events)
-            told = [event for event in events if event.kind not in leave_out]
-            shown = told[: self._config.recall_max_events]
+            kept = [event for event in events if event.kind not in leave_out]
+            shown = kept[: self._config.recall_max_events]
             records, items = self._records(connection, branch, view, query, at, leave_out)
         with self._database.guarded():
             lines = {
@@ -143,11 +143,11 @@ class Renderer:
         k = self._config.retrieval_k
         hidden = {*leave_out, *([RESOURCE_TAG] if INDEX_KEY in view else [])}
         found = self._search.find(connection, branch, query, (1 + 2 * bool(hidden)) * k, at=at)
-        told: dict[str, Record] = {}  # what was promoted says the same on two branches
+        kept: dict[str, Record] = {}  # a promoted record is on two branches
         for record in found:
             if LLM_TAG in record.tags or hidden.isdisjoint(record.tags):
-                told.setdefault(record.text, record)
-        records = list(told.values())[:k]
+                kept.setdefault(record.text, record)
+        records = list(kept.values())[:k]
         if INDEX_KEY not in view:
             return records, []
         return records, self._search.find(connection, branch, query, k, tags=[RESOURCE_TAG], at=at)
@@ -202,8 +202,8 @@ def _recall_lines(digest: Digest | None, events: Iterable[Event]) -> list[_Line]
         lines.append(_Line(digest.seq, text, _FIRST))
     for event in events:
         times = f" x{event.count}" if event.count > 1 else ""
-        said = f"- (#{event.seq}) [{event.kind}{times}] {indented(event.text)}{_tags(event.tags)}"
-        lines.append(_Line(event.seq, said, event.seq))
+        text = f"- (#{event.seq}) [{event.kind}{times}] {indented(event.text)}{_tags(event.tags)}"
+        lines.append(_Line(event.seq, text, event.seq))
     return lines
 
 

@@ -241,8 +241,8 @@ def _identity(
         return None
     node = None if node_id is None else Values().text("node_id", node_id, may_be_empty=True)
     tried = Values().text("attempt", attempt, may_be_empty=True)
-    said = json.dumps([branch_id, node, tried, checked], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()
+    whole = json.dumps([branch_id, node, tried, checked], sort_keys=True)
+    return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def _applied_before(connection: sqlite3.Connection, identity: str | None) -> dict[str, Any] | None:

@@ -110,17 +110,19 @@ def _fill_negative(ledger: FactLedger, view: RunView, index: Mapping[str, Any]) 
 def _fill_idea(ledger: FactLedger, view: RunView) -> None:
     title = [Fact(view.title, ["idea.md"])] if view.title else []
     ledger.add("title_candidates", title)
-    ledger.add("abstract_material", view.said("abstract", "task goal", PREAMBLE))
-    ledger.add("problem_statement", view.said("task goal", "purpose", "abstract", PREAMBLE))
-    ledger.add("hypothesis", view.said("short hypothesis", "hypothesis"))
-    ledger.add("method", view.said("experiments", "code", "method"))
+    ledger.add("abstract_material", view.idea_lines("abstract", "task goal", PREAMBLE))
+    ledger.add("problem_statement", view.idea_lines("task goal", "purpose", "abstract", PREAMBLE))
+    ledger.add("hypothesis", view.idea_lines("short hypothesis", "hypothesis"))
+    ledger.add("method", view.idea_lines("experiments", "code", "method"))
     ledger.add("method", _created(view))
     ledger.add("experimental_setup", view.keys(*_HARDWARE))
     _fill_environment(ledger, view)
-    ledger.add("experimental_setup", view.said("evaluation", "task evaluation"))
+    ledger.add("experimental_setup", view.idea_lines("evaluation", "task evaluation"))
     ledger.add("experimental_setup", _tested(view, "DATASETS_TESTED", "stage2_complete", "Tested"))
     ledger.add("phase0_internal_info_summary", _phase0(view))
-    ledger.add("threats_to_validity", view.said("risk factors and limitations", "limitations"))
+    ledger.add(
+        "threats_to_validity", view.idea_lines("risk factors and limitations", "limitations")
+    )
 
 
 def _fill_run(ledger: FactLedger, view: RunView, best: Mapping[str, Any]) -> None:

@@ -101,7 +101,7 @@ class RunView:
         facts = [Fact(self.cut(row.text), [self.source(row)], same=row.text) for row in found]
         return self.newest(facts)
 
-    def said(self, *sections: str) -> list[Fact]:
+    def idea_lines(self, *sections: str) -> list[Fact]:
         """Return the first of some sections of the idea, a line for each paragraph or bullet."""
         text = next((self.idea[name] for name in sections if self.idea.get(name)), "")
         parts = [part for part in _paragraphs(text) if not _FOR_THE_SEARCH.match(part)]

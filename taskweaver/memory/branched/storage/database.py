@@ -140,7 +140,7 @@ class Database:
                 raise
             raise StoreCorrupt(
                 f"{self.path} is damaged: {found[0]}. Restore a backup;"
-                " `taskweaver sessions repair` saves what can be read of a session."
+                " `taskweaver sessions repair` saves the readable part of a session."
             ) from error
 
     def _problems(self) -> list[str]:

@@ -159,6 +159,6 @@ def check_values(table: str, row: Mapping[str, Any]) -> None:
         if isinstance(value, list):
             is_good = is_good and all(isinstance(item, str) for item in value)
         if not is_good:
-            raise InvalidUpdate(table, f"{name} of a row is not what it must be")
+            raise InvalidUpdate(table, f"{name} of a row has another form than it must have")
     if row.get("is_deleted", 0) not in (0, 1):
         raise InvalidUpdate(table, "is_deleted of a row is neither 0 nor 1")

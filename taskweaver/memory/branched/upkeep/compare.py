@@ -104,10 +104,10 @@ class BranchComparison:
         keys = sorted(
             key for key in {*cores[0], *cores[1]} if cores[0].get(key) != cores[1].get(key)
         )
-        said = [[f"[{event.kind}] {event.text}" for event in found.values()] for found in events]
+        texts = [[f"[{event.kind}] {event.text}" for event in found.values()] for found in events]
         return MemoryDifference(
             {key: (cores[0].get(key), cores[1].get(key)) for key in keys},
-            (_without(said[0], said[1]), _without(said[1], said[0])),
+            (_without(texts[0], texts[1]), _without(texts[1], texts[0])),
             (
                 sorted(records[0][seq] for seq in records[0].keys() - records[1].keys()),
                 sorted(records[1][seq] for seq in records[1].keys() - records[0].keys()),
@@ -167,13 +167,13 @@ class BranchComparison:
         for entry in taken:
             self._copy_entry(writer, entry, target)
             report.taken.append(f"core {entry.key}")
-        for item in self._learnt(connection, theirs, ours):
+        for item in self._news(connection, theirs, ours):
             id_ = self._copy_record(writer, theirs, item, target)
             report.taken.append(f"archival {id_}")
         self._note(writer, theirs, target, report)
         return report
 
-    def _learnt(self, connection: sqlite3.Connection, theirs: Branch, ours: Branch) -> list[Record]:
+    def _news(self, connection: sqlite3.Connection, theirs: Branch, ours: Branch) -> list[Record]:
         """Return the records to take, oldest first.
 
         Those are the records that one branch sees, and the other neither sees nor has inherited: an
@@ -200,10 +200,10 @@ class BranchComparison:
         return self._archival.add(writer, to, item.text, tags=item.tags, meta=meta)
 
     def _note(self, writer: Writer, source: Branch, target: str, report: MergeReport) -> None:
-        said = (
+        text = (
             f"merged {source.id!r}: {len(report.taken)} entries, {len(report.conflicts)} conflicts"
         )
-        event = {"kind": "merge", "content": said, "taken": report.taken}
+        event = {"kind": "merge", "content": text, "taken": report.taken}
         self._recall.append(writer, target, event)
 
 

@@ -98,8 +98,8 @@ class Pressures:
             "compress_core": core_ratio > limits["medium"],
             "summarize_recall": recall_ratio > limits["medium"],
         }
-        said = tuple(name for name, applies in advice.items() if applies)
-        return Pressure(level, chars, round(core_ratio, 3), events, round(recall_ratio, 3), said)
+        advised = tuple(name for name, applies in advice.items() if applies)
+        return Pressure(level, chars, round(core_ratio, 3), events, round(recall_ratio, 3), advised)
 
     def relieve_if_needed(self, branch_id: str, *, task_hint: str | None = None) -> Relief | None:
         """Relieve a branch whose pressure has reached the configured level."""
