@@ -72,7 +72,7 @@ class DocumentRetriever(Role):
         """Answer with the passages that suit the newest message.
 
         Raises:
-            RoleError: If nobody sent this role anything.
+            RoleError: If no post was sent to this role.
         """
         task = task_for(memory, self.alias)
         with self.event_emitter.post(self.alias) as proxy:

@@ -21,7 +21,7 @@ class EchoConfig(RoleConfig):
 
 
 class Echo(Role):
-    """Says what it is told; useful to try a project's wiring without a kernel."""
+    """A role that repeats messages; useful to try a project's wiring without a kernel."""
 
     @inject
     def __init__(
@@ -39,7 +39,7 @@ class Echo(Role):
         """Answer with the newest message, the decorator before and after it.
 
         Raises:
-            RoleError: If nobody sent this role anything.
+            RoleError: If no post was sent to this role.
         """
         task = task_for(memory, self.alias)
         with self.event_emitter.post(self.alias) as proxy:

@@ -40,7 +40,7 @@ class ImageReaderConfig(RoleConfig):
 
 
 class ImageReader(Role):
-    """Has a model that takes images look at one, and answers with what it says."""
+    """A role that shows an image to a model that takes images, and passes its answer on."""
 
     @inject
     def __init__(  # noqa: PLR0913 - a role is given what it uses, by type
@@ -60,10 +60,10 @@ class ImageReader(Role):
         self._is_planners_model = config.llm_alias == config.planners_alias
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
-        """Answer what the newest message asks about an image.
+        """Answer the question of the newest message about an image.
 
         Raises:
-            RoleError: If nobody sent this role anything.
+            RoleError: If no post was sent to this role.
             ModelError: If the model cannot be asked which image is meant.
         """
         task = task_for(memory, self.alias)

@@ -43,7 +43,7 @@ class Recepta(Role):
         """Acknowledge the newest note.
 
         Raises:
-            RoleError: If nobody sent this role anything.
+            RoleError: If no post was sent to this role.
         """
         task = task_for(memory, self.alias)
         with self.event_emitter.post(self.alias) as proxy:

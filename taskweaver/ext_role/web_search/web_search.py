@@ -1,4 +1,4 @@
-"""The WebSearch: asks a search engine, reads the pages it proposes, and quotes what suits."""
+"""The WebSearch: asks a search engine, reads the pages it proposes, quotes the best passages."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class WebSearch(Role):
         """Answer with quotes for each query of the newest message.
 
         Raises:
-            RoleError: If nobody sent this role anything.
+            RoleError: If no post was sent to this role.
         """
         task = task_for(memory, self.alias)
         with self.event_emitter.post(self.alias) as proxy:
@@ -139,7 +139,7 @@ class WebSearch(Role):
             return error
 
     def _of(self, result: Result, page: Page | WebError) -> list[Quote]:
-        """Return what can be quoted of a page; of one that is not read, the engine's own words."""
+        """Return quotes of a page; of a page that cannot be read, the engine's excerpt."""
         config = self.search_config
         if isinstance(page, Page) and page.text.strip():
             title = page.title or result.title
