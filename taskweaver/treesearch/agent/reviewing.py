@@ -19,10 +19,10 @@ from taskweaver.treesearch.agent.telling import code_of, measured_text, metric_t
 from taskweaver.treesearch.agent.thinking import Thinker, as_unusable, required_object
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
+from taskweaver.treesearch.model.artifacts import own_files
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.model.sources import own_files
 from taskweaver.utils.text import fenced, shorten
 
 _OUTPUT_CHARS = 6000
