@@ -107,7 +107,7 @@ class Branches:
         above = None if parent is None else self._found(writer, parent)
         if above is not None and above.state == "pruned":
             raise BranchSealed(f"Branch {above.id!r} was pruned; fork another one.")
-        now = self._database.now_seq(connection)
+        now = writer.seq
         if not isinstance(live, bool):
             raise InvalidUpdate("live", f"must be true or false, not {shown(live)}")
         at = None if at is None else whole("at", at)

@@ -17,8 +17,8 @@ from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.tiers.digests import RECALL, Digests
-from taskweaver.memory.branched.tiers.event_rows import NUMBERS, EventRows, grouped
-from taskweaver.memory.branched.types import FOREVER, Branch, Event
+from taskweaver.memory.branched.tiers.event_rows import NUMBERS, EventRows, Row, grouped
+from taskweaver.memory.branched.types import FOREVER, Branch, Digest, Event
 from taskweaver.memory.branched.values import Values, dump
 
 _TEXTS = ("summary", "content", "text")
@@ -121,18 +121,21 @@ class Recall:
         return self.visible(connection, branch, limit, at=at, since=since)
 
     def beyond(
-        self, connection: sqlite3.Connection, branch: Branch, keep: int, *, inherited_only: bool
-    ) -> list[Event]:
-        """Return what no digest covers but the newest `keep` occurrences, newest first.
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        digest: Digest | None,
+        *,
+        inherited_only: bool,
+    ) -> list[Row]:
+        """Return the occurrences in view that a digest does not cover, newest first.
 
-        The events are without their tags and data, which no summary shows.
+        The rows are without their tags and data, which no summary shows.
         """
-        digest = self._digests.newest(connection, branch, RECALL)
         rows = self._rows.rows(connection, branch, since=0 if digest is None else digest.up_to)
         if inherited_only:
             rows = (row for row in rows if row[0] <= branch.fork_seq)
-        bare = ((*row[:5], "[]", "{}", row[7]) for row in islice(rows, keep, None))
-        return grouped(connection, bare)
+        return [(*row[:5], "[]", "{}", row[7]) for row in rows]
 
     def visible(
         self,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from taskweaver.memory.branched.tiers.compression import Compressor, Prompts
 from taskweaver.memory.branched.tiers.digests import RECALL
+from taskweaver.memory.branched.tiers.event_rows import grouped
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, Digest, Event, TextModel
 from taskweaver.memory.branched.values import whole
@@ -35,18 +36,17 @@ class Consolidation:
 
     def after_append(self, branch_id: str) -> int:
         """Consolidate when the events in view exceed the threshold; return how many were."""
-        countdown = self._branches.countdown
-        if not countdown.is_due(branch_id) or not self._config.auto_consolidate:
+        if not self._branches.countdown.is_due(branch_id) or not self._config.auto_consolidate:
             return 0
-        threshold = self._config.consolidation_threshold
-        with self._database.snapshot() as connection:
-            branch = self._branches.find(connection, branch_id)
-            count = self._recall.count(connection, branch, most=threshold + 1)
-        countdown.counted(branch, threshold + 1 - count)
-        return self.consolidate(branch_id) if count > threshold else 0
+        return self.consolidate(branch_id, above=self._config.consolidation_threshold)
 
     def consolidate(
-        self, branch_id: str, *, keep: int | None = None, inherited_only: bool = False
+        self,
+        branch_id: str,
+        *,
+        keep: int | None = None,
+        inherited_only: bool = False,
+        above: int = 0,
     ) -> int:
         """Sum up all events in view but the newest, and return how many a new digest covers.
 
@@ -54,6 +54,7 @@ class Consolidation:
             branch_id: The branch that gets the digest.
             keep: How many stay as they are; None keeps a window.
             inherited_only: Sum up ancestors' events only.
+            above: Do nothing unless more events than this are in view.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -62,8 +63,11 @@ class Consolidation:
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)
             before = self._digests.newest(connection, branch, RECALL)
-            kinds = Counter(self._digests.kinds(connection, before))
-            old = self._recall.beyond(connection, branch, kept, inherited_only=inherited_only)
+            rows = self._recall.beyond(connection, branch, before, inherited_only=inherited_only)
+            old = grouped(connection, rows[kept:]) if len(rows) > above else []
+            kinds = Counter(self._digests.kinds(connection, before if old else None))
+        if not old and above:
+            self._branches.countdown.counted(branch, above + 1 - len(rows))
         if not old:
             return 0
         for event in old:
