@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
 from taskweaver.memory.branched.storage.changes import Change
 from taskweaver.memory.branched.storage.schema import index_records
+from taskweaver.memory.branched.types import EMPTY
 
 R = TypeVar("R")
 
 _MOST_KNOWN = 8192
 _CLOCK = ("clock", None)
+SAID = "said"
+"""The hashes of the last events that a branch itself has."""
+CORE_SIZES = ("core sizes", None)
+"""The most characters that the core memory in view of each branch has, by number."""
 
 
 class Known:
@@ -42,6 +48,21 @@ class Known:
         if version != self._version or len(self.rows) > _MOST_KNOWN:
             self.rows.clear()
             self._version = version
+
+    def forked(self, child: int, parent: int | None) -> None:
+        """Note a branch that was made: it has no event, and the core memory that it starts from.
+
+        Args:
+            child: Its number.
+            parent: Number of the branch whose present view it starts from; `EMPTY` for a root,
+                None for a branch that starts from the past.
+        """
+        self.rows[SAID, child] = deque()
+        sizes = self.rows.setdefault(CORE_SIZES, {})
+        if parent == EMPTY:
+            sizes[child] = 0
+        elif parent in sizes:
+            sizes[child] = sizes[parent]
 
     def forget(self) -> None:
         """Forget everything."""

@@ -14,6 +14,7 @@ from taskweaver.memory.branched import values
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.storage.writer import SAID
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.tiers.digests import RECALL, Digests
@@ -93,14 +94,16 @@ class Recall:
 
         The file is asked only if the hash of a recent event is that of `said`, which is added.
         """
-        key = ("said", branch.number)
+        key = (SAID, branch.number)
         recent: deque[int] | None = writer.known.rows.get(key)
         if recent is None:
             rows = _recent(writer.connection, branch)
-            recent = deque((hash(row[1:]) for row in reversed(rows)), _LOOK_BACK)
+            recent = deque(hash(row[1:]) for row in reversed(rows))
             writer.known.rows[key] = recent
         is_likely = hash(said) in recent
         recent.append(hash(said))
+        if len(recent) > _LOOK_BACK:
+            recent.popleft()
         rows = _recent(writer.connection, branch) if is_likely else []
         found = next((row[0] for row in rows if row[1:] == said), None)
         if found is None or found in self._rows.hidden(writer.connection, branch):
