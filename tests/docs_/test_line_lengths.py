@@ -11,7 +11,7 @@ LONGEST = 100
 
 
 def long_lines(page: Path) -> list[str]:
-    """Return the long lines of a document that are no row of a table, no code and no single word."""
+    """Return the long lines of a document outside tables and code."""
     found, is_code = [], False
     for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
         is_code ^= line.lstrip().startswith("```")
