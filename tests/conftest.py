@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import tempfile
 import threading
@@ -22,10 +23,18 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-cache")
 os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-state")
 
+# What is started in the background ignores Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # How long an example takes is the machine's affair; speed is measured in bench/. The profile is
 # chosen by `--hypothesis-profile`; `sizes.examples` scales the numbers that tests name.
 for _profile, _percent in {"gate": 100, "quick": 10, "long": 1000}.items():
-    hypothesis.settings.register_profile(_profile, deadline=None, max_examples=_percent)
+    hypothesis.settings.register_profile(
+        _profile,
+        max_examples=_percent,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
 hypothesis.settings.load_profile("gate")
 
 _TESTS = Path(__file__).parent
@@ -43,6 +52,7 @@ _SLOW = {
     "postgres": ("plugin/test_sql_postgresql.py",),
     "search": ("treesearch/embedded", "treesearch/engine", "treesearch/execution"),
     "cli": ("ci_", "cli"),
+    "questions": ("analyst/test_benchmark_questions.py", "bench_/test_questions.py"),
 }  # fmt: skip
 """What is left out by `make quick`: marks, and the places whose tests have them."""
 
@@ -50,10 +60,10 @@ _LOOPBACK = ("127.", "::1", "localhost")
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return the number of processes for tests: they wait for a third of their time."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the number of processes for tests: the slow ones wait for half of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(2, (cores or 1) * 3 // 2)
+    return max(2, (cores or 1) * (1 if config.option.markexpr else 2))
 
 
 def _marks(path: Path) -> list[str]:
@@ -155,8 +165,8 @@ def _nothing_left_running(_warm_kernels: WarmKernels) -> Iterator[None]:
     yield
     late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
     for thread in late:
-        thread.join(5)
+        thread.join(60)
     assert not [t for t in late if t.is_alive()], "threads left running"
     new = [c for c in _descendants(_warm_kernels) if c.pid not in children]
-    _, alive = psutil.wait_procs(new, timeout=5)
+    _, alive = psutil.wait_procs(new, timeout=60)
     assert not alive, f"processes left running: {alive}"

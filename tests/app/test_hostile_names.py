@@ -58,7 +58,6 @@ NAMES = st.one_of(
 )
 FUZZ = settings(
     max_examples=examples(60),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -210,8 +210,7 @@ def _read(place: Path) -> object:
 @given(tree=st.dictionaries(NAMES, TREES, max_size=4))
 @settings(
     max_examples=examples(40),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_a_copy_equals_its_source_and_both_are_removed(
     tmp_path: Path, tree: dict[str, object]

@@ -108,8 +108,7 @@ class Tree:
 
 @settings(
     max_examples=examples(40),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS, query=QUERY, live=st.booleans(), tags=st.sampled_from([(), ("T",)]))
 def test_search_finds_what_a_branch_sees_and_nothing_else(
