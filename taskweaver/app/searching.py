@@ -35,7 +35,7 @@ from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.run_config import load_config, save_config
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import fold
-from taskweaver.treesearch.reports.results import results_of
+from taskweaver.treesearch.reports.run_results import results_of
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.system.platform import require_linux

@@ -26,7 +26,7 @@ from taskweaver.memory.round import Round
 from taskweaver.session.exports.export import export
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import NodeKind
-from taskweaver.treesearch.reports.report import build_report
+from taskweaver.treesearch.reports.markdown_report import build_report
 from taskweaver.utils.inert_markdown import inert_line, inert_markdown, inert_text
 
 _OPEN = {"html": True, "linkify": False, "typographer": True}

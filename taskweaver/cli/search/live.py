@@ -12,9 +12,9 @@ from rich.text import Text
 from taskweaver.console.terminal.search_view import search_view
 from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.engine.search import Search
-from taskweaver.treesearch.record.facts import RunningPhase, SearchSnapshot
+from taskweaver.treesearch.record.run_facts import RunningPhase, SearchSnapshot
 from taskweaver.treesearch.record.state import RunState
-from taskweaver.treesearch.reports.results import run_facts
+from taskweaver.treesearch.reports.run_results import run_facts
 
 _MARGIN = 2
 

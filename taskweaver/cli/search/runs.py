@@ -31,11 +31,11 @@ from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.record import findings
+from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.runlog import is_worked_on, read_log
 from taskweaver.treesearch.record.state import RunState, fold
-from taskweaver.treesearch.reports.results import write_results
+from taskweaver.treesearch.reports.run_results import write_results
 from taskweaver.utils.text import counted
 
 _STOPPED = "stopped"
@@ -156,12 +156,12 @@ def _conclude(project: Path | None, search: Search) -> int:
     _say(_ending(project, places, state))
     if best is None:
         _say("no node measured anything; the report says why", "yellow")
-        modules = findings.missing_modules(state.journal)
+        modules = run_statistics.missing_modules(state.journal)
         if modules:
             _say(f"modules that are not installed here: {', '.join(modules[:8])}", "yellow")
     else:
         _say(f"best: {_line(best, state.journal)}", "green")
-        again = findings.reached(state.journal, best)
+        again = run_statistics.reached(state.journal, best)
         if again != state.journal.objective.text(best.value):
             _say(f"      {again}", "green")
     _say(f"report: {places.folder / 'report.md'}")
@@ -197,7 +197,7 @@ def _row(places: RunPlaces) -> tuple[str, ...]:
     if state is None:
         return ()
     best = state.journal.best()
-    value = safe(findings.reached(state.journal, best)) if best else "nothing measured"
+    value = safe(run_statistics.reached(state.journal, best)) if best else "nothing measured"
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.started_at))
     nodes = counted(len(state.journal), "node")
     return safe(places.folder.name), began, nodes, value, _status(places, state)
@@ -235,7 +235,7 @@ def show_run(project: Path | None, run: str) -> None:
         branch = f"  (memory branch {node.branch})" if node.branch not in {"", node.id} else ""
         click.echo(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
         waiting += [(depth + 1, child) for child in reversed(journal.children(node.id))]
-    for said in findings.overruled(journal):
+    for said in run_statistics.overruled(journal):
         _say(said)
     for passed in state.passed:
         _say(f"{passed.state.title}: {passed.reason}")

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
-from taskweaver.treesearch.record.facts import NodeFacts, SearchSnapshot
+from taskweaver.treesearch.record.run_facts import NodeFacts, SearchSnapshot
 
 _SIGNS = {
     NodeStatus.OK: ("●", "green"),

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from taskweaver.treesearch.agent.events import NodeEvents
-from taskweaver.treesearch.agent.reviewing import MOST_PLOTS, Reviewer
+from taskweaver.treesearch.agent.reviewer import MOST_PLOTS, Reviewer
 from taskweaver.treesearch.errors import ReplyUnusable, WorkerLost
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.takeover import list_files, read_inside
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.model.plan import WORKING
+from taskweaver.treesearch.model.phase_plan import WORKING
 from taskweaver.treesearch.record.places import NodePlaces
 
 _TRIES = 3

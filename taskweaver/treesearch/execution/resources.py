@@ -18,7 +18,7 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.run.resource_file import CLASSES, WORKSPACE, Item, Source
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.workspace import link_inside
-from taskweaver.treesearch.model.plan import WORKING
+from taskweaver.treesearch.model.phase_plan import WORKING
 from taskweaver.treesearch.record.places import remove
 from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.safe_fs import Folder, copy_content, open_ordinary

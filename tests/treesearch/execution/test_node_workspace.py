@@ -23,7 +23,7 @@ from taskweaver.treesearch.execution.takeover import (
     take_over,
 )
 from taskweaver.treesearch.execution.workspace import apply_workspace_plan
-from taskweaver.treesearch.model.plan import PlannedFile, WorkspacePlan
+from taskweaver.treesearch.model.phase_plan import PlannedFile, WorkspacePlan
 
 
 def plan(*tree: str, **files: str) -> WorkspacePlan:

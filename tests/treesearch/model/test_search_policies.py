@@ -14,7 +14,7 @@ from sizes import examples
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.model.policy import Action, SearchRules, StageView, policy_named
+from taskweaver.treesearch.model.policy import NodeChoice, SearchRules, StageView, policy_named
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 
 POLICIES = ("best_first", "uct")
@@ -91,7 +91,7 @@ def test_what_is_chosen_keeps_to_the_rules(
         check(action, journal, view, rules)
 
 
-def check(action: Action, journal: Journal, view: StageView, rules: SearchRules) -> None:
+def check(action: NodeChoice, journal: Journal, view: StageView, rules: SearchRules) -> None:
     if action.kind is NodeKind.DRAFT:
         assert action.parent is None
         return

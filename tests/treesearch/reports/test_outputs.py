@@ -14,10 +14,10 @@ from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeError, NodeKind
-from taskweaver.treesearch.record.facts import StageFacts
-from taskweaver.treesearch.record.findings import Spread, missing_modules
-from taskweaver.treesearch.reports.outputs import write_best, write_outputs
-from taskweaver.treesearch.reports.report import build_report
+from taskweaver.treesearch.record.run_facts import StageFacts
+from taskweaver.treesearch.record.run_statistics import Spread, missing_modules
+from taskweaver.treesearch.reports.json_exports import write_best, write_outputs
+from taskweaver.treesearch.reports.markdown_report import build_report
 
 
 def read(path: Path) -> Any:
