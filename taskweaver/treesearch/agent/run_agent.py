@@ -8,7 +8,7 @@ from typing import Any
 from taskweaver.llm.api import LLMApi
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.treesearch.agent.events import said_elsewhere
-from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory, as_unusable
+from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, NodeMemory, as_unusable
 from taskweaver.treesearch.agent.prompt_files import KEEPING
 from taskweaver.treesearch.agent.toolbox import Toolbox
 
@@ -57,4 +57,4 @@ class RunAgent:
         first = tools.prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]
         with as_unusable():
-            return agent.ask_structured(label, prompt, schema, first, hint=hint)
+            return agent.ask_structured(label, prompt, Form(schema), first, hint=hint)
