@@ -27,7 +27,7 @@ _FINAL = "These are the results of your reads. Write your whole reply now, best 
 
 
 @dataclass(slots=True)
-class Answer:
+class MemoryAnswer:
     """Answer to a question.
 
     Attributes:
@@ -44,7 +44,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MemoryQuestion:
     """A question on a branch.
 
     Attributes:
@@ -138,7 +138,7 @@ class MemoryTurn:
         return reply.body, results, has_reads(checked)
 
 
-class _MemoryAsking(Asking[str, Answer]):
+class _MemoryAsking(Asking[str, MemoryAnswer]):
     """A question whose replies update and read the memory."""
 
     refusals = (MemoryUpdateError, InvalidUpdate, RecordNotVisible)
@@ -147,7 +147,7 @@ class _MemoryAsking(Asking[str, Answer]):
         self,
         turn: MemoryTurn,
         model: Callable[[str], str],
-        question: Question,
+        question: MemoryQuestion,
         config: MemoryConfig,
     ) -> None:
         self._turn = turn
@@ -156,7 +156,7 @@ class _MemoryAsking(Asking[str, Answer]):
         self._reads = config.max_memory_read_rounds
         self._most_chars = config.section_budgets["results"]
         self._feedback = ""
-        self._answer = Answer("", shown=turn.shown)
+        self._answer = MemoryAnswer("", shown=turn.shown)
 
     def call(self) -> str:
         """Ask with the memory, its instructions, and what the last reply came to."""
@@ -170,7 +170,7 @@ class _MemoryAsking(Asking[str, Answer]):
         self._answer.calls += 1
         return self._model("\n\n".join(filter(None, parts)))
 
-    def read(self, reply: str) -> Answer | None:
+    def read(self, reply: str) -> MemoryAnswer | None:
         """Apply the block; return the answer, or None if it reads and may do so."""
         answer = self._answer
         is_written = bool(answer.results) and self._question.presence == "required"
@@ -193,10 +193,10 @@ class _MemoryAsking(Asking[str, Answer]):
 def ask_with_memory(
     memory: BranchedMemory,
     ask: Callable[[str], str],
-    question: Question,
+    question: MemoryQuestion,
     *,
     log: MemoryPromptLog | None = None,
-) -> Answer:
+) -> MemoryAnswer:
     """Ask a model, apply the block of its reply, and ask again while it reads or errs.
 
     A reply that reads is answered with the results, `memory.max_memory_read_rounds` times; its

@@ -39,61 +39,58 @@ def fields_of(path: str, value: Any, known: Set[str]) -> dict[str, Any]:
     return dict(value)
 
 
-class Values:
-    """Checks values on their way into the store, which keeps them as they are."""
+def checked_text(path: str, value: object, *, may_be_empty: bool = False) -> str:
+    """Return a text, unchanged.
 
-    def text(self, path: str, value: object, *, may_be_empty: bool = False) -> str:
-        """Return a text, unchanged.
+    Raises:
+        InvalidUpdate: If it is no text, empty, longer than `MOST_CHARS`, or has characters
+            that no database keeps (NUL, lone surrogates).
+    """
+    if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
+        raise InvalidUpdate(path, f"must be a text, not {shown(value)}")
+    if isinstance(value, bool | int | float):
+        value = str(value).lower() if isinstance(value, bool) else str(value)
+    if not isinstance(value, str):
+        raise InvalidUpdate(path, f"must be a text, not {_kind(value)}")
+    if not value.strip() and not may_be_empty:
+        raise InvalidUpdate(path, "must not be empty")
+    if len(value) > MOST_CHARS:
+        raise InvalidUpdate(path, f"is {len(value):,} characters long, more than {MOST_CHARS:,}")
+    if _NO_TEXT.search(value):
+        raise InvalidUpdate(path, "has a character that is no text (NUL or a lone surrogate)")
+    return value
 
-        Raises:
-            InvalidUpdate: If it is no text, empty, longer than `MOST_CHARS`, or has characters
-                that no database keeps (NUL, lone surrogates).
-        """
-        if isinstance(value, int) and abs(value) >= _MOST_DIGITS:
-            raise InvalidUpdate(path, f"must be a text, not {shown(value)}")
-        if isinstance(value, bool | int | float):
-            value = str(value).lower() if isinstance(value, bool) else str(value)
-        if not isinstance(value, str):
-            raise InvalidUpdate(path, f"must be a text, not {_kind(value)}")
-        if not value.strip() and not may_be_empty:
-            raise InvalidUpdate(path, "must not be empty")
-        if len(value) > MOST_CHARS:
-            raise InvalidUpdate(
-                path, f"is {len(value):,} characters long, more than {MOST_CHARS:,}"
-            )
-        if _NO_TEXT.search(value):
-            raise InvalidUpdate(path, "has a character that is no text (NUL or a lone surrogate)")
-        return value
 
-    def tags(self, path: str, value: object) -> tuple[str, ...]:
-        """Return tags, each once, in order; None is none, a text is one.
+def checked_tags(path: str, value: object) -> tuple[str, ...]:
+    """Return tags, each once, in order; None is none, a text is one.
 
-        Raises:
-            InvalidUpdate: If they are not texts.
-        """
-        if value is None:
-            return ()
-        items = [value] if isinstance(value, str) else value
-        if not isinstance(items, list | tuple | set | frozenset):
-            raise InvalidUpdate(path, f"must be a list of texts, not {_kind(value)}")
-        ordered = sorted(items, key=str) if isinstance(items, set | frozenset) else items
-        texts = [self.text(f"{path}[{n}]", item).strip() for n, item in enumerate(ordered)]
-        return tuple(dict.fromkeys(texts))
+    Raises:
+        InvalidUpdate: If they are not texts.
+    """
+    if value is None:
+        return ()
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list | tuple | set | frozenset):
+        raise InvalidUpdate(path, f"must be a list of texts, not {_kind(value)}")
+    ordered = sorted(items, key=str) if isinstance(items, set | frozenset) else items
+    texts = [checked_text(f"{path}[{n}]", item).strip() for n, item in enumerate(ordered)]
+    return tuple(dict.fromkeys(texts))
 
-    def data(self, path: str, value: object) -> dict[str, Any]:
-        """Return an object that JSON can keep.
 
-        Raises:
-            InvalidUpdate: If it is no object, or JSON cannot keep it.
-        """
-        if value is None:
-            return {}
-        if not isinstance(value, Mapping):
-            raise InvalidUpdate(path, f"must be an object, not {_kind(value)}")
-        if not value:
-            return {}
-        checked: dict[str, Any] = json.loads(self.text(path, json_text(path, dict(value))))
-        return checked
+def checked_data(path: str, value: object) -> dict[str, Any]:
+    """Return an object that JSON can keep.
+
+    Raises:
+        InvalidUpdate: If it is no object, or JSON cannot keep it.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidUpdate(path, f"must be an object, not {_kind(value)}")
+    if not value:
+        return {}
+    checked: dict[str, Any] = json.loads(checked_text(path, json_text(path, dict(value))))
+    return checked
 
 
 def name(path: str, value: object) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.branched import MemoryManager
-from taskweaver.memory.branched.rounds import Question, ask_with_memory
+from taskweaver.memory.branched.rounds import MemoryQuestion, ask_with_memory
 from taskweaver.memory.branched_config import read_memory_config
 
 Make = Callable[..., MemoryManager]
@@ -232,6 +232,6 @@ def test_results_of_reads_are_bounded(make: Make) -> None:
         prompts.append(prompt)
         return replies.pop(0)
 
-    ask_with_memory(memory, ask, Question("Go.", "root"))
+    ask_with_memory(memory, ask, MemoryQuestion("Go.", "root"))
     results = prompts[1].partition("<memory_results>")[2].partition("</memory_results>")[0]
     assert 0 < len(results) < 300

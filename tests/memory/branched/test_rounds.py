@@ -17,7 +17,7 @@ from taskweaver.memory.branched import (
     MissingMemoryUpdateError,
 )
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
-from taskweaver.memory.branched.rounds import Question, ask_with_memory
+from taskweaver.memory.branched.rounds import MemoryQuestion, ask_with_memory
 
 
 class Model:
@@ -42,7 +42,7 @@ def test_a_model_reads_is_told_and_answers(memory: MemoryManager, tmp_path: Path
             block(recall={"kind": "note", "content": "linked with -lblas"}) + '\n{"plan": "link"}',
         ]
     )
-    question = Question("Link it.", "a", task_hint="debug", task="link openblas", node_id="n")
+    question = MemoryQuestion("Link it.", "a", task_hint="debug", task="link openblas", node_id="n")
     answer = ask_with_memory(memory, model, question, log=MemoryPromptLog(tmp_path / "log"))
     assert answer.body == '{"plan": "link"}'
     assert answer.calls == 2
@@ -59,7 +59,7 @@ def test_a_model_reads_is_told_and_answers(memory: MemoryManager, tmp_path: Path
 
 def test_endless_reading_is_cut_short(memory: MemoryManager) -> None:
     model = Model([f"{block(core_get=['goal'])} body {n}" for n in range(9)])
-    answer = ask_with_memory(memory, model, Question("Go.", "a"))
+    answer = ask_with_memory(memory, model, MemoryQuestion("Go.", "a"))
     assert answer.calls == 1 + memory.config.max_memory_read_rounds
     assert answer.body == "body 3"
 
@@ -72,7 +72,7 @@ def test_slips_are_sent_back_with_the_reason(memory: MemoryManager) -> None:
             f"```xml\n{block(core={'x': 'y'})}\n```\nplan",
         ]
     )
-    answer = ask_with_memory(memory, model, Question("Go.", "a", presence="required"))
+    answer = ask_with_memory(memory, model, MemoryQuestion("Go.", "a", presence="required"))
     assert answer.body == "plan"
     assert "has no <memory_update> block" in model.prompts[1]
     assert "Certainly!" in model.prompts[1]
@@ -94,14 +94,14 @@ def test_a_model_that_never_learns_ends_in_an_error(
     before = {key: entry.value for key, entry in memory["a"].core.entries().items()}
     model = Model([reply] * 5)
     with pytest.raises(error):
-        ask_with_memory(memory, model, Question("Go.", "a", presence="required"))
+        ask_with_memory(memory, model, MemoryQuestion("Go.", "a", presence="required"))
     assert len(model.prompts) == 3
     assert {key: entry.value for key, entry in memory["a"].core.entries().items()} == before
 
 
 def test_a_reply_to_reads_needs_no_second_block(memory: MemoryManager) -> None:
     model = Model([block(core={"x": "1"}, core_get=["goal"]), "the plan"])
-    answer = ask_with_memory(memory, model, Question("Go.", "a", presence="required"))
+    answer = ask_with_memory(memory, model, MemoryQuestion("Go.", "a", presence="required"))
     assert (answer.body, answer.calls) == ("the plan", 2)
     assert memory.get_core("a", "x") == "1"
 
@@ -109,7 +109,8 @@ def test_a_reply_to_reads_needs_no_second_block(memory: MemoryManager) -> None:
 def test_a_reply_may_have_to_do_without_a_block(memory: MemoryManager) -> None:
     model = Model(["plain"])
     assert (
-        ask_with_memory(memory, model, Question("Go.", "a", presence="forbidden")).body == "plain"
+        ask_with_memory(memory, model, MemoryQuestion("Go.", "a", presence="forbidden")).body
+        == "plain"
     )
     assert "Memory operations" not in model.prompts[0]
 
@@ -117,4 +118,4 @@ def test_a_reply_may_have_to_do_without_a_block(memory: MemoryManager) -> None:
 def test_a_reply_that_is_no_text_ends_in_a_typed_error(memory: MemoryManager) -> None:
     replies: list[Any] = [None]
     with pytest.raises(BranchedMemoryError, match="must be a text, not NoneType"):
-        ask_with_memory(memory, lambda _: replies[0], Question("Go.", "a"))
+        ask_with_memory(memory, lambda _: replies[0], MemoryQuestion("Go.", "a"))

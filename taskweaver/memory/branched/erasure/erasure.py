@@ -22,7 +22,7 @@ from taskweaver.memory.branched.logs.row_log import LOGGED
 from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import FOREVER
-from taskweaver.memory.branched.values import Values, name, paths, whole
+from taskweaver.memory.branched.values import checked_text, name, paths, whole
 
 _WAIT_FOR_WRITERS_MS, _WAIT_FOR_READERS_MS = 30_000, 1000
 _LEAST_CHARS = 2
@@ -166,7 +166,7 @@ def checked_target(
     if [record_id, event_id, key, text].count(None) != 3:
         raise InvalidUpdate("erase", "needs one of a record, an event, a key and a text")
     if text is not None:
-        checked = Values().text("text", text)
+        checked = checked_text("text", text)
         if len(checked.strip()) < _LEAST_CHARS or checked in ERASED:
             raise InvalidUpdate("text", "must have two characters, and be no part of the mark")
         return Target(text=checked)

@@ -25,7 +25,7 @@ from typing import Any
 
 from taskweaver.memory.branched.logs.log_files import LogFolder
 from taskweaver.memory.branched.logs.log_lines import Line, display_phase, encoded, head, masked_row
-from taskweaver.memory.branched.storage.changes import Change
+from taskweaver.memory.branched.storage.changes import CommitChange
 from taskweaver.memory.branched.storage.database import Database
 
 ROWS_FILE = "memory_primitive.jsonl"
@@ -75,7 +75,7 @@ class RowLog:
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._ranges: list[Range] = []
-        self._changes: dict[int, Change] = {}
+        self._changes: dict[int, CommitChange] = {}
         self._connection: sqlite3.Connection | None = None
         self._has_tried = False
         self._has_begun = False
@@ -90,7 +90,7 @@ class RowLog:
         """Whether rows wait to be the first of this process: those are written at once."""
         return not self._has_tried and bool(self._ranges)
 
-    def _committed(self, first: int, last: int, changes: Sequence[Change]) -> None:
+    def _committed(self, first: int, last: int, changes: Sequence[CommitChange]) -> None:
         with self._lock:
             self._wait(first, last)
             for change in changes:
@@ -224,7 +224,7 @@ class RowLog:
             line["phase"] = display_phase(phase) if isinstance(phase, str) else None
         return encoded({**line, "seq": seq, "table": table, "row": row})
 
-    def _change_line(self, change: Change) -> str:
+    def _change_line(self, change: CommitChange) -> str:
         line = self._head(change.op, "branch", ts=change.at)
         facts = masked_row(dict(change.facts))
         return encoded({**line, "seq": change.seq, "change": facts})

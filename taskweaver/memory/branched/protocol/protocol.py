@@ -13,7 +13,7 @@ from typing import Any, Literal
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.protocol.calls import ENTRY_FIELDS, without_call
-from taskweaver.memory.branched.values import Values, fields_of
+from taskweaver.memory.branched.values import fields_of
 
 Step = Literal["write", "read", "maintain"]
 Check = Callable[[str, Any], Any]
@@ -91,7 +91,7 @@ def _entry(path: str, key: object, fields: Mapping[str, Any]) -> dict[str, Any]:
 def _value(path: str, value: Any) -> str:
     if isinstance(value, Mapping | list):
         return values.json_text(path, value)
-    return Values().text(path, value, may_be_empty=True)
+    return values.checked_text(path, value, may_be_empty=True)
 
 
 def _names(path: str, value: Any) -> list[str]:

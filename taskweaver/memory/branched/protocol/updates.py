@@ -18,7 +18,7 @@ from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import Branch
 from taskweaver.memory.branched.upkeep.consolidation import Consolidation
 from taskweaver.memory.branched.upkeep.pressure import Pressures
-from taskweaver.memory.branched.values import Values, dump
+from taskweaver.memory.branched.values import checked_text, dump
 
 LLM_TAG = "LLM_INSIGHT"
 _PROGRAMS_IMPORTANCE = 3
@@ -240,8 +240,8 @@ def _identity(
 ) -> str | None:
     if attempt is None:
         return None
-    node = None if node_id is None else Values().text("node_id", node_id, may_be_empty=True)
-    tried = Values().text("attempt", attempt, may_be_empty=True)
+    node = None if node_id is None else checked_text("node_id", node_id, may_be_empty=True)
+    tried = checked_text("attempt", attempt, may_be_empty=True)
     whole = json.dumps([branch_id, node, tried, checked], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()
 

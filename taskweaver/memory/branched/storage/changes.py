@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CommitChange:
     """A change that adds no row, for example a seal.
 
     Attributes:
@@ -27,6 +27,6 @@ class Change:
 class CommitListener(Protocol):
     """Receives each commit that gave out sequence numbers. It is quick and never raises."""
 
-    def __call__(self, first: int, last: int, changes: Sequence[Change], /) -> None:
+    def __call__(self, first: int, last: int, changes: Sequence[CommitChange], /) -> None:
         """Receive the numbers that were given out, and the changes that added no row."""
         ...

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-from taskweaver.memory.branched.storage.changes import Change
+from taskweaver.memory.branched.storage.changes import CommitChange
 from taskweaver.memory.branched.storage.schema import index_records
 from taskweaver.memory.branched.types import EMPTY
 
@@ -90,7 +90,7 @@ class Writer:
         self.known = known
         self.first = 0
         self.last = 0
-        self.changes: list[Change] = []
+        self.changes: list[CommitChange] = []
         self._unindexed: list[int] = []
 
     @property
@@ -139,7 +139,7 @@ class Writer:
 
     def note(self, op: str, **facts: Any) -> None:
         """Note a change that adds no row, such as a seal, under a sequence number of its own."""
-        self.changes.append(Change(self.tick(), self.now, op, facts))
+        self.changes.append(CommitChange(self.tick(), self.now, op, facts))
 
     def insert(self, table: str, **values: object) -> int:
         """Add a row under the next sequence number, and return that."""

@@ -14,7 +14,7 @@ from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.tiers.branches import Branches, newest_first
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
-from taskweaver.memory.branched.values import Values, dump, shown
+from taskweaver.memory.branched.values import checked_data, checked_tags, checked_text, dump, shown
 
 Content = tuple[str, tuple[str, ...]]
 """Text and tags of a record."""
@@ -36,13 +36,11 @@ class Archival:
         database: Database,
         branches: Branches,
         config: MemoryConfig,
-        checks: Values,
         compressor: Compressor,
     ) -> None:
         self._database = database
         self._branches = branches
         self._config = config
-        self._values = checks
         self._compressor = compressor
 
     def prepare(self, text: object, context: Callable[[], str]) -> str:
@@ -55,7 +53,7 @@ class Archival:
         Raises:
             InvalidUpdate: If it is no text, or empty.
         """
-        checked = self._values.text("archival.text", text)
+        checked = checked_text("archival.text", text)
         most = self._config.archival_max_chars
         if len(checked) <= most:
             return checked
@@ -80,9 +78,9 @@ class Archival:
             InvalidUpdate: If the text, tags or meta are malformed.
         """
         branch = self._branches.writable(writer, branch_id)
-        kept = self._fit(self._values.text("archival.text", text))
-        row = (kept, dump(self._values.tags("archival.tags", tags)))
-        extra = self._values.data("archival.meta", meta)
+        kept = self._fit(checked_text("archival.text", text))
+        row = (kept, dump(checked_tags("archival.tags", tags)))
+        extra = checked_data("archival.meta", meta)
         same = self._same(writer.connection, branch, row)
         if same is None:
             return self._insert(writer, branch, row, dump(extra), None)
@@ -112,9 +110,9 @@ class Archival:
         old = self.get(writer.connection, branch, record_id)
         if text is None and tags is None and meta is None:
             raise InvalidUpdate("archival_update", "gives neither text nor tags nor meta")
-        kept = old.text if text is None else self._fit(self._values.text("archival.text", text))
-        marks = old.tags if tags is None else self._values.tags("archival.tags", tags)
-        extra = old.meta if meta is None else self._values.data("archival.meta", meta)
+        kept = old.text if text is None else self._fit(checked_text("archival.text", text))
+        marks = old.tags if tags is None else checked_tags("archival.tags", tags)
+        extra = old.meta if meta is None else checked_data("archival.meta", meta)
         self._insert(writer, branch, (kept, dump(marks)), dump(extra), old.id)
         return old.id
 

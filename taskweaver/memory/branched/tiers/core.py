@@ -18,7 +18,7 @@ from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.tiers.times import time_of
 from taskweaver.memory.branched.types import FOREVER, Branch, CoreEntry, Path, Segment
-from taskweaver.memory.branched.values import Values
+from taskweaver.memory.branched.values import checked_text
 
 PINNED = 5
 INDEX_KEY = "RESOURCE_INDEX"
@@ -73,13 +73,11 @@ class Core:
         branches: Branches,
         archival: Archival,
         config: MemoryConfig,
-        checks: Values,
     ) -> None:
         self._database = database
         self._branches = branches
         self._archival = archival
         self._config = config
-        self._values = checks
         self._lock = threading.Lock()
         self._inherited: OrderedDict[int, _Inherited] = OrderedDict()
 
@@ -172,7 +170,7 @@ class Core:
         """
         branch = self._branches.writable(writer, branch_id)
         key = values.name("core key", key)
-        text = self._values.text(f"core.{key}", value, may_be_empty=True)
+        text = checked_text(f"core.{key}", value, may_be_empty=True)
         most = self._config.core_max_chars
         if len(key) + len(text) + 2 > most and key not in RESERVED:
             raise InvalidUpdate(

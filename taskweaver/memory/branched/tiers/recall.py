@@ -20,7 +20,7 @@ from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.tiers.digests import RECALL, Digests
 from taskweaver.memory.branched.tiers.event_rows import NUMBERS, EventRows, Row, grouped
 from taskweaver.memory.branched.types import FOREVER, Branch, Digest, Event
-from taskweaver.memory.branched.values import Values, dump
+from taskweaver.memory.branched.values import checked_data, checked_tags, checked_text, dump
 
 _TEXTS = ("summary", "content", "text")
 _OWN = {"kind", "tags", "branch_id", *_TEXTS}
@@ -37,14 +37,12 @@ class Recall:
         digests: Digests,
         archival: Archival,
         config: MemoryConfig,
-        checks: Values,
     ) -> None:
         self._branches = branches
         self._rows = EventRows(branches)
         self._digests = digests
         self._archival = archival
         self._config = config
-        self._values = checks
 
     def append(self, writer: Writer, branch_id: str, event: object) -> int:
         """Add an event and return its number.
@@ -62,10 +60,10 @@ class Recall:
         branch = self._branches.writable(writer, branch_id)
         kind = values.name("recall.kind", event.get("kind") or "event")
         given = [event[name] for name in _TEXTS if event.get(name) is not None]
-        text = self._values.text("recall.content", given[0] if given else None)
+        text = checked_text("recall.content", given[0] if given else None)
         rest = {key: value for key, value in event.items() if key not in _OWN}
-        data = dump(self._values.data("recall", rest)) if rest else "{}"
-        marks = self._values.tags("recall.tags", event.get("tags"))
+        data = dump(checked_data("recall", rest)) if rest else "{}"
+        marks = checked_tags("recall.tags", event.get("tags"))
         tags = dump(self._tags(rest, kind, marks)) if rest or marks else _plain_tags(kind)
         origin = self._same(writer, branch, (kind, text, tags))
         self._branches.countdown.appended(branch, branch_id)
@@ -85,9 +83,9 @@ class Recall:
         refs = rest.get("refs")
         if refs is not None and not isinstance(refs, list | tuple):
             raise InvalidUpdate("recall.refs", "must be a list")
-        references = [f"ref:{self._values.text('recall.refs', ref)}" for ref in refs or ()]
+        references = [f"ref:{checked_text('recall.refs', ref)}" for ref in refs or ()]
         tags = ["RECALL_EVENT", *marks, f"kind:{kind}", *references]
-        return self._values.tags("recall.tags", [*tags, *given])
+        return checked_tags("recall.tags", [*tags, *given])
 
     def _same(self, writer: Writer, branch: Branch, said: tuple[str, str, str]) -> int | None:
         """Find a recent event of the branch itself that says the same and is not hidden.
@@ -218,9 +216,7 @@ class Recall:
         Raises:
             InvalidUpdate: If the query is no text.
         """
-        words = re.findall(
-            r"\w+", self._values.text("query", query or "", may_be_empty=True).lower()
-        )
+        words = re.findall(r"\w+", checked_text("query", query or "", may_be_empty=True).lower())
         if not words:
             return self.visible(connection, branch, k, at=at) if k > 0 else []
         return list(islice(self._rows.iterate(connection, branch, at=at, words=words), max(0, k)))

@@ -13,7 +13,6 @@ from taskweaver.memory.branched.tiers.countdown import Countdown
 from taskweaver.memory.branched.tiers.digests import Digests
 from taskweaver.memory.branched.tiers.recall import Recall
 from taskweaver.memory.branched.tiers.search import ArchivalSearch, Reranker
-from taskweaver.memory.branched.values import Values
 
 
 class Tiers:
@@ -27,14 +26,13 @@ class Tiers:
         compressor: Compressor,
         rerank: Reranker | None,
     ) -> None:
-        checks = Values()
         self.database = database
         self.config = config
         self.log = log
         self.compressor = compressor
         self.branches = Branches(database, Countdown(config.consolidation_threshold))
         self.digests = Digests(self.branches)
-        self.archival = Archival(database, self.branches, config, checks, compressor)
-        self.core = Core(database, self.branches, self.archival, config, checks)
-        self.recall = Recall(self.branches, self.digests, self.archival, config, checks)
+        self.archival = Archival(database, self.branches, config, compressor)
+        self.core = Core(database, self.branches, self.archival, config)
+        self.recall = Recall(self.branches, self.digests, self.archival, config)
         self.search = ArchivalSearch(database, self.branches, self.archival, rerank)
