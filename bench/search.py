@@ -28,7 +28,7 @@ from taskweaver.app.searching import resume_search, start_search
 from taskweaver.llm.types import ChatMessage
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.execution.job import Job, JobResult
-from taskweaver.treesearch.execution.workers import Workers
+from taskweaver.treesearch.execution.worker_pool import WorkerPool
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
 from taskweaver.treesearch.record.state import RunState
 
@@ -83,7 +83,7 @@ class InstantModel:
         return (MEMORY if has_memory else "") + json.dumps(answer)
 
 
-class FakeWorkers(Workers):
+class FakeWorkerPool(WorkerPool):
     """Comes back with the outcome of a job after a time, without doing it."""
 
     def __init__(self, slots: int, seconds: float) -> None:
@@ -153,7 +153,7 @@ def worked(app: TaskWeaverApp, steps: int) -> list[float]:
         while len(times) < len(state.journal):
             times.append(process_time())
 
-    with new_search(app, steps, 2) as search, FakeWorkers(2, 0.0) as workers:
+    with new_search(app, steps, 2) as search, FakeWorkerPool(2, 0.0) as workers:
         search.tools = replace(search.tools, workers=workers)
         times.append(process_time())
         search.run(changed)
@@ -164,7 +164,7 @@ def worked(app: TaskWeaverApp, steps: int) -> list[float]:
 
 def parallel(place: Path) -> dict[str, float]:
     """Return how long nodes of a second take in parallel, and the same sleeps alone."""
-    with application(place / "fake") as app, FakeWorkers(SLOTS, SLEEP_S) as workers:
+    with application(place / "fake") as app, FakeWorkerPool(SLOTS, SLEEP_S) as workers:
         fake = finished(app, workers)
     metric = "mkdir -p working; echo '{\"metric\": {}}' > working/result.json"
     with application(place / "real", f"sleep {SLEEP_S:g}; {metric}") as app:
@@ -183,7 +183,7 @@ def parallel(place: Path) -> dict[str, float]:
     }
 
 
-def finished(app: TaskWeaverApp, workers: Workers | None) -> float:
+def finished(app: TaskWeaverApp, workers: WorkerPool | None) -> float:
     """Work on a run of nodes that take a second, with its own workers or others; return seconds."""
     with new_search(app, SLEEPS, SLOTS) as search:
         if workers is not None:

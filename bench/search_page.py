@@ -20,9 +20,9 @@ from taskweaver.ext_role.web_explorer.process import find_browser
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
-from taskweaver.treesearch.record.facts import RunFacts
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.reports.page import write_page
+from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.treesearch.reports.html_page import write_page
 
 NODES, REPEATS = sized((1000, 7), (4, 1))
 LIMIT_S = 60.0

@@ -53,9 +53,9 @@ class Planner(Role):
         self.planner_config = config
         self.llm_api = llm_api
         self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
-        self.meet({})
+        self.bind_peers({})
 
-    def meet(self, peers: Mapping[str, Role]) -> None:
+    def bind_peers(self, peers: Mapping[str, Role]) -> None:
         """Compose prompts for these workers, and load the examples they take part in."""
         workers = {alias: role.get_intro for alias, role in peers.items() if role is not self}
         self.prompt = PlannerPrompt(

@@ -11,7 +11,7 @@ from rich.console import Console
 from taskweaver.console.terminal.search_view import search_view
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
-from taskweaver.treesearch.record.facts import (
+from taskweaver.treesearch.record.run_facts import (
     Budgets,
     NodeFacts,
     RunningPhase,

@@ -14,7 +14,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.searching import resume_search, start_search
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
-from taskweaver.treesearch.reports.results import write_results
+from taskweaver.treesearch.reports.run_results import write_results
 
 IDEA = "# Where is the top?\n\nThree numbers, from 0 to 3.\n\nMetric: height ({})\n"
 FAST = {

@@ -12,7 +12,7 @@ from taskweaver.ces.manager import default_limits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.box_start import BoxPlan
 from taskweaver.config.errors import ConfigError
-from taskweaver.treesearch.execution.workers import Workers
+from taskweaver.treesearch.execution.worker_pool import WorkerPool
 from taskweaver.trust.opening import inspect_folder
 from taskweaver.utils.app_utils import CONFIG_FILE, MOST_BYTES, discover_app_dir
 
@@ -38,7 +38,7 @@ def test_the_list_of_fonts_is_made_without_it(
 
 @pytest.mark.measured
 def test_workers_of_a_search_start_without_it(planted: Path) -> None:
-    with Workers(1) as workers:
+    with WorkerPool(1) as workers:
         assert workers.submit(abs, -1).result() == 1
     assert not planted.exists()
 

@@ -28,7 +28,7 @@ from taskweaver.treesearch.execution.takeover import (
     take_over,
 )
 from taskweaver.treesearch.execution.workspace import apply_workspace_plan
-from taskweaver.treesearch.model.plan import PhasePlan
+from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.record.places import remove
 from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.safe_fs import Folder, copy_in

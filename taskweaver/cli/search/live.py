@@ -12,15 +12,15 @@ from rich.text import Text
 from taskweaver.console.terminal.search_view import search_view
 from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.engine.search import Search
-from taskweaver.treesearch.record.facts import RunningPhase, SearchSnapshot
+from taskweaver.treesearch.record.run_facts import RunningPhase, SearchSnapshot
 from taskweaver.treesearch.record.state import RunState
-from taskweaver.treesearch.reports.results import run_facts
+from taskweaver.treesearch.reports.run_results import run_facts
 
 _MARGIN = 2
 
 
 class LiveView:
-    """The tree of a search, drawn anew whenever it changed; what is said stands above it."""
+    """The tree of a search, redrawn at each change, with messages above it."""
 
     def __init__(self, search: Search, live: Live) -> None:
         self._search = search
@@ -34,7 +34,7 @@ class LiveView:
         self._live.update(view, refresh=True)
 
     def end(self) -> None:
-        """Draw what stays on the screen."""
+        """Draw the final state."""
         self._hint = ""
         self.changed(self._search.state)
 

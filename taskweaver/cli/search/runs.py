@@ -1,4 +1,4 @@
-"""Runs searches for the command line: shows how they go on, and what came out."""
+"""Searches run from the command line: their progress and their results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from taskweaver.app.searching import (
     start_search,
 )
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.cli.search.options import Wish
+from taskweaver.cli.search.options import SearchOptions
 from taskweaver.console.terminal.surface import is_plain
 from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.engine.coordinator import Changed
@@ -31,17 +31,17 @@ from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.record import findings
+from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.runlog import is_worked_on, read_log
 from taskweaver.treesearch.record.state import RunState, fold
-from taskweaver.treesearch.reports.results import write_results
+from taskweaver.treesearch.reports.run_results import write_results
 from taskweaver.utils.text import counted
 
 _STOPPED = "stopped"
 
 
-def search_and_show(project: Path | None, wish: Wish, *, is_plain: bool) -> int:
+def search_and_show(project: Path | None, options: SearchOptions, *, is_plain: bool) -> int:
     """Search, show how it goes on, and return the exit status.
 
     Returns:
@@ -53,19 +53,19 @@ def search_and_show(project: Path | None, wish: Wish, *, is_plain: bool) -> int:
     with open_app(project) as app:
         for warning in app.warnings:
             _say(f"warning: {warning}", "yellow")
-        if wish.note:
-            _say(wish.note, "yellow")
-        if wish.resume is not None:
-            search = resume_search(app, wish.resume, wish.settings)
+        if options.note:
+            _say(options.note, "yellow")
+        if options.resume is not None:
+            search = resume_search(app, options.resume, options.settings)
         else:
-            assert wish.idea is not None
+            assert options.idea is not None
             search = start_search(
                 app,
-                wish.idea,
-                wish.settings,
-                name=wish.name,
-                index=wish.index,
-                memory_db=wish.memory_db,
+                options.idea,
+                options.settings,
+                name=options.name,
+                index=options.index,
+                memory_db=options.memory_db,
             )
         with search:
             _introduce(app, search)
@@ -115,7 +115,7 @@ def _stopping(search: Search, say: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[str], None]]]:
-    """Give what is told of changes, and what says things meanwhile.
+    """Yield a callback for changes, and a function that prints lines meanwhile.
 
     It draws a live tree, or prints a line for each node.
     """
@@ -156,12 +156,12 @@ def _conclude(project: Path | None, search: Search) -> int:
     _say(_ending(project, places, state))
     if best is None:
         _say("no node measured anything; the report says why", "yellow")
-        modules = findings.missing_modules(state.journal)
+        modules = run_statistics.missing_modules(state.journal)
         if modules:
             _say(f"modules that are not installed here: {', '.join(modules[:8])}", "yellow")
     else:
         _say(f"best: {_line(best, state.journal)}", "green")
-        again = findings.reached(state.journal, best)
+        again = run_statistics.reached(state.journal, best)
         if again != state.journal.objective.text(best.value):
             _say(f"      {again}", "green")
     _say(f"report: {places.folder / 'report.md'}")
@@ -189,7 +189,7 @@ def list_runs(project: Path | None) -> None:
 
 
 def _row(places: RunPlaces) -> tuple[str, ...]:
-    """Return what the list says of a run; nothing of one that has not begun."""
+    """Return the columns of a run in the list; empty for one that has not begun."""
     try:
         state = _state(places)
     except SearchError as error:
@@ -197,7 +197,7 @@ def _row(places: RunPlaces) -> tuple[str, ...]:
     if state is None:
         return ()
     best = state.journal.best()
-    value = safe(findings.reached(state.journal, best)) if best else "nothing measured"
+    value = safe(run_statistics.reached(state.journal, best)) if best else "nothing measured"
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(state.started_at))
     nodes = counted(len(state.journal), "node")
     return safe(places.folder.name), began, nodes, value, _status(places, state)
@@ -235,7 +235,7 @@ def show_run(project: Path | None, run: str) -> None:
         branch = f"  (memory branch {node.branch})" if node.branch not in {"", node.id} else ""
         click.echo(f"{'  ' * min(depth, 20)}{_marked(node, journal)}{branch}")
         waiting += [(depth + 1, child) for child in reversed(journal.children(node.id))]
-    for said in findings.overruled(journal):
+    for said in run_statistics.overruled(journal):
         _say(said)
     for passed in state.passed:
         _say(f"{passed.state.title}: {passed.reason}")

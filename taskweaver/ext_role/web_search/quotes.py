@@ -1,11 +1,11 @@
-"""Picks what to quote: the parts of pages that suit a query best."""
+"""Choice of quotes: the passages of pages that match a query best."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from taskweaver.ext_role.words import best_texts
+from taskweaver.utils.ranking import best_texts
 
 
 @dataclass(frozen=True, slots=True)

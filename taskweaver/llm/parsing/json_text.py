@@ -1,8 +1,8 @@
-"""The reader of JSON replies: finds the object in a model's text, and repairs common flaws.
+"""Extraction of the JSON object in a model's text, and repair of the mistakes models make in it.
 
 A reply may carry prose, a code fence or hidden reasoning around the object, raw line breaks and
-stray backslashes inside its strings, trailing commas, or be a Python dictionary. Nothing here
-guesses content: what cannot be read is reported, never invented.
+stray backslashes inside its strings, trailing commas, or be a Python dictionary. Content is never
+guessed: unreadable text is reported.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _MAX_LITERAL_CHARS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was read of an object.
+    """Result of reading an object.
 
     Attributes:
-        value: The object, or the part of it that could be read.
-        problem: What is wrong with the text, as a sentence; None when the object is whole.
+        value: The object, or its readable part.
+        problem: The flaw of the text, as a sentence; None when the object is whole.
     """
 
     value: dict[str, Any]
@@ -197,7 +197,7 @@ def _read_at(text: str, start: int) -> Found:
 
 
 def _decode(text: str) -> Found:
-    """Decode the object `text` starts with; what follows it does not matter."""
+    """Decode the object `text` starts with; the text after it is ignored."""
     twice: list[str] = []
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

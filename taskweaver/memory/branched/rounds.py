@@ -15,7 +15,7 @@ from taskweaver.memory.branched.errors import (
 )
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.protocol.blocks import Presence, read_reply
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads, instructions
 from taskweaver.memory.branched.protocol.updates import format_results
 from taskweaver.memory.branched.store import BranchedMemory
@@ -78,7 +78,7 @@ class MemoryTurn:
         *,
         task: str = "",
         node_id: str | None = None,
-        log: PromptLog | None = None,
+        log: MemoryPromptLog | None = None,
         label: str | None = None,
         leave_out: Collection[str] = (),
         is_relieved: bool = False,
@@ -195,7 +195,7 @@ def ask_with_memory(
     ask: Callable[[str], str],
     question: Question,
     *,
-    log: PromptLog | None = None,
+    log: MemoryPromptLog | None = None,
 ) -> Answer:
     """Ask a model, apply the block of its reply, and ask again while it reads or errs.
 

@@ -1,14 +1,15 @@
-"""How two branches of a session differ: what was asked, what is remembered, variables, files."""
+"""Differences of two branches of a session: messages, memory, variables, files."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.branched.upkeep.compare import Difference
+from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.round import Round
 from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.text import without_addresses
@@ -17,21 +18,22 @@ Pair = tuple[str | None, str | None]
 _SIDES = ("only the first", "only the second")
 _ROUND_EVENT = "[round] "
 _LINE_CHARS = 120
+_SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class BranchDifference:
-    """How two branches differ.
+    """Differences of two branches.
 
     Attributes:
-        rounds: What was asked on the first only, and on the second only.
-        memory: How their memories differ.
+        rounds: Messages of the user on the first only, and on the second only.
+        memory: Differences of their memories.
         variables: Variables that differ, as each branch last showed them; None is none.
         files: Files that differ: their sizes in bytes as text; None is none.
     """
 
     rounds: tuple[list[str], list[str]]
-    memory: Difference
+    memory: MemoryDifference
     variables: dict[str, Pair]
     files: dict[str, Pair]
 
@@ -64,7 +66,7 @@ def _first_line(text: str) -> str:
 
 
 def rounds_apart(first: Sequence[Round], second: Sequence[Round]) -> tuple[list[str], list[str]]:
-    """Return what was asked in rounds that only one of two conversations has."""
+    """Return the user's messages of rounds that only one of two conversations has."""
     ids = [{round_.id for round_ in rounds} for rounds in (first, second)]
     return (
         [round_.question for round_ in first if round_.id not in ids[1]],
@@ -94,21 +96,18 @@ def changed_variables(recorded: dict[str, str], now: Mapping[str, str]) -> dict[
 
 
 def files_of(folder: Folder) -> dict[str, tuple[int, bytes]]:
-    """Return the files of a folder by name, with size and content where it is small."""
+    """Return the size of each file by name, with its hash if it is small, else its time."""
     found = {}
     for path, facts in folder.files():
-        content = str(facts.st_mtime_ns).encode()
+        version = str(facts.st_mtime_ns).encode()
         if facts.st_size <= _SMALL:
             try:
                 with folder.open_file(path) as file:
-                    content = file.read(_SMALL)
+                    version = sha256(file.read(_SMALL)).digest()
             except OSError:
                 continue  # removed or replaced since it was listed
-        found[path] = (facts.st_size, content)
+        found[path] = (facts.st_size, version)
     return found
-
-
-_SMALL = 1 << 20
 
 
 def differing_files(first: Folder, second: Folder) -> dict[str, Pair]:

@@ -16,7 +16,7 @@ from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.protocol.blocks import Presence, read_reply
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import instructions
 from taskweaver.memory.branched.rounds import MemoryTurn
 from taskweaver.treesearch.agent.prompt_files import save_prompt, to_markdown
@@ -78,7 +78,7 @@ class NodeMemory:
     """
 
     branch: BranchHandle
-    log: PromptLog
+    log: MemoryPromptLog
     left_out: Collection[str] = ()
 
 

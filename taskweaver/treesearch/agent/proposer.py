@@ -25,8 +25,8 @@ from taskweaver.treesearch.errors import PhasePlanError
 from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
-from taskweaver.treesearch.model.plan import PhasePlan
-from taskweaver.treesearch.model.plan_values import refuse_mask
+from taskweaver.treesearch.model.phase_plan import PhasePlan
+from taskweaver.treesearch.model.plan_checks import refuse_mask
 from taskweaver.treesearch.model.stages import StageState
 from taskweaver.utils.text import fenced, shorten
 

@@ -20,10 +20,10 @@ from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, as_unusable
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
+from taskweaver.treesearch.model.artifacts import own_files
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.model.sources import own_files
 from taskweaver.utils.text import fenced, shorten
 
 _OUTPUT_CHARS = 6000

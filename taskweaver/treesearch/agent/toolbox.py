@@ -13,7 +13,7 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.execution.materials import Materials
 from taskweaver.treesearch.execution.scripts import ScriptRunner
-from taskweaver.treesearch.execution.workers import Workers
+from taskweaver.treesearch.execution.worker_pool import WorkerPool
 from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import Idea
@@ -77,7 +77,7 @@ class Toolbox:
     is_embedded: bool
     prompts: PromptFiles
     store: BranchedMemory | None
-    workers: Workers
+    workers: WorkerPool
     scripts: ScriptRunner | None
     sandbox: SandboxPolicy | None
     environment: Mapping[str, Any]

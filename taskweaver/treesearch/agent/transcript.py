@@ -13,9 +13,9 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.treesearch.agent.describe import code_of
+from taskweaver.treesearch.model.artifacts import own_files
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.model.sources import own_files
 from taskweaver.utils.text import shorten
 
 _OUTPUT_CHARS = 6000

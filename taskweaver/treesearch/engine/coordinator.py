@@ -15,15 +15,15 @@ from random import Random
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.treesearch.agent.toolbox import Toolbox
-from taskweaver.treesearch.engine.carrying import WorkCancelled
+from taskweaver.treesearch.engine.node_executor import WorkCancelled
 from taskweaver.treesearch.engine.node_spans import NodeSpans
-from taskweaver.treesearch.engine.passage import Passage
-from taskweaver.treesearch.engine.work import NodeWork
+from taskweaver.treesearch.engine.node_task import NodeTask
+from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.errors import SearchError, WorkerLost
 from taskweaver.treesearch.model.budget import Budget, BudgetSpent
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
-from taskweaver.treesearch.model.policy import Action, Policy, StageView, policy_named
+from taskweaver.treesearch.model.policy import NodeChoice, SelectionPolicy, StageView, policy_named
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 from taskweaver.treesearch.record.places import ROOT_BRANCH
 from taskweaver.treesearch.record.runlog import RunLog
@@ -36,7 +36,7 @@ _MOST_BROKEN = 3
 _MOST_REPEATED = 3
 
 
-class Engine:
+class Coordinator:
     """Runs a search."""
 
     def __init__(
@@ -58,10 +58,10 @@ class Engine:
         self._budget = budget
         self._changed = changed
         self._spans = NodeSpans(tools.services.tracing, tools.places.folder.name)
-        self._policy: Policy = policy_named(self._config.policy, self._config.rules)
-        self._passage = Passage(tools, state, log)
-        self._working: dict[Future[Node], tuple[Node, NodeWork]] = {}
-        self._queue: list[Action] = []
+        self._policy: SelectionPolicy = policy_named(self._config.policy, self._config.rules)
+        self._passage = StageTransition(tools, state, log)
+        self._working: dict[Future[Node], tuple[Node, NodeTask]] = {}
+        self._queue: list[NodeChoice] = []
         self._branches = set(tools.store or ())
         self._lost: dict[str, int] = {}
         self._broken_in_a_row = 0
@@ -166,7 +166,7 @@ class Engine:
         taken = {node.step for node in self.journal.nodes}
         return next(step for step in range(1, len(taken) + 2) if step not in taken)
 
-    def _begin(self, threads: ThreadPoolExecutor, stage: StageState, action: Action) -> None:
+    def _begin(self, threads: ThreadPoolExecutor, stage: StageState, action: NodeChoice) -> None:
         step = self._next_step()
         id_ = f"n{step:04d}"
         node = Node(
@@ -185,7 +185,7 @@ class Engine:
         node = replace(node, branch=self._fork(node))
         self.journal.put(node)
         self._log.add("node", node=node.to_dict())
-        work = NodeWork(self._tools, self.journal, stage, node)
+        work = NodeTask(self._tools, self.journal, stage, node)
         self._working[threads.submit(self._spans.run, node, work.run)] = (node, work)
         if self._is_stopping:  # it came too late for `stop` to see it
             work.cancel()
@@ -226,7 +226,7 @@ class Engine:
         except WorkerLost as error:
             if node.attempt < self._config.attempts and not self._is_stopping:
                 self._lost[node.id] = node.attempt
-                self._queue.insert(0, Action(node.kind, node.parent, node.name, node.seed))
+                self._queue.insert(0, NodeChoice(node.kind, node.parent, node.name, node.seed))
                 return None
             failure = NodeError("WorkerLost", str(error))
             return replace(node, status=NodeStatus.LOST, error=failure, finished_at=time.time())
@@ -301,7 +301,7 @@ class Engine:
         had = {node.seed for node in self.journal.seeds_of(best.id)}
         wanted = [self._config.seed + n for n in range(1, self._config.num_seeds + 1)]
         self._queue = [
-            Action(NodeKind.SEED, best.id, seed=seed) for seed in wanted if seed not in had
+            NodeChoice(NodeKind.SEED, best.id, seed=seed) for seed in wanted if seed not in had
         ]
         return bool(self._queue)
 

@@ -17,7 +17,7 @@ from taskweaver.treesearch.execution.takeover import list_files, read_inside
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.model.plan import WORKING
+from taskweaver.treesearch.model.phase_plan import WORKING
 from taskweaver.treesearch.record.places import NodePlaces
 
 _TRIES = 3

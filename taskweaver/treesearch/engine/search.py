@@ -26,12 +26,12 @@ from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.run_meter import RunMeter, check_prices
 from taskweaver.treesearch.agent.toolbox import Claims, Toolbox
 from taskweaver.treesearch.embedded.choice import model_for, needs_of
-from taskweaver.treesearch.engine.coordinator import Changed, Engine
+from taskweaver.treesearch.engine.coordinator import Changed, Coordinator
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of, gpus
 from taskweaver.treesearch.execution.materials import read_materials
 from taskweaver.treesearch.execution.scripts import ScriptRunner
-from taskweaver.treesearch.execution.workers import Workers
+from taskweaver.treesearch.execution.worker_pool import WorkerPool
 from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import Idea, parse_idea
@@ -157,7 +157,7 @@ class Search:
         self.notes: list[str] = []
         self._config = config
         self._machine = machine
-        self._engine: Engine | None = None
+        self._engine: Coordinator | None = None
         self._is_stopped = False
         self._stack = ExitStack()
         try:
@@ -180,7 +180,7 @@ class Search:
         self.services = self._metered(services)
         self._memory_api = LLMApi(self.services)
         self.store = self._memory() if config.has_memory else None
-        workers = self._stack.enter_context(Workers(config.workers, gpus()))
+        workers = self._stack.enter_context(WorkerPool(config.workers, gpus()))
         scripts = self._scripts() if config.is_script else None
         environment = collect_environment() | {"network": _network(machine.sandbox)}
         if self.store is not None:
@@ -324,7 +324,7 @@ class Search:
         """
         if self.state.is_over:
             return
-        self._engine = Engine(self.tools, self.state, self._log, self.budget, changed)
+        self._engine = Coordinator(self.tools, self.state, self._log, self.budget, changed)
         if self._is_stopped:
             self._engine.stop()
         self._engine.run()

@@ -21,7 +21,7 @@ from taskweaver.treesearch.execution.resources import (
     stage_resources,
     with_resources,
 )
-from taskweaver.treesearch.model.plan_values import CommandText
+from taskweaver.treesearch.model.plan_checks import CommandText
 
 
 @dataclass(frozen=True, slots=True)

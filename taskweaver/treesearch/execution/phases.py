@@ -22,12 +22,12 @@ from taskweaver.treesearch.execution.job import (
     JobResult,
     run_variables,
 )
-from taskweaver.treesearch.execution.result_file import BadResult, read_result
+from taskweaver.treesearch.execution.metric_file import BadResult, read_result
 from taskweaver.treesearch.execution.takeover import empty_working, list_files, take_over
 from taskweaver.treesearch.execution.workspace import apply_workspace_plan
 from taskweaver.treesearch.model.node import CommandRun, NodeError, PhaseOutcome
-from taskweaver.treesearch.model.plan import WORKING, PhasePlan
-from taskweaver.treesearch.model.plan_values import CommandText
+from taskweaver.treesearch.model.phase_plan import WORKING, PhasePlan
+from taskweaver.treesearch.model.plan_checks import CommandText
 
 _KINDS = {
     "download": "DownloadError",
@@ -54,7 +54,7 @@ def run_job(job: Job) -> JobResult:
         return JobResult(error=NodeError("PhasePlanError", str(error)))
     except SearchError as error:
         return JobResult(error=NodeError("CodingError", str(error)))
-    run.carry_out(plan)
+    run.execute(plan)
     return run.result()
 
 
@@ -129,7 +129,7 @@ class _Run:
         self._before = job.before
         self._ran: tuple[CommandRun, ...] = ()
 
-    def carry_out(self, plan: PhasePlan) -> None:
+    def execute(self, plan: PhasePlan) -> None:
         """Run the phases that are asked for, in order, up to the first that fails."""
         if self._before is None:
             self._before = _states(self._job.workspace, plan.expected_outputs)

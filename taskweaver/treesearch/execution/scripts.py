@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from taskweaver.ces.common import Client, ExecutionResult, Manager, Snapshot
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.execution.result_file import BadResult, read_result
+from taskweaver.treesearch.execution.metric_file import BadResult, read_result
 from taskweaver.treesearch.execution.takeover import list_files
+from taskweaver.treesearch.model.artifacts import SCRIPT
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, PhaseOutcome
-from taskweaver.treesearch.model.plan import WORKING
-from taskweaver.treesearch.model.sources import SCRIPT
+from taskweaver.treesearch.model.phase_plan import WORKING
 from taskweaver.treesearch.record.places import remove
 from taskweaver.utils.files import write_text
 from taskweaver.utils.text import shorten

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.model.plan import WORKING
+from taskweaver.treesearch.model.phase_plan import WORKING
 from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.safe_fs import Folder
 

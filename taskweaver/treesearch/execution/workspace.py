@@ -14,8 +14,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.model.plan import PlannedFile, WorkspacePlan
-from taskweaver.treesearch.model.plan_values import ROOT, inner_path
+from taskweaver.treesearch.model.phase_plan import PlannedFile, WorkspacePlan
+from taskweaver.treesearch.model.plan_checks import ROOT, inner_path
 from taskweaver.utils.safe_fs import Folder
 
 _OWNER_RIGHTS = 0o600

@@ -9,9 +9,9 @@ from heapq import nlargest
 from statistics import fmean
 from typing import Any, Self
 
+from taskweaver.treesearch.model.artifacts import own_files
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.model.sources import own_files
 
 _UNNAMED = {"", "all"}
 """Names of the data set of a figure that names none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -13,7 +13,7 @@ from taskweaver.treesearch.model.node import Node, NodeKind
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class NodeChoice:
     """A node to be made.
 
     Attributes:
@@ -63,10 +63,10 @@ class StageView:
     drafts: int
 
 
-class Policy(Protocol):
+class SelectionPolicy(Protocol):
     """Chooses what to try next."""
 
-    def select(self, view: StageView, count: int, random: Random) -> list[Action]:
+    def select(self, view: StageView, count: int, random: Random) -> list[NodeChoice]:
         """Return at most `count` actions, as many as make sense; none only when `count` is 0.
 
         Nodes that are still worked on are in the view too, so that the same is not tried twice.
@@ -80,27 +80,27 @@ class BestFirst:
     def __init__(self, rules: SearchRules) -> None:
         self._rules = rules
 
-    def select(self, view: StageView, count: int, random: Random) -> list[Action]:
+    def select(self, view: StageView, count: int, random: Random) -> list[NodeChoice]:
         """Return exactly `count` actions."""
-        actions: list[Action] = []
+        actions: list[NodeChoice] = []
         for _ in range(count):
             actions.append(self._one(view, actions, random))
         return actions
 
-    def _one(self, view: StageView, taken: Sequence[Action], random: Random) -> Action:
+    def _one(self, view: StageView, taken: Sequence[NodeChoice], random: Random) -> NodeChoice:
         if drafts_missing(view, taken):
-            return Action(NodeKind.DRAFT)
+            return NodeChoice(NodeKind.DRAFT)
         mendable = mendable_leaves(view, taken, self._rules.max_debug_depth)
         if mendable and random.random() < self._rules.debug_prob:
-            return Action(NodeKind.DEBUG, random.choice(mendable).id)
+            return NodeChoice(NodeKind.DEBUG, random.choice(mendable).id)
         grown = self._to_grow(view, taken)
         if grown is not None:
-            return Action(view.growth, grown.id)
+            return NodeChoice(view.growth, grown.id)
         if mendable:
-            return Action(NodeKind.DEBUG, random.choice(mendable).id)
-        return Action(NodeKind.DRAFT)
+            return NodeChoice(NodeKind.DEBUG, random.choice(mendable).id)
+        return NodeChoice(NodeKind.DRAFT)
 
-    def _to_grow(self, view: StageView, taken: Sequence[Action]) -> Node | None:
+    def _to_grow(self, view: StageView, taken: Sequence[NodeChoice]) -> Node | None:
         """Return the best node, a tree that is not grown at the moment before one that is."""
         good = good_nodes(view)
         busy = {view.journal.root_of(node.id) for node in view.nodes if node.status == "running"}
@@ -122,20 +122,20 @@ class Uct:
         self._rules = rules
         self._c = c
 
-    def select(self, view: StageView, count: int, random: Random) -> list[Action]:
+    def select(self, view: StageView, count: int, random: Random) -> list[NodeChoice]:
         """Return exactly `count` actions."""
-        actions: list[Action] = []
+        actions: list[NodeChoice] = []
         for _ in range(count):
             actions.append(self._one(view, actions, random))
         return actions
 
-    def _one(self, view: StageView, taken: Sequence[Action], random: Random) -> Action:
+    def _one(self, view: StageView, taken: Sequence[NodeChoice], random: Random) -> NodeChoice:
         if drafts_missing(view, taken):
-            return Action(NodeKind.DRAFT)
+            return NodeChoice(NodeKind.DRAFT)
         mendable = mendable_leaves(view, taken, self._rules.max_debug_depth)
         candidates = [*good_nodes(view), *mendable]
         if not candidates:
-            return Action(NodeKind.DRAFT)
+            return NodeChoice(NodeKind.DRAFT)
         worth = _worth(view, [action.parent for action in taken if action.parent])
         total = math.log(len(view.nodes) + len(taken) + 1)
         scores = {
@@ -146,20 +146,20 @@ class Uct:
         best = max(scores.values())
         chosen = random.choice([node for node in candidates if scores[node.id] == best])
         kind = NodeKind.DEBUG if chosen.has_failed else view.growth
-        return Action(kind, chosen.id)
+        return NodeChoice(kind, chosen.id)
 
 
-def policy_named(name: str, rules: SearchRules) -> Policy:
+def policy_named(name: str, rules: SearchRules) -> SelectionPolicy:
     """Return the policy called ``best_first`` or ``uct``.
 
     Raises:
         KeyError: If there is none with this name.
     """
-    makers: Mapping[str, Callable[[SearchRules], Policy]] = {"best_first": BestFirst, "uct": Uct}
-    return makers[name](rules)
+    policies: dict[str, type[BestFirst | Uct]] = {"best_first": BestFirst, "uct": Uct}
+    return policies[name](rules)
 
 
-def drafts_missing(view: StageView, taken: Sequence[Action]) -> bool:
+def drafts_missing(view: StageView, taken: Sequence[NodeChoice]) -> bool:
     """Return whether the stage has not had its drafts yet."""
     drafts = sum(node.kind is NodeKind.DRAFT for node in view.nodes)
     return drafts + sum(action.kind is NodeKind.DRAFT for action in taken) < view.drafts
@@ -176,7 +176,7 @@ def good_nodes(view: StageView) -> list[Node]:
     return [*base, *(node for node in view.nodes if node.is_good)]
 
 
-def mendable_leaves(view: StageView, taken: Sequence[Action], max_depth: int) -> list[Node]:
+def mendable_leaves(view: StageView, taken: Sequence[NodeChoice], max_depth: int) -> list[Node]:
     """Return failed nodes that nobody mended yet, or is about to."""
     chosen = {action.parent for action in taken}
     return [

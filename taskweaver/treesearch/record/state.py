@@ -11,7 +11,7 @@ from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Cost, Node
 from taskweaver.treesearch.model.stages import STAGES, StageState
-from taskweaver.treesearch.record.findings import total_cost
+from taskweaver.treesearch.record.run_statistics import total_cost
 
 
 @dataclass(frozen=True, slots=True)

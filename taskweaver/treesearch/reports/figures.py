@@ -11,9 +11,9 @@ from typing import Any
 
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
-from taskweaver.treesearch.record import findings
-from taskweaver.treesearch.record.facts import RunFacts
-from taskweaver.treesearch.record.findings import Effect
+from taskweaver.treesearch.record import run_statistics
+from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.treesearch.record.run_statistics import Effect
 from taskweaver.utils.files import write_bytes
 
 MOST_BARS = 30
@@ -47,7 +47,7 @@ def write_figures(journal: Journal, run_dir: Path, facts: RunFacts) -> dict[str,
 
 
 def _figures(journal: Journal, facts: RunFacts) -> list[tuple[str, str, _Draw, float]]:
-    history = findings.history(journal, sorted(journal.finished, key=lambda node: node.step))
+    history = run_statistics.history(journal, sorted(journal.finished, key=lambda node: node.step))
     measured = [node for node in journal.good if node.value is not None]
     ablations = worth_of_parts(journal, facts)[:MOST_BARS]
     found: list[tuple[str, str, _Draw, float]] = []
@@ -72,7 +72,7 @@ def worth_of_parts(journal: Journal, facts: RunFacts) -> list[Effect]:
     An ablation's gain is what the rest does better without the part: its worth is the opposite.
     """
     ablations = [node for node in journal.good if node.kind is NodeKind.ABLATION]
-    found = [e for e in findings.effects(journal, facts, ablations) if e.gain is not None]
+    found = [e for e in run_statistics.effects(journal, facts, ablations) if e.gain is not None]
     return sorted(found, key=lambda effect: effect.gain or 0.0)
 
 
@@ -129,7 +129,7 @@ def _bars(axes: Any, ablations: Sequence[Effect], label: str) -> None:
 
 def _times(axes: Any, nodes: Sequence[Node]) -> None:
     steps = [node.step for node in nodes]
-    whole = [findings.seconds(node) for node in nodes]
+    whole = [run_statistics.seconds(node) for node in nodes]
     runs = [min(node.exec_seconds, total) for node, total in zip(nodes, whole, strict=True)]
     axes.bar(steps, whole, width=0.9, color="#c9c3b6", label="all of it")
     axes.bar(steps, runs, width=0.9, color="#2f5fa8", label="its run")

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from taskweaver.treesearch.model import sources
+from taskweaver.treesearch.model import artifacts as sources
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind, PhaseOutcome
-from taskweaver.treesearch.record import findings
-from taskweaver.treesearch.record.facts import RunFacts
-from taskweaver.treesearch.record.findings import Effect, gain_text
+from taskweaver.treesearch.record import run_statistics
+from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.treesearch.record.run_statistics import Effect, gain_text
 from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT
 
 _TOP = 5
@@ -27,7 +27,7 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
         journal: The nodes.
         facts: What else is known of the run.
     """
-    best, baseline = journal.best(), findings.first_draft(journal)
+    best, baseline = journal.best(), run_statistics.first_draft(journal)
     index: dict[str, Any] = {
         "best_node": best.id if best else None,
         "report": "report.md",
@@ -37,7 +37,7 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
             "good": len(journal.good),
             "failed": len(journal.buggy),
         },
-        "judgements": findings.overruled(journal),
+        "judgements": run_statistics.overruled(journal),
         "top_nodes_data": [_node(journal, node) for node in journal.leaders(_TOP)],
         "attempts_data": _attempts(journal, facts),
         "failed_nodes_data": [_failed(journal, node) for node in journal.buggy],
@@ -50,13 +50,13 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
 
 
 def _metric(journal: Journal, node: Node) -> dict[str, Any]:
-    objective, spread = journal.objective, findings.seeds(journal, node.id)
+    objective, spread = journal.objective, run_statistics.seeds(journal, node.id)
     return {
         "name": objective.name,
         "value": node.value,
         "other_seeds": list(spread.values) if spread else [],
         "unit": objective.unit,
-        "text": findings.reached(journal, node),
+        "text": run_statistics.reached(journal, node),
         "direction": "maximize" if objective.maximize else "minimize",
     }
 
@@ -76,7 +76,7 @@ def _node(journal: Journal, node: Node) -> dict[str, Any]:
         "gain_over_parent": _gain(journal, node, parent),
         "changed": _changed(journal, node),
         "parameters": _parameters(journal, node),
-        "analysis": node.analysis,
+        "analysis": node.summary.get("findings") or node.analysis,
         "vlm_feedback_summary": node.plot_feedback,
     }
 
@@ -177,7 +177,7 @@ def _attempts(journal: Journal, facts: RunFacts) -> list[dict[str, Any]]:
             "gain": _gain(journal, effect.node, effect.base),
             "compared_with": effect.base.id if effect.base else "",
         }
-        for effect in findings.effects(journal, facts, good)
+        for effect in run_statistics.effects(journal, facts, good)
         if effect.node.kind is NodeKind.ABLATION or not _is_better(journal, effect)
     ]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from taskweaver.treesearch.errors import PhasePlanError
 from taskweaver.treesearch.execution.job import PACKAGES, run_variables
-from taskweaver.treesearch.model import sources
+from taskweaver.treesearch.model import artifacts as sources
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.model.plan import RESULT_FILE, PhasePlan
+from taskweaver.treesearch.model.phase_plan import RESULT_FILE, PhasePlan
 
 SHELL_SCRIPT = "reproduce.sh"
 """Name of the shell script."""

@@ -17,8 +17,8 @@ from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeKind
-from taskweaver.treesearch.model.plan import PhasePlan
-from taskweaver.treesearch.record.findings import gain_text
+from taskweaver.treesearch.model.phase_plan import PhasePlan
+from taskweaver.treesearch.record.run_statistics import gain_text
 
 ONE = {"num_drafts": 1, "stage1_nodes": 1, "stage2_nodes": 0, "stage3_nodes": 0,
        "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip

@@ -25,7 +25,7 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.record.runlog import read_log
-from taskweaver.treesearch.reports.results import write_results
+from taskweaver.treesearch.reports.run_results import write_results
 
 Prompt = Mapping[str, str]
 Answer = Callable[[Prompt], str]

@@ -11,7 +11,7 @@ from phase_plans import artifacts
 from search_lab import Climber, is_memory_asked, lab, proposal, remembering, search
 
 from taskweaver.treesearch.errors import PhasePlanError
-from taskweaver.treesearch.model.plan import PhasePlan
+from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.utils.redact import MASK, register_secret
 
 SECRET = "search-canary-of-16-chars"

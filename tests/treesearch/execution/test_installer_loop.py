@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from taskweaver.ces.command.command import Command, CommandLimits, CommandResult, run_command
-from taskweaver.treesearch.execution.installation.installer import (
+from taskweaver.treesearch.execution.installation.command_loop import (
     STEPS_FILE,
     InstallerResult,
     extract_download_info,

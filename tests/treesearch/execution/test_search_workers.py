@@ -1,4 +1,4 @@
-"""Workers that die, hang and are cancelled, and do no harm to the others."""
+"""WorkerPool that die, hang and are cancelled, and do no harm to the others."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from support import has_bwrap
 from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, WorkerLost
 from taskweaver.treesearch.execution.job import Job
 from taskweaver.treesearch.execution.phases import run_job
-from taskweaver.treesearch.execution.workers import Workers
+from taskweaver.treesearch.execution.worker_pool import WorkerPool
 
 pytestmark = pytest.mark.measured
 
 
 @pytest.fixture
-def workers() -> Iterator[Workers]:
-    with Workers(2) as made:
+def workers() -> Iterator[WorkerPool]:
+    with WorkerPool(2) as made:
         yield made
         made.shutdown(cancel_futures=True)
 
@@ -50,7 +50,7 @@ def appears(sign: Path) -> None:
     raise AssertionError(f"{sign} never came")
 
 
-def test_they_do_what_they_are_told(workers: Workers) -> None:
+def test_they_do_what_they_are_told(workers: WorkerPool) -> None:
     assert list(workers.map(jobs.double, range(5))) == [0, 2, 4, 6, 8]
     assert workers.submit(jobs.large, 5_000_000).result() == bytes(5_000_000)
     pids = {workers.submit(jobs.pid).result() for _ in range(6)}
@@ -67,7 +67,7 @@ def test_they_do_what_they_are_told(workers: Workers) -> None:
     ],
 )
 def test_one_that_dies_fails_its_own_future_alone(
-    workers: Workers, job: object, args: tuple[object, ...], how: str
+    workers: WorkerPool, job: object, args: tuple[object, ...], how: str
 ) -> None:
     futures = [workers.submit(jobs.double, 1), workers.submit(job, *args)]  # type: ignore[arg-type]
     futures += [workers.submit(jobs.double, n) for n in range(4)]
@@ -79,14 +79,14 @@ def test_one_that_dies_fails_its_own_future_alone(
 
 
 def test_one_that_died_while_idle_is_replaced() -> None:
-    with Workers(1) as workers:
+    with WorkerPool(1) as workers:
         first = workers.submit(jobs.pid).result()
         psutil.Process(first).kill()
         psutil.wait_procs([psutil.Process(first)] if psutil.pid_exists(first) else [], timeout=0.2)
         assert workers.submit(jobs.pid).result() != first
 
 
-def test_what_a_job_raises_is_raised(workers: Workers) -> None:
+def test_what_a_job_raises_is_raised(workers: WorkerPool) -> None:
     with pytest.raises(KeyError) as caught:
         workers.submit(jobs.fail_with, "plain").result()
     assert "in fail_with" in "".join(caught.value.__notes__)
@@ -95,7 +95,7 @@ def test_what_a_job_raises_is_raised(workers: Workers) -> None:
     assert refused.value.place == "a.b"
 
 
-def test_what_cannot_travel_is_told(workers: Workers) -> None:
+def test_what_cannot_travel_is_told(workers: WorkerPool) -> None:
     futures = [
         workers.submit(jobs.fail_with, "unreadable"),
         workers.submit(jobs.fail_with, "unwritable"),
@@ -110,7 +110,7 @@ def test_what_cannot_travel_is_told(workers: Workers) -> None:
     assert workers.submit(jobs.double, 4).result() == 8
 
 
-def test_one_that_hangs_is_lost_with_all_it_started(workers: Workers, tmp_path: Path) -> None:
+def test_one_that_hangs_is_lost_with_all_it_started(workers: WorkerPool, tmp_path: Path) -> None:
     sign = tmp_path / "sign"
     future = workers.submit_within(2.0, jobs.hang, str(sign), "600.51")
     with pytest.raises(WorkerLost, match="within 2 s"):
@@ -121,7 +121,7 @@ def test_one_that_hangs_is_lost_with_all_it_started(workers: Workers, tmp_path: 
 
 
 def test_what_runs_can_be_cancelled(tmp_path: Path) -> None:
-    with Workers(1) as workers:
+    with WorkerPool(1) as workers:
         sign = tmp_path / "sign"
         future = workers.submit(jobs.hang, str(sign), "600.52")
         behind = workers.submit(jobs.double, 3)
@@ -141,7 +141,7 @@ def test_what_runs_can_be_cancelled(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
 def test_what_runs_in_a_sandbox_ends_too(tmp_path: Path) -> None:
-    with Workers(1) as workers:
+    with WorkerPool(1) as workers:
         sign = tmp_path / "sign"
         future = workers.submit(jobs.hang_in_sandbox, str(sign), str(tmp_path), "600.53")
         appears(sign)
@@ -160,11 +160,13 @@ def test_what_runs_in_a_sandbox_ends_too(tmp_path: Path) -> None:
 
 
 def is_worker(process: psutil.Process) -> bool:
-    return any("taskweaver.treesearch.execution.worker" in word for word in process.cmdline())
+    return any(
+        "taskweaver.treesearch.execution.worker_process" in word for word in process.cmdline()
+    )
 
 
 def test_shutting_down_leaves_nothing_behind(tmp_path: Path) -> None:
-    workers = Workers(2)
+    workers = WorkerPool(2)
     workers.submit(jobs.leave_a_daemon, "600.54").result()
     sign = tmp_path / "sign"
     running = workers.submit(jobs.hang, str(sign), "600.54")
@@ -181,7 +183,7 @@ def test_shutting_down_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_shutting_down_waits_for_what_was_taken() -> None:
-    workers = Workers(1)
+    workers = WorkerPool(1)
     futures = [workers.submit(jobs.double, n) for n in range(3)]
     workers.shutdown()
     assert [future.result() for future in futures] == [0, 2, 4]
@@ -189,7 +191,7 @@ def test_shutting_down_waits_for_what_was_taken() -> None:
 
 def test_files_that_are_open_do_not_grow() -> None:
     count = len([*Path("/proc/self/fd").iterdir()])
-    with Workers(1) as workers:
+    with WorkerPool(1) as workers:
         for code in range(3):
             workers.submit(jobs.end_with, code).exception()
         workers.submit(jobs.double, 1).result()
@@ -199,8 +201,8 @@ def test_files_that_are_open_do_not_grow() -> None:
 def test_they_end_with_their_owner(tmp_path: Path) -> None:
     code = (
         "import sys, worker_jobs as jobs\n"
-        "from taskweaver.treesearch.execution.workers import Workers\n"
-        "workers = Workers(1)\n"
+        "from taskweaver.treesearch.execution.worker_pool import WorkerPool\n"
+        "workers = WorkerPool(1)\n"
         "print(workers.submit(jobs.pid).result(), flush=True)\n"
         "sys.stdin.read()"
     )
@@ -216,21 +218,21 @@ def test_they_end_with_their_owner(tmp_path: Path) -> None:
             else:
                 owner.communicate()
         assert owner.returncode == (-9 if is_killed else 0)
-        _, alive = psutil.wait_procs([worker], timeout=5)
+        _, alive = psutil.wait_procs([worker], timeout=60)
         assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_gpus_go_round() -> None:
-    with Workers(1, gpus=("GPU-3",)) as workers:
+    with WorkerPool(1, gpus=("GPU-3",)) as workers:
         assert workers.submit(jobs.gpu).result() == "GPU-3"
 
 
 def test_none_is_too_few() -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        Workers(0)
+        WorkerPool(0)
 
 
-def test_a_job_of_a_search(workers: Workers, tmp_path: Path) -> None:
+def test_a_job_of_a_search(workers: WorkerPool, tmp_path: Path) -> None:
     code = "open('working/result.json', 'w').write('{\"metric\": 0.5}')"
     made = [
         Job(tmp_path, str(n), tmp_path / f"w{n}", tmp_path / f"logs{n}", with_code(code))

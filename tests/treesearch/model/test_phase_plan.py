@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from phase_plans import artifacts, in_c, with_file
 
 from taskweaver.treesearch.errors import PhasePlanError
-from taskweaver.treesearch.model.plan import MAX_FILE_BYTES, BuildPlan, PhasePlan
+from taskweaver.treesearch.model.phase_plan import MAX_FILE_BYTES, BuildPlan, PhasePlan
 
 FORMS = [
     lambda plan: plan,

@@ -12,7 +12,7 @@ from search_story import node, small_run
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.record.findings import overruled
+from taskweaver.treesearch.record.run_statistics import overruled
 from taskweaver.treesearch.record.state import RunState, fold
 
 

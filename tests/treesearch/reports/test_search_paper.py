@@ -14,7 +14,7 @@ from search_lab import Climber, lab, proposal, remembering, search
 
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
-from taskweaver.treesearch.reports.results import write_results
+from taskweaver.treesearch.reports.run_results import write_results
 
 SETTINGS = {
     "num_drafts": 3, "stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 1,

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.agent.toolbox import Toolbox
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.execution.installation.installing import (
+from taskweaver.treesearch.execution.installation.download_phase import (
     Ask,
     has_installed,
     install,
@@ -38,7 +38,7 @@ class WorkCancelled(SearchError):
     """The search was stopped while a node was worked on."""
 
 
-class Carrier:
+class NodeExecutor:
     """Carries out the attempt of one node.
 
     Attributes:
@@ -76,7 +76,7 @@ class Carrier:
         if self._tools.scripts is not None:
             self._tools.scripts.give_up(self._node.id)
 
-    def carry_out(self, node: Node, ask: Ask, needs: Mapping[str, Any]) -> JobResult:
+    def execute(self, node: Node, ask: Ask, needs: Mapping[str, Any]) -> JobResult:
         """Carry it out; return what came of it.
 
         Args:

@@ -13,7 +13,7 @@ from typing import Any
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Cost, Node, NodeKind
-from taskweaver.treesearch.record.facts import RunFacts
+from taskweaver.treesearch.record.run_facts import RunFacts
 
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 

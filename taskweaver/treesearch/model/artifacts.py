@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from taskweaver.treesearch.errors import PhasePlanError
-from taskweaver.treesearch.model.plan import PhasePlan
+from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 SCRIPT = "experiment.py"
 """Name of the file of a node that is one script."""

@@ -18,9 +18,9 @@ from typing import Any
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Cost, Node, NodeKind
 from taskweaver.treesearch.model.stages import STAGES
-from taskweaver.treesearch.record import findings
-from taskweaver.treesearch.record.facts import RunFacts, StageFacts
+from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import NodePlaces, remove
+from taskweaver.treesearch.record.run_facts import RunFacts, StageFacts
 from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.utils.files import write_json, write_text
 from taskweaver.utils.redact import redact_secrets_in
@@ -62,7 +62,7 @@ def stage_summary(journal: Journal, facts: RunFacts, stage: StageFacts) -> dict[
     nodes = journal.of_stage(stage.number)
     best = journal.best(nodes)
     base = journal[stage.base] if stage.base is not None and stage.base in journal else None
-    statuses, kinds = findings.count(nodes)
+    statuses, kinds = run_statistics.count(nodes)
     tried = [node for node in nodes if node.kind in _NAMED]
     evaluated = [node for node in [*nodes, base] if node is not None]
     return {
@@ -75,14 +75,14 @@ def stage_summary(journal: Journal, facts: RunFacts, stage: StageFacts) -> dict[
         "best": _reached(best),
         "metric_history": [
             {"step": node.step, "node": node.id, "value": node.value, "best": reached}
-            for node, reached in findings.history(journal, nodes)
+            for node, reached in run_statistics.history(journal, nodes)
         ],
         "key_numbers": _key_numbers(journal, nodes, best, base),
-        "tried": [_tried(effect) for effect in findings.effects(journal, facts, tried)],
+        "tried": [_tried(effect) for effect in run_statistics.effects(journal, facts, tried)],
         "seeds": {
             node.id: spread.to_dict()
             for node in evaluated
-            if (spread := findings.seeds(journal, node.id)) is not None
+            if (spread := run_statistics.seeds(journal, node.id)) is not None
         },
     }
 
@@ -106,14 +106,14 @@ def _key_numbers(
     failed = sum(node.has_failed for node in nodes)
     return {
         "best": best.value if best else None,
-        "gain_over_base": findings.gain(journal.objective, best, base),
+        "gain_over_base": run_statistics.gain(journal.objective, best, base),
         "failed_share": failed / len(nodes) if nodes else None,
         "run_seconds_of_best": best.exec_seconds if best else None,
-        "seconds": sum(map(findings.seconds, nodes)),
+        "seconds": sum(map(run_statistics.seconds, nodes)),
     }
 
 
-def _tried(effect: findings.Effect) -> dict[str, Any]:
+def _tried(effect: run_statistics.Effect) -> dict[str, Any]:
     return {
         "name": effect.node.name,
         "kind": effect.node.kind,
@@ -135,8 +135,9 @@ def costs(journal: Journal, beside: Cost) -> dict[str, Any]:
     by_stage: dict[int, list[Node]] = {}
     for node in journal.nodes:
         by_stage.setdefault(node.stage, []).append(node)
+    total = run_statistics.total_cost(journal.nodes) + beside
     return {
-        "total": _account(journal.nodes) | asdict(findings.total_cost(journal.nodes) + beside),
+        "total": _account(journal.nodes) | asdict(total),
         "by_stage": {
             str(stage): {"total": _account(nodes), "by_kind": _by_kind(nodes)}
             for stage, nodes in sorted(by_stage.items())
@@ -156,8 +157,8 @@ def _by_kind(nodes: Iterable[Node]) -> dict[str, Any]:
 def _account(nodes: list[Node]) -> dict[str, Any]:
     return {
         "nodes": len(nodes),
-        **asdict(findings.total_cost(nodes)),
-        "seconds": sum(map(findings.seconds, nodes)),
+        **asdict(run_statistics.total_cost(nodes)),
+        "seconds": sum(map(run_statistics.seconds, nodes)),
         "run_seconds": sum(node.exec_seconds for node in nodes),
     }
 

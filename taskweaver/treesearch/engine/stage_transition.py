@@ -10,17 +10,17 @@ from dataclasses import asdict, replace
 from taskweaver.treesearch.agent.events import RunEvents
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.agent.toolbox import Toolbox
-from taskweaver.treesearch.engine.judge import Judge
+from taskweaver.treesearch.engine.best_node_judge import Judge
 from taskweaver.treesearch.engine.substages import Substages, Verdict
 from taskweaver.treesearch.model.journal import Judgement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import STAGES, StageState
-from taskweaver.treesearch.record import findings
+from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.runlog import RunLog
 from taskweaver.treesearch.record.state import RunState, StagePassed, stage_entry
 
 
-class Passage:
+class StageTransition:
     """Brings a run from one stage to the next, and to its end."""
 
     def __init__(self, tools: Toolbox, state: RunState, log: RunLog) -> None:
@@ -115,7 +115,7 @@ class Passage:
             self._log.add("stage_ended", reason=reason, best=best_id)
             passed.append(StagePassed(stage, reason, best_id))
         if self._is_judged() and self._journal.judgements[-1].passed_over:
-            told_of = findings.overruled(self._journal)[-1]
+            told_of = run_statistics.overruled(self._journal)[-1]
             self._events.judged(stage, self._journal.attempts, told_of)
         is_complete = best is not None and not is_spent
         self._events.substage_ended(stage, told, is_complete=is_complete)

@@ -16,7 +16,7 @@ from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
 from taskweaver.treesearch.agent.describe import attempt_lines
 from taskweaver.treesearch.agent.events import NodeEvents, said_elsewhere, storable
@@ -26,7 +26,7 @@ from taskweaver.treesearch.agent.proposer import Proposer, Question
 from taskweaver.treesearch.agent.reviewer import Reviewer, measured
 from taskweaver.treesearch.agent.toolbox import Toolbox
 from taskweaver.treesearch.agent.transcript import NodeTranscript
-from taskweaver.treesearch.engine.carrying import Carrier, WorkCancelled
+from taskweaver.treesearch.engine.node_executor import NodeExecutor, WorkCancelled
 from taskweaver.treesearch.engine.plotting import Plotter
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
@@ -42,7 +42,7 @@ _OUTPUT_CHARS = 20_000
 _MOST_TOLD = 100
 
 
-class NodeWork:
+class NodeTask:
     """The work on one node."""
 
     def __init__(self, tools: Toolbox, journal: Journal, state: StageState, node: Node) -> None:
@@ -65,7 +65,7 @@ class NodeWork:
         self._events = NodeEvents(tools.store, journal.objective)
         self._api = LLMApi(tools.services)
         self._planned: Mapping[str, Any] = {}
-        self._carrier = Carrier(tools, journal, node, self._check)
+        self._carrier = NodeExecutor(tools, journal, node, self._check)
         self._question = Question(
             node=node,
             parent=parent,
@@ -128,7 +128,7 @@ class NodeWork:
     def _agent(self) -> NodeAgent:
         store = self._tools.store
         folder = self._places.prompt_logs
-        log = PromptLog(folder, stage=self._state.label)
+        log = MemoryPromptLog(folder, stage=self._state.label)
         hidden = said_elsewhere(self._node)
         memory = NodeMemory(store[self._node.branch], log, hidden) if store else None
         return NodeAgent(
@@ -180,7 +180,7 @@ class NodeWork:
     def _execute(self, node: Node, proposer: Proposer) -> tuple[Node, JobResult]:
         ask = partial(proposer.install_step, self._question, self._planned, node.artifacts or {})
         needs = self._planned.get("dependencies", {})
-        result = self._carrier.carry_out(node, ask, needs)
+        result = self._carrier.execute(node, ask, needs)
         if result.error is not None and result.error.kind == REPLAY_ERROR:
             node = replace(node, line=())  # so that mending it begins with nothing
         node = replace(

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.treesearch.model import sources
+from taskweaver.treesearch.model import artifacts as sources
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
-from taskweaver.treesearch.record import findings
-from taskweaver.treesearch.record.facts import RunFacts
+from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import RunPlaces
+from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.utils.files import write_text
 from taskweaver.utils.html_page import fill_page
 
@@ -76,7 +76,7 @@ def _data(
         "reason": facts.reason or "not over yet",
         "best": best.id if best else None,
         "path": [node.id for node in journal.path(best.id)] if best else [],
-        "judged": findings.overruled(journal),
+        "judged": run_statistics.overruled(journal),
         "used": {
             "nodes": len(journal),
             "seconds": round(budgets.seconds.used),
@@ -147,7 +147,7 @@ class _Details:
         objective = self._journal.objective
         before = self._journal.files(node.parent or "")
         own = self._journal.files(node.id)
-        again = findings.seeds(self._journal, node.id)
+        again = run_statistics.seeds(self._journal, node.id)
         code = "\n\n".join(f"--- {path}\n{text}" for path, text in own.items())
         return {
             "id": node.id,

@@ -1,7 +1,7 @@
-"""A worker process: does what it is sent until nobody is there any more.
+"""A worker process: runs the calls it receives until the owner is gone.
 
-It is given the file descriptor of a connection to `workers.Workers`. Both ends are this package's
-own; what experiments run never sees the connection, so pickled data is as trusted as the code.
+Its argument is the file descriptor of a connection to `worker_pool.WorkerPool`. Both ends are this
+package's own; experiments never see the connection, so pickled data is as trusted as the code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from taskweaver.treesearch.errors import NotTransferable
 _PR_SET_PDEATHSIG = 1
 
 
-class Reply(NamedTuple):
+class WorkerReply(NamedTuple):
     """What came of a call.
 
     Attributes:
@@ -48,21 +48,21 @@ def main() -> None:
             owner.send_bytes(_packed(_answer(call)))
 
 
-def _answer(call: bytes) -> Reply:
+def _answer(call: bytes) -> WorkerReply:
     try:
         function, args, kwargs = pickle.loads(call)  # noqa: S301 - see above
     except Exception as error:  # noqa: BLE001 - classes decide themselves what they raise here
-        return Reply(error=NotTransferable(f"The job cannot be read in a worker: {error!r}."))
+        return WorkerReply(error=NotTransferable(f"The job cannot be read in a worker: {error!r}."))
     try:
-        return Reply(function(*args, **kwargs))
+        return WorkerReply(function(*args, **kwargs))
     except Exception as error:  # noqa: BLE001 - it is the caller's to handle
-        return Reply(error=error, trace=traceback.format_exc())
+        return WorkerReply(error=error, trace=traceback.format_exc())
     except BaseException as error:  # noqa: BLE001 - a job that exits must not end its caller
         text = f"The job ended with {error!r}."
-        return Reply(error=NotTransferable(text), trace=traceback.format_exc())
+        return WorkerReply(error=NotTransferable(text), trace=traceback.format_exc())
 
 
-def _packed(reply: Reply) -> bytes:
+def _packed(reply: WorkerReply) -> bytes:
     """Return a reply that can be read; one that could not becomes an error that says so."""
     try:
         data = pickle.dumps(reply)
@@ -71,5 +71,5 @@ def _packed(reply: Reply) -> bytes:
     except Exception as problem:  # noqa: BLE001 - classes decide themselves what they raise here
         what = "What the job returned" if reply.error is None else f"The error {reply.error!r}"
         text = f"{what} cannot travel between processes: {problem!r:.300}."
-        return pickle.dumps(Reply(error=NotTransferable(text), trace=reply.trace))
+        return pickle.dumps(WorkerReply(error=NotTransferable(text), trace=reply.trace))
     return data

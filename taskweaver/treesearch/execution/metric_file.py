@@ -9,7 +9,7 @@ from typing import Any
 
 from taskweaver.treesearch.execution.takeover import read_inside
 from taskweaver.treesearch.model.node import NodeError
-from taskweaver.treesearch.model.plan import RESULT_FILE
+from taskweaver.treesearch.model.phase_plan import RESULT_FILE
 
 _MAX_BYTES = 1 << 20
 _MOST_DATASETS = 1000

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from taskweaver.ces.command.command import CommandResult
 from taskweaver.treesearch.execution.commands import last_lines
-from taskweaver.treesearch.execution.installation.downloads import extract_download_info
+from taskweaver.treesearch.execution.installation.download_source import extract_download_info
 
 __all__ = [
     "STEPS_FILE", "BadReply", "InstallerResult", "InstallerStep", "extract_download_info",

@@ -17,7 +17,7 @@ from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import StageState
-from taskweaver.treesearch.record import findings
+from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.text import fenced, shorten
 
 MOST = 5
@@ -96,7 +96,7 @@ class Judge:
     def _described(self, node: Node) -> dict[str, str]:
         objective = self._journal.objective
         metric = node.metric.to_dict() if node.metric else {}
-        again = findings.seeds(self._journal, node.id)
+        again = run_statistics.seeds(self._journal, node.id)
         code = code_of(node.artifacts or {}, self._journal.files(node.id))
         said = {
             "Metric": f"{objective.text(node.value)}\n{shorten(str(metric), 1000)}",

@@ -14,8 +14,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from taskweaver.treesearch.errors import PhasePlanError
-from taskweaver.treesearch.model import plan_values as values
-from taskweaver.treesearch.model.plan_values import CommandText
+from taskweaver.treesearch.model import plan_checks as checks
+from taskweaver.treesearch.model.plan_checks import CommandText
 
 RESULT_FILE = "working/result.json"
 """What a run writes: ``{"metric": number or {data set: number}, "valid": true, "details": {...}}``.
@@ -182,22 +182,22 @@ class PhasePlan:
         Raises:
             PhasePlanError: If it cannot be carried out as it is written.
         """
-        values.refuse_mask("phase_artifacts", data)
+        checks.refuse_mask("phase_artifacts", data)
         sections = _sections(data)
         compile_ = sections.get("compile", {})
         run = sections.get("run", {})
         download = sections.get("download", {})
         coding = sections.get("coding", {})
-        build = _build(values.section("compile.build_plan", compile_.get("build_plan")), compilers)
-        compile_commands = values.commands("compile.commands", compile_.get("commands"))
+        build = _build(checks.section("compile.build_plan", compile_.get("build_plan")), compilers)
+        compile_commands = checks.commands("compile.commands", compile_.get("commands"))
         if build.language in COMPILED and not compile_commands:
             raise PhasePlanError("compile.commands", f"is empty, though it is {build.language}")
-        run_commands = values.commands("run.commands", run.get("commands"))
+        run_commands = checks.commands("run.commands", run.get("commands"))
         if not run_commands:
             raise PhasePlanError("run.commands", "is empty, so nothing would be measured")
-        notes = {name: values.note(sections[name].get("notes")) for name in sections}
+        notes = {name: checks.note(sections[name].get("notes")) for name in sections}
         return cls(
-            download=values.commands("download.commands", download.get("commands")),
+            download=checks.commands("download.commands", download.get("commands")),
             workspace=_workspace(coding),
             build=build,
             compile=() if build.language == "python" else compile_commands,
@@ -208,8 +208,8 @@ class PhasePlan:
 
 
 def _outputs(place: str, value: object) -> tuple[str, ...]:
-    given = values.items(place, [value] if isinstance(value, str) else value)
-    paths = [values.path_below_root(f"{place}[{n}]", path) for n, path in enumerate(given)]
+    given = checks.items(place, [value] if isinstance(value, str) else value)
+    paths = [checks.path_below_root(f"{place}[{n}]", path) for n, path in enumerate(given)]
     if "." in paths:
         raise PhasePlanError(f"{place}[{paths.index('.')}]", "names no file")
     return tuple(paths)
@@ -245,28 +245,28 @@ def _sections(data: object) -> dict[str, Mapping[str, Any]]:
 def _section(name: str, value: object) -> Mapping[str, Any]:
     """Return a section that may be given as its commands, or its files, alone."""
     if name == "coding":
-        return {"files": value} if isinstance(value, list) else values.section(name, value)
-    return {"commands": value} if isinstance(value, str | list) else values.section(name, value)
+        return {"files": value} if isinstance(value, list) else checks.section(name, value)
+    return {"commands": value} if isinstance(value, str | list) else checks.section(name, value)
 
 
 def _build(data: Mapping[str, Any], compilers: Collection[str] | None) -> BuildPlan:
     place = "compile.build_plan"
-    given = values.text(f"{place}.language", data.get("language")).strip().lower()
+    given = checks.text(f"{place}.language", data.get("language")).strip().lower()
     language = _ALIASES.get(given, given)
     if language not in _LANGUAGES:
         wanted = ", ".join(sorted(_LANGUAGES))
         raise PhasePlanError(f"{place}.language", f"must be one of {wanted}, not {given!r:.40}")
-    compiler = values.text(f"{place}.compiler_selected", data.get("compiler_selected")).strip()
+    compiler = checks.text(f"{place}.compiler_selected", data.get("compiler_selected")).strip()
     if language in COMPILED:
         _check_compiler(f"{place}.compiler_selected", compiler, compilers)
     output = data.get("output")
     return BuildPlan(
         language=language,
         compiler_selected=compiler if language != "python" else "",
-        cflags=values.words(f"{place}.cflags", data.get("cflags")),
-        ldflags=values.words(f"{place}.ldflags", data.get("ldflags")),
-        workdir=values.path_below_root(f"{place}.workdir", data.get("workdir")),
-        output=values.path_below_root(f"{place}.output", output) if output else "",
+        cflags=checks.words(f"{place}.cflags", data.get("cflags")),
+        ldflags=checks.words(f"{place}.ldflags", data.get("ldflags")),
+        workdir=checks.path_below_root(f"{place}.workdir", data.get("workdir")),
+        output=checks.path_below_root(f"{place}.output", output) if output else "",
     )
 
 
@@ -280,14 +280,14 @@ def _check_compiler(place: str, compiler: str, compilers: Collection[str] | None
 
 def _workspace(coding: Mapping[str, Any]) -> WorkspacePlan:
     place = "coding.workspace"
-    data = values.section(place, coding.get("workspace"))
+    data = checks.section(place, coding.get("workspace"))
     if not data and coding.get("files"):
         data = coding
     files = _files(f"{place}.files", data.get("files"))
     taken = {file.path for file in files}
     tree = [
-        values.inner_path(f"{place}.tree[{n}]", entry)
-        for n, entry in enumerate(values.items(f"{place}.tree", data.get("tree")))
+        checks.inner_path(f"{place}.tree[{n}]", entry)
+        for n, entry in enumerate(checks.items(f"{place}.tree", data.get("tree")))
     ]
     if len(tree) > MAX_FILES:
         raise PhasePlanError(f"{place}.tree", f"has {len(tree)} entries, more than {MAX_FILES}")
@@ -297,14 +297,14 @@ def _workspace(coding: Mapping[str, Any]) -> WorkspacePlan:
             raise PhasePlanError(f"{place}.files", f"{path} is below {below}, which is a file")
     # A tree often lists the files too.
     folders = [path for path in dict.fromkeys(tree) if path not in taken and path != "."]
-    root = values.text(f"{place}.root", data.get("root"))
+    root = checks.text(f"{place}.root", data.get("root"))
     return WorkspacePlan(root, tuple(folders), files)
 
 
 def _files(place: str, value: object) -> tuple[PlannedFile, ...]:
     if isinstance(value, Mapping):
         value = [{"path": path, "content": content} for path, content in value.items()]
-    given = values.items(place, value)
+    given = checks.items(place, value)
     if len(given) > MAX_FILES:
         raise PhasePlanError(place, f"holds {len(given)} files, more than {MAX_FILES}")
     files: dict[str, PlannedFile] = {}
@@ -321,8 +321,8 @@ def _files(place: str, value: object) -> tuple[PlannedFile, ...]:
 
 
 def _file(place: str, entry: object) -> PlannedFile:
-    data = values.section(place, entry)
-    path = values.file_path(f"{place}.path", data.get("path"))
+    data = checks.section(place, entry)
+    path = checks.file_path(f"{place}.path", data.get("path"))
     if PurePosixPath(path).parts[0] == WORKING:
         raise PhasePlanError(f"{place}.path", f"{WORKING} is emptied before the run, {path} too")
     content = data.get("content")
@@ -330,8 +330,8 @@ def _file(place: str, entry: object) -> PlannedFile:
         raise PhasePlanError(
             f"{place}.content", f"must be text, not {type(content).__name__} {content!r:.40}"
         )
-    encoding = values.encoding(f"{place}.encoding", data.get("encoding"))
-    file = PlannedFile(path, content, values.mode(f"{place}.mode", data.get("mode")), encoding)
+    encoding = checks.encoding(f"{place}.encoding", data.get("encoding"))
+    file = PlannedFile(path, content, checks.mode(f"{place}.mode", data.get("mode")), encoding)
     if len(content) > MAX_FILE_BYTES or len(_encoded(place, file)) > MAX_FILE_BYTES:
         raise PhasePlanError(f"{place}.content", f"is over {MAX_FILE_BYTES >> 20} MiB")
     return file

@@ -11,15 +11,15 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.node import NodeKind
-from taskweaver.treesearch.record import findings
-from taskweaver.treesearch.record.facts import Budgets, RunFacts, StageFacts, Use
+from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import LOGS, RunPlaces
+from taskweaver.treesearch.record.run_facts import Budgets, RunFacts, StageFacts, Use
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import RunState, fold
-from taskweaver.treesearch.reports.outputs import write_outputs
-from taskweaver.treesearch.reports.page import write_page
+from taskweaver.treesearch.reports.html_page import write_page
+from taskweaver.treesearch.reports.json_exports import write_outputs
+from taskweaver.treesearch.reports.markdown_report import write_report
 from taskweaver.treesearch.reports.paper_index import paper_index
-from taskweaver.treesearch.reports.report import write_report
 
 
 def write_results(
@@ -104,7 +104,7 @@ def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
             Use(budget.tokens_used, budget.tokens),
             None if budget.spent.money is None else Use(budget.money_used, budget.money),
         ),
-        beside=budget.spent - findings.total_cost(journal.nodes),
+        beside=budget.spent - run_statistics.total_cost(journal.nodes),
         stages=tuple(stages),
         reason=state.reason,
     )

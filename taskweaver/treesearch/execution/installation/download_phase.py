@@ -11,10 +11,13 @@ from typing import Any
 
 from taskweaver.ces.command.command import CommandResult
 from taskweaver.treesearch.errors import ReplyUnusable
-from taskweaver.treesearch.execution.installation.installer import BadReply, phase1_iterative_driver
+from taskweaver.treesearch.execution.installation.command_loop import (
+    BadReply,
+    phase1_iterative_driver,
+)
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.model.node import Node, NodeError, PhaseOutcome
-from taskweaver.treesearch.model.plan_values import CommandText
+from taskweaver.treesearch.model.plan_checks import CommandText
 
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Run = Callable[[CommandText], CommandResult]

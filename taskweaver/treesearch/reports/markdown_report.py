@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from taskweaver.treesearch.model import sources
+from taskweaver.treesearch.model import artifacts as sources
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
-from taskweaver.treesearch.record import findings
-from taskweaver.treesearch.record.facts import RunFacts, Use
-from taskweaver.treesearch.record.findings import Effect, gain_text
+from taskweaver.treesearch.record import run_statistics
+from taskweaver.treesearch.record.run_facts import RunFacts, Use
+from taskweaver.treesearch.record.run_statistics import Effect, gain_text
 from taskweaver.treesearch.reports.figures import worth_of_parts, write_figures
+from taskweaver.treesearch.reports.json_exports import costs
 from taskweaver.treesearch.reports.markdown import block, inline, table
-from taskweaver.treesearch.reports.outputs import costs
 from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT, reproduction
 from taskweaver.utils.files import write_text
 from taskweaver.utils.redact import redact_secrets
@@ -91,35 +91,35 @@ def _asked(journal: Journal, idea: str) -> str:
 def _outcome(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) -> str:
     best = journal.best()
     rows = [("run", inline(facts.name)), *_times(facts)]
-    statuses, _ = findings.count(journal.nodes)
+    statuses, _ = run_statistics.count(journal.nodes)
     counted = ", ".join(f"{number:,} {status}" for status, number in statuses.items())
     rows.append(("nodes", f"{len(journal):,}" + (f" ({counted})" if counted else "")))
     if best is None:
         said = "No node measured anything, so there is no best one."
         return f"## What came out\n\n{said}\n\n{table(('', ''), rows)}{_stages(journal, facts)}"
-    reached = inline(findings.reached(journal, best))
+    reached = inline(run_statistics.reached(journal, best))
     if best.branch not in {"", best.id}:
         rows.append(("branch of its memory", inline(best.branch)))
     rows = [*_gains(journal, best), *rows]
     pictures = _pictures(figures, "best", "values")
     head = f"## What came out\n\n**{reached}**, by node {inline(best.id)}."
-    judged = "".join(f"\n\n{inline(said, 800)}" for said in findings.overruled(journal))
+    judged = "".join(f"\n\n{inline(said, 800)}" for said in run_statistics.overruled(journal))
     return f"{head}{judged}\n\n{table(('', ''), rows)}{pictures}{_stages(journal, facts)}"
 
 
 def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
     objective = journal.objective
     rows = []
-    first, baseline = findings.first_draft(journal), findings.baseline(journal)
+    first, baseline = run_statistics.first_draft(journal), run_statistics.baseline(journal)
     bases = [("gain over the first draft", first)]
     if baseline is not first:
         bases.append(("gain over the baseline", baseline))
     for name, base in bases:
         if base is not None and base.id != best.id:
-            better = inline(gain_text(objective, findings.gain(objective, best, base), base))
+            better = inline(gain_text(objective, run_statistics.gain(objective, best, base), base))
             was = inline(f"from {objective.text(base.value)}, node {base.id}")
             rows.append((name, f"{better}, {was}"))
-    spread = findings.seeds(journal, best.id)
+    spread = run_statistics.seeds(journal, best.id)
     if spread is not None:
         failed = f", {spread.failed} failed" if spread.failed else ""
         rows.append(("other seeds", inline(spread.text(objective)) + failed))
@@ -186,7 +186,7 @@ def _path(journal: Journal) -> str:
 
 def _step(journal: Journal, path: Sequence[Node], at: int) -> tuple[Node, str]:
     before = next((node for node in reversed(path[:at]) if node.value is not None), None)
-    better = findings.gain(journal.objective, path[at], before)
+    better = run_statistics.gain(journal.objective, path[at], before)
     return path[at], inline(gain_text(journal.objective, better, before))
 
 
@@ -195,7 +195,7 @@ def _telling(journal: Journal, path: Sequence[Node]) -> list[int]:
     if len(path) <= MOST_STEPS:
         return list(range(len(path)))
     gains = {
-        at: findings.gain(journal.objective, path[at], path[at - 1]) or 0.0
+        at: run_statistics.gain(journal.objective, path[at], path[at - 1]) or 0.0
         for at in range(1, len(path) - 1)
     }
     most = sorted(gains, key=lambda at: -gains[at])[: MOST_STEPS - 2]
@@ -231,7 +231,7 @@ def _without_gain(journal: Journal, facts: RunFacts) -> str:
     ]
     found = [
         effect
-        for effect in findings.effects(journal, facts, tried)
+        for effect in run_statistics.effects(journal, facts, tried)
         if effect.gain is not None and effect.gain <= 0
     ]
     if not found:
@@ -250,7 +250,7 @@ def _effect_row(journal: Journal, effect: Effect) -> tuple[str, ...]:
 
 
 def _failures(journal: Journal) -> str:
-    found = findings.failures(journal)
+    found = run_statistics.failures(journal)
     if not found:
         return ""
     rows = [

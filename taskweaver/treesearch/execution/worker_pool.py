@@ -1,4 +1,4 @@
-"""Workers: an executor whose jobs can die, hang and be cancelled without harm to the others."""
+"""WorkerPool: an executor whose jobs can die, hang and be cancelled without harm to the others."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ces.process.process import kill_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
 from taskweaver.treesearch.execution.gpus import VARIABLE
-from taskweaver.treesearch.execution.worker import Reply
+from taskweaver.treesearch.execution.worker_process import WorkerReply
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.signals import signal_name
 
 # As a module it would be `__main__`, and its classes others than they are here.
-_MAIN = "from taskweaver.treesearch.execution.worker import main; main()"
+_MAIN = "from taskweaver.treesearch.execution.worker_process import main; main()"
 _PACKAGE_ROOT = Path(__file__).parents[3]
 _STOP_S = 5.0
 _LONGEST_POLL_S = 3600.0
@@ -58,7 +58,7 @@ class _Task(Future[Any]):
         return self.has_begun and not self.done()
 
 
-class Workers(Executor):
+class WorkerPool(Executor):
     """Runs functions in processes of their own. Shut it down.
 
     A function must be importable, by name; it, its arguments and its result are pickled. A future
@@ -172,7 +172,7 @@ class Workers(Executor):
                     process = _Process(gpu) if process is None else process.replaced(gpu)
                 reply = process.ask(task)
             except (SearchError, OSError) as error:
-                reply = Reply(error=error)
+                reply = WorkerReply(error=error)
             if process is not None and (task.cancelled() or isinstance(reply.error, WorkerLost)):
                 process.end(0.0)
                 process = None
@@ -182,7 +182,7 @@ class Workers(Executor):
             process.end(_STOP_S)
 
 
-def _settle(task: _Task, reply: Reply) -> None:
+def _settle(task: _Task, reply: WorkerReply) -> None:
     if reply.error is None:
         task.set_result(reply.value)
         return
@@ -241,7 +241,7 @@ class _Process:
         self.end(0.0)
         return _Process(gpu)
 
-    def ask(self, task: _Task) -> Reply:
+    def ask(self, task: _Task) -> WorkerReply:
         """Have a task done; whoever cancels it ends the wait.
 
         Raises:
@@ -259,12 +259,12 @@ class _Process:
             try:
                 self._connection.send_bytes(task.call)
                 if not self._has_answer(bell.fileno(), task):
-                    return Reply()
+                    return WorkerReply()
                 data = self._connection.recv_bytes()
             except (EOFError, OSError) as error:
                 raise WorkerLost(f"The worker {self._ending()}.") from error
         try:
-            reply: Reply = pickle.loads(data)  # noqa: S301 - from this package's own process
+            reply: WorkerReply = pickle.loads(data)  # noqa: S301 - from this package's own process
         except Exception as error:
             text = f"What the job returned cannot be read: {error!r:.300}."
             raise NotTransferable(text) from error
