@@ -80,7 +80,7 @@ class CodeGenerator:
 
         Args:
             alias: The role.
-            scope: What it may run, and so what its model is told.
+            scope: Kinds of code it may run, which its prompt describes.
         """
         self.alias = alias
         self.language = scope.language

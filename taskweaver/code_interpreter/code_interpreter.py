@@ -1,4 +1,4 @@
-"""The CodeInterpreter: generate a cell, run it, report; mend it when it fails."""
+"""The CodeInterpreter role: generates a cell, runs it, reports, and corrects it on failure."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class CodeInterpreterConfig(RoleConfig):
 class CodeInterpreter(Role, Interpreter):
     """Turns a task into a cell, runs it in the session's kernel, and reports.
 
-    What it may run is its configuration's `Scope`; several in a session share the kernel.
+    The code it may run is its configuration's `Scope`; several in a session share the kernel.
     """
 
     answers_from_outcomes = True
 
     @inject
-    def __init__(  # noqa: PLR0913 - a role is given what it uses, by type
+    def __init__(  # noqa: PLR0913 - a role receives its parts by type
         self,
         config: CodeInterpreterConfig,
         logger: TelemetryLogger,
@@ -122,14 +122,14 @@ class CodeInterpreter(Role, Interpreter):
 
     @property
     def _entries(self) -> list[PluginEntry]:
-        """All plugins there are: a broken one, too, has a say in what a scope allows."""
+        """All plugins there are: a scope decides by the broken ones, too."""
         entries = self._registry.plugins if self._registry else {}
         return [entries[name] for name in sorted(entries)]
 
     def get_intro(self) -> str:
-        """Return what the Planner is told about it, its plugins where the text wants them.
+        """Return its description for the Planner, with its plugins in the place of the text.
 
-        The tools come last. What cannot be used of them is told to the user, once.
+        The tools come last. Unusable ones are reported to the user, once.
         """
         for problem in self.executor.new_problems():
             self.logger.warning(problem)
@@ -169,12 +169,12 @@ class CodeInterpreter(Role, Interpreter):
         Raises:
             ModelError: If the model cannot be reached.
             KernelError: If the kernel cannot be started.
-            RoleError: If nobody gave this role a task.
+            RoleError: If no role gave this one a task.
         """
         view = self.generator.model.view(memory, self.alias)
         task, tries = task_of(view.rounds, self.alias), tries_so_far(view.rounds, self.alias)
         if task is None:
-            raise RoleError(self.alias, "nobody gave it a task in this round.")
+            raise RoleError(self.alias, "no role gave it a task in this round.")
         most = self.interpreter_config.max_retry_count
         may_retry = tries < most
         with self.event_emitter.post(self.alias) as proxy:
@@ -244,7 +244,7 @@ class CodeInterpreter(Role, Interpreter):
         *,
         may_retry: bool,
     ) -> Post:
-        """Run a cell if what the role may run, and a person, allow it."""
+        """Run a cell if the role's scope, and a person, allow it."""
         code = self._kept(proxy, written)
         if has_mask(code):
             number = len(successful_cells(rounds)) + 1
@@ -260,14 +260,14 @@ class CodeInterpreter(Role, Interpreter):
         return self._run(proxy, task, code, may_retry=may_retry)
 
     def _kept(self, proxy: PostEventProxy, written: str) -> str:
-        """Return the cell that runs what the model wrote, and keep it so that it can run again."""
+        """Return the cell that runs code of the model, and keep it so that it can run again."""
         cell = self.scope.cell(written)
         if cell != written:
             proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = cell
         return cell
 
     def _verify(self, proxy: PostEventProxy, code: str, rounds: Sequence[Round]) -> list[str]:
-        """Return what is not allowed in a cell."""
+        """Return the violations in a cell."""
         if not self.scope.is_checked:
             return []
         earlier = [cell.code for cell in successful_cells(rounds)]

@@ -73,7 +73,7 @@ class RoleModel:
 
     def view(self, memory: Memory, alias: str) -> View:
         """Return the rounds `alias` sees; the last one is being answered."""
-        self._compaction.attend(memory, alias)
+        self._compaction.attach(memory, alias)
         return View(*memory.get_role_rounds_with_compaction(alias))
 
     def with_experiences(self, messages: list[ChatMessage], memory: Memory) -> list[ChatMessage]:

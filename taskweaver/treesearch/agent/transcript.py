@@ -1,4 +1,4 @@
-"""The conversation of a node: what was proposed, what came of it, as rounds and posts of a chat.
+"""The conversation of a node: its proposal and outcome, as a round and posts of a chat.
 
 It is a real one, on the node's branch, so a chat can simply go on from there.
 """
@@ -29,7 +29,7 @@ class NodeTranscript:
         Args:
             store: The memory; None writes nothing.
             node: The node.
-            title: What the search is about.
+            title: Title of the search.
         """
         made = f"from {node.parent}" if node.parent else "from nothing"
         name = f" of {node.name}" if node.name else ""
@@ -46,7 +46,7 @@ class NodeTranscript:
             self._log.post_added(self._round, post)
 
     def proposed(self, node: Node) -> None:
-        """Add what the planner wants done."""
+        """Add the proposal."""
         attachments = [
             Attachment.create(AttachmentType.plan, node.plan or "1. carry the attempt out"),
             Attachment.create(AttachmentType.current_plan_step, "1. carry the attempt out"),
@@ -55,7 +55,7 @@ class NodeTranscript:
         self._add(Post.create(message, "Planner", "CodeInterpreter", attachments))
 
     def ran(self, node: Node) -> None:
-        """Add what came of it."""
+        """Add the outcome of the phases."""
         phases = [f"{p.name}: {p.status}, {p.seconds:.1f} s {p.message}" for p in node.phases]
         message = "\n".join([*phases, shorten(node.output, _OUTPUT_CHARS)])
         status = "SUCCESS" if node.error is None else "FAILURE"
@@ -67,11 +67,11 @@ class NodeTranscript:
 
     def ended(self, node: Node, objective: Objective) -> None:
         """Add the outcome, and end the round."""
-        said = [f"{node.id} {node.status}: {objective.name} {objective.text(node.value)}."]
+        lines = [f"{node.id} {node.status}: {objective.name} {objective.text(node.value)}."]
         if node.error:
-            said.append(f"{node.error.kind}: {node.error.message}")
-        said += [node.analysis, json.dumps(dict(node.summary)) if node.summary else ""]
-        self._add(Post.create("\n".join(filter(None, said)), "Planner", "User"))
+            lines.append(f"{node.error.kind}: {node.error.message}")
+        lines += [node.analysis, json.dumps(dict(node.summary)) if node.summary else ""]
+        self._add(Post.create("\n".join(filter(None, lines)), "Planner", "User"))
         self._round.change_round_state("finished")
         if self._log is not None:
             self._log.round_ended(self._round)
