@@ -23,7 +23,7 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry.registry import RoleRegistry
-from taskweaver.session.replay import Step
+from taskweaver.session.replay import ReplayedCell
 from taskweaver.session.session import Session
 from taskweaver.trust.opening import Trust, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE, config_file_of, discover_app_dir
@@ -177,7 +177,7 @@ class TaskWeaverApp:
         settings: Mapping[str, str] | None = None,
         data: Mapping[str, Path] | None = None,
         repair: bool = False,
-    ) -> Iterator[Step]:
+    ) -> Iterator[ReplayedCell]:
         """Run a saved conversation again in a fresh kernel, without a model.
 
         Args:

@@ -13,7 +13,7 @@ from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.code_interpreter.report import sections
 from taskweaver.memory.executed import ExecutedCell
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.receipts.compare import Difference, Outcome, compare
+from taskweaver.session.receipts.compare import Outcome, ReceiptDifference, compare
 from taskweaver.session.receipts.inputs import files_for, hash_of
 from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
 from taskweaver.session.receipts.versions import changes, versions_for
@@ -30,7 +30,7 @@ class ReceiptVerdict:
             of the answer that no outcome of a cell proves.
     """
 
-    difference: Difference | None
+    difference: ReceiptDifference | None
     cells: int
     notes: tuple[str, ...]
 

@@ -12,7 +12,7 @@ from mcp.server.mcpserver import Context  # noqa: TID253
 from mcp.server.mcpserver.exceptions import ToolError  # noqa: TID253
 
 from taskweaver import __version__
-from taskweaver.app.serving import Report, Said, Serving
+from taskweaver.app.serving import Report, RoundResult, Serving
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
 
@@ -34,7 +34,7 @@ def make_server(serving: Serving) -> MCPServer[Any]:
     @server.tool()
     async def ask(  # noqa: D417 - ctx is not an argument of the caller
         question: str, ctx: Context, session: str = "", branch: str = ""
-    ) -> Said:
+    ) -> RoundResult:
         """Ask a question in plain words about data, files and earlier answers of the session.
 
         Args:
@@ -48,7 +48,7 @@ def make_server(serving: Serving) -> MCPServer[Any]:
     @server.tool()
     async def run_code(  # noqa: D417 - ctx is not an argument of the caller
         code: str, ctx: Context, session: str = "", branch: str = ""
-    ) -> Said:
+    ) -> RoundResult:
         """Run Python code in the session's live kernel; variables stay for later calls.
 
         Args:
@@ -87,7 +87,9 @@ def make_server(serving: Serving) -> MCPServer[Any]:
     return server
 
 
-async def _round(ctx: Context, session: Session, play: Callable[[Report], Said]) -> Said:
+async def _round(
+    ctx: Context, session: Session, play: Callable[[Report], RoundResult]
+) -> RoundResult:
     """Play a round in a thread; report its progress, and interrupt it when the caller cancels."""
     steps = 0
 

@@ -44,7 +44,7 @@ _TABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class DocumentPassage:
     """A part of a document that matches a query.
 
     Attributes:
@@ -100,7 +100,7 @@ class DocumentIndex:
 
     def search(
         self, query: str, size: int, report: Callable[[str], None]
-    ) -> tuple[list[Passage], list[str]]:
+    ) -> tuple[list[DocumentPassage], list[str]]:
         """Bring the index up to date, and look for any word of a query.
 
         Args:
@@ -127,7 +127,7 @@ class DocumentIndex:
 
     def _search(
         self, query: str, size: int, report: Callable[[str], None]
-    ) -> tuple[list[Passage], list[str]]:
+    ) -> tuple[list[DocumentPassage], list[str]]:
         with self._opened() as connection:
             problems = self._refresh(connection, report)
             with _transaction(connection, "DEFERRED"):  # one state of it, whoever else writes
@@ -211,7 +211,7 @@ class DocumentIndex:
 
     def _passages(
         self, connection: sqlite3.Connection, wanted: str, size: int
-    ) -> Iterator[Passage]:
+    ) -> Iterator[DocumentPassage]:
         if not wanted:
             return
         hits = connection.execute(
@@ -228,7 +228,7 @@ class DocumentIndex:
             places, heading, text = self._grown(connection, file, place)
             shown.update((file, each) for each in places)
             count += 1
-            yield Passage(self._shown(path), heading, text, float(f"{score:.4g}"))
+            yield DocumentPassage(self._shown(path), heading, text, float(f"{score:.4g}"))
 
     def _grown(
         self, connection: sqlite3.Connection, file: int, place: int

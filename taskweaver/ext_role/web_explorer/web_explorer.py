@@ -7,7 +7,7 @@ from pathlib import Path
 
 from injector import inject
 
-from taskweaver.ext_role.web_explorer.actions import SCHEMA, Action, read_action
+from taskweaver.ext_role.web_explorer.actions import SCHEMA, BrowserAction, read_action
 from taskweaver.ext_role.web_explorer.errors import (
     BrowserError,
     ExplorationInterrupted,
@@ -15,7 +15,7 @@ from taskweaver.ext_role.web_explorer.errors import (
     PageError,
 )
 from taskweaver.ext_role.web_explorer.observation import Observation
-from taskweaver.ext_role.web_explorer.page import Page
+from taskweaver.ext_role.web_explorer.page import BrowserPage
 from taskweaver.ext_role.web_explorer.process import find_browser
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.parsing.json_stream import parse_reply
@@ -87,7 +87,7 @@ class WebExplorer(Role):
         self.explorer_config = config
         self.llm_api = llm_api
         self._prompt = load_prompt(PROMPT_FILE, _TEXTS)
-        self._page: Page | None = None
+        self._page: BrowserPage | None = None
         self._given_up = CancelToken()
         self._is_closed = False
 
@@ -149,7 +149,7 @@ class WebExplorer(Role):
         exploration.url = seen.url
         return _shown(seen)
 
-    def _do(self, action: Action) -> str:
+    def _do(self, action: BrowserAction) -> str:
         """Do an action; return its outcome."""
         try:
             action.do(self._browser())
@@ -167,7 +167,7 @@ class WebExplorer(Role):
         self._close_page()
         return f"failed: {error.problem}. Another browser is started, with no page open."
 
-    def _ask(self, exploration: _Exploration, shown: str, left: int) -> Action | str:
+    def _ask(self, exploration: _Exploration, shown: str, left: int) -> BrowserAction | str:
         """Ask the model for an action; return the flaw if no reply can be used."""
         messages = self._messages(exploration, shown, left)
         problem = ""
@@ -181,7 +181,7 @@ class WebExplorer(Role):
             )
             reply = parse_reply("".join(str(piece["content"]) for piece in pieces))
             action = read_action(reply)
-            if isinstance(action, Action):
+            if isinstance(action, BrowserAction):
                 return action
             problem = action
             self.logger.warning(f"the WebExplorer's reply cannot be used: {problem}")
@@ -211,7 +211,7 @@ class WebExplorer(Role):
         exploration.proxy.update_status("not finished")
         return text
 
-    def _browser(self) -> Page:
+    def _browser(self) -> BrowserPage:
         """Return the browser, a new one when there is none."""
         self._check()
         if self._page is None:
@@ -221,12 +221,12 @@ class WebExplorer(Role):
             self._check()
         return self._page
 
-    def _started(self) -> Page:
+    def _started(self) -> BrowserPage:
         config = self.explorer_config
         program = find_browser(config.browser_path)
         hosts, timeout_s = config.allowed_hosts, config.page_timeout_s
         try:
-            return Page(program, timeout_s=timeout_s, allowed_hosts=hosts)
+            return BrowserPage(program, timeout_s=timeout_s, allowed_hosts=hosts)
         except BrowserError as error:
             raise NoBrowser(f"{program} cannot be used: {error.problem}") from error
 
