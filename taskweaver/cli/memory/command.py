@@ -33,7 +33,7 @@ _BRANCH = click.option("-b", "--branch", metavar="ID", help="A branch; by defaul
 
 @click.group(epilog=_EXAMPLES)
 def memory() -> None:
-    """Look into a memory file: branches, what they see, and how they differ."""
+    """Inspect a memory file: branches, their contents and their differences."""
 
 
 def _open(file: Path) -> Any:
@@ -113,7 +113,7 @@ def tree(file: Path, *, as_json: bool) -> None:
 def show(
     file: Path, branch: str | None, *, at: int | None, as_prompt: bool, limit: int, as_json: bool
 ) -> None:
-    """Show what a branch sees: core, digest, events, records."""
+    """Show the contents of a branch: core, digest, events, records."""
     with _open(file) as opened:
         shown = _branch(opened, branch)
         if as_prompt:
@@ -218,7 +218,7 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
 @click.option("-n", "limit", type=click.IntRange(1), default=50, help="Most rows.")
 @_JSON
 def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> None:
-    """Show what a branch itself wrote, newest first."""
+    """Show the entries a branch itself wrote, newest first."""
     with _open(file) as opened:
         steps = _branch(opened, branch).history(limit=limit)
     if as_json:
@@ -339,7 +339,7 @@ def verify(file: Path, *, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @_JSON
 def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
-    """Remove what only pruned branches see."""
+    """Remove entries that only pruned branches can read."""
     with _open_logged(file) as opened:
         garbage = opened.collect_garbage(dry_run=dry_run)
     if as_json:

@@ -1,8 +1,8 @@
-"""Finds the JSON object in what a model wrote, and mends what models get wrong in it.
+"""Extraction of the JSON object in a model's text, and repair of the mistakes models make in it.
 
 A reply may carry prose, a code fence or hidden reasoning around the object, raw line breaks and
-stray backslashes inside its strings, trailing commas, or be a Python dictionary. Nothing here
-guesses content: what cannot be read is reported, never invented.
+stray backslashes inside its strings, trailing commas, or be a Python dictionary. Content is never
+guessed: unreadable text is reported.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _MAX_LITERAL_CHARS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was read of an object.
+    """Result of reading an object.
 
     Attributes:
-        value: The object, or the part of it that could be read.
-        problem: What is wrong with the text, as a sentence; None when the object is whole.
+        value: The object, or its readable part.
+        problem: The flaw of the text, as a sentence; None when the object is whole.
     """
 
     value: dict[str, Any]
@@ -65,16 +65,18 @@ def find_start(text: str, begin: int = 0) -> int | None:
     return match.start() if match else None
 
 
-def mend(text: str) -> str:
+def repair(text: str) -> str:
     """Return JSON with raw control characters and stray backslashes in strings escaped.
 
     Lone halves of escaped surrogate pairs become U+FFFD, and commas before a closing bracket are
     left out. Linear in the length of `text`.
     """
-    return without_trailing_commas(_STRING.sub(lambda found: _FLAW.sub(_mend_flaw, found[0]), text))
+    return without_trailing_commas(
+        _STRING.sub(lambda found: _FLAW.sub(_repair_flaw, found[0]), text)
+    )
 
 
-def _mend_flaw(match: re.Match[str]) -> str:
+def _repair_flaw(match: re.Match[str]) -> str:
     match match.lastgroup:
         case "half":
             return "\\ufffd"
@@ -92,7 +94,7 @@ def read_partial(text: str) -> dict[str, Any] | None:
     Returns:
         The members so far, or None when the text cannot be JSON however it goes on.
     """
-    for candidate in (str, mend):
+    for candidate in (str, repair):
         try:
             data = candidate(text).encode("utf-8", "replace")
             value = jiter.from_json(data, partial_mode="trailing-strings", cache_mode="keys")
@@ -139,7 +141,7 @@ def _read_at(text: str, start: int) -> Found:
     try:
         return _decode(source)
     except json.JSONDecodeError:
-        source = mend(source)
+        source = repair(source)
         try:
             return _decode(source)
         except json.JSONDecodeError as error:
@@ -147,7 +149,7 @@ def _read_at(text: str, start: int) -> Found:
 
 
 def _decode(text: str) -> Found:
-    """Decode the object `text` starts with; what follows it does not matter."""
+    """Decode the object `text` starts with; the text after it is ignored."""
     twice: list[str] = []
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

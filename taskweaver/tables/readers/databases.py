@@ -68,7 +68,7 @@ def read_database(path: Path, name: str, table: str | int | None) -> Raw:
         table: Name or number (from 0) of the table; None for the first.
 
     Raises:
-        TableError: If there is no such table, or it cannot be read.
+        TableError: If the table does not exist, or cannot be read.
     """
     names = table_names(path)
     if not names:

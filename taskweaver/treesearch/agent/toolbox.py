@@ -10,7 +10,7 @@ from typing import Any
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.treesearch.agent.prompting import PromptFiles
+from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.execution.materials import Materials
 from taskweaver.treesearch.execution.scripts import ScriptRunner
 from taskweaver.treesearch.execution.worker_pool import WorkerPool

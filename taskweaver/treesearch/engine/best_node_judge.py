@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskweaver.treesearch.agent.managing import Manager
-from taskweaver.treesearch.agent.telling import code_of, metric_text
+from taskweaver.treesearch.agent.describe import code_of, metric_text
+from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.agent.toolbox import Toolbox
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.budget import BudgetSpent
@@ -52,10 +52,10 @@ def candidates(journal: Journal) -> list[Node]:
 class Judge:
     """Asks a model which node is carried on."""
 
-    def __init__(self, tools: Toolbox, journal: Journal, manager: Manager) -> None:
+    def __init__(self, tools: Toolbox, journal: Journal, agent: RunAgent) -> None:
         self._tools = tools
         self._journal = journal
-        self._manager = manager
+        self._agent = agent
 
     def judgement(self, stage: StageState, after: int) -> Judgement | None:
         """Return which node is carried on; None where there is nothing to ask, or nobody.
@@ -91,7 +91,7 @@ class Judge:
             "Goals": stage.goals,
             "Candidates": {node.id: self._described(node) for node in nodes},
         }
-        return self._manager.ask(_NAME, f"{stage.label}_best_node", shown, _ANSWER)
+        return self._agent.ask(_NAME, f"{stage.label}_best_node", shown, _ANSWER)
 
     def _described(self, node: Node) -> dict[str, str]:
         objective = self._journal.objective

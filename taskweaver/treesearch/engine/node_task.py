@@ -18,14 +18,14 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.protocol.injections import PromptLog
 from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
+from taskweaver.treesearch.agent.describe import attempt_lines
 from taskweaver.treesearch.agent.events import NodeEvents, said_elsewhere, storable
+from taskweaver.treesearch.agent.node_agent import FATAL, NodeAgent, NodeMemory
 from taskweaver.treesearch.agent.phase0 import save_plan
-from taskweaver.treesearch.agent.proposing import Proposer, Question
-from taskweaver.treesearch.agent.reviewing import Reviewer, measured
-from taskweaver.treesearch.agent.talk import NodeTalk
-from taskweaver.treesearch.agent.telling import attempt_lines
-from taskweaver.treesearch.agent.thinking import FATAL, MemorySeat, Thinker
+from taskweaver.treesearch.agent.proposer import Proposer, Question
+from taskweaver.treesearch.agent.reviewer import Reviewer, measured
 from taskweaver.treesearch.agent.toolbox import Toolbox
+from taskweaver.treesearch.agent.transcript import NodeTranscript
 from taskweaver.treesearch.engine.node_executor import NodeExecutor, WorkCancelled
 from taskweaver.treesearch.engine.plotting import Plotter
 from taskweaver.treesearch.errors import ReplyUnusable
@@ -104,14 +104,14 @@ class NodeTask:
         """
         node = self._node
         self._events.created(node, self._state.label, self._question.loss)
-        talk = NodeTalk(self._tools.store, node, self._tools.idea.title)
-        thinker = self._thinker()
+        talk = NodeTranscript(self._tools.store, node, self._tools.idea.title)
+        agent = self._agent()
         try:
-            node = self._propose(node, Proposer(self._tools.prompts, thinker))
+            node = self._propose(node, Proposer(self._tools.prompts, agent))
             talk.proposed(node)
-            node, result = self._execute(node, Proposer(self._tools.prompts, thinker))
+            node, result = self._execute(node, Proposer(self._tools.prompts, agent))
             talk.ran(node)
-            node = self._judge(node, result, thinker)
+            node = self._judge(node, result, agent)
         except ReplyUnusable as error:
             node = _failed(node, NodeError("PhasePlanError", str(error)))
         except ModelError as error:
@@ -125,18 +125,18 @@ class NodeTask:
         talk.ended(node, self._journal.objective)
         return node
 
-    def _thinker(self) -> Thinker:
+    def _agent(self) -> NodeAgent:
         store = self._tools.store
         folder = self._places.prompt_logs
         log = PromptLog(folder, stage=self._state.label)
         hidden = said_elsewhere(self._node)
-        seat = MemorySeat(store[self._node.branch], log, hidden) if store else None
-        return Thinker(
+        memory = NodeMemory(store[self._node.branch], log, hidden) if store else None
+        return NodeAgent(
             self._api,
             self._node.id,
             folder,
             self._tools.prompts.text("core/system"),
-            seat,
+            memory,
             self._tools.config.asking,
         )
 
@@ -192,10 +192,10 @@ class NodeTask:
         )
         return node, result
 
-    def _judge(self, node: Node, result: JobResult, thinker: Thinker) -> Node:
+    def _judge(self, node: Node, result: JobResult, agent: NodeAgent) -> Node:
         """Measure, review, draw and sum up."""
         tools, journal = self._tools, self._journal
-        reviewer = Reviewer(tools.prompts, thinker, tools.idea.text)
+        reviewer = Reviewer(tools.prompts, agent, tools.idea.text)
         asks = not tools.is_embedded and node.kind is not NodeKind.SEED
         if node.error is None:
             node = self._measure(node, result, reviewer, asks=asks)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from taskweaver.treesearch.agent.events import NodeEvents
-from taskweaver.treesearch.agent.reviewing import MOST_PLOTS, Reviewer
+from taskweaver.treesearch.agent.reviewer import MOST_PLOTS, Reviewer
 from taskweaver.treesearch.errors import ReplyUnusable, WorkerLost
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.takeover import list_files, read_inside

@@ -22,8 +22,8 @@ from taskweaver.memory.branched.run.ingest import ingest_idea_md
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
-from taskweaver.treesearch.agent.metering import RunMeter, check_prices
-from taskweaver.treesearch.agent.prompting import PromptFiles
+from taskweaver.treesearch.agent.prompt_files import PromptFiles
+from taskweaver.treesearch.agent.run_meter import RunMeter, check_prices
 from taskweaver.treesearch.agent.toolbox import Claims, Toolbox
 from taskweaver.treesearch.embedded.choice import model_for, needs_of
 from taskweaver.treesearch.engine.coordinator import Changed, Coordinator

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from taskweaver.treesearch.agent.events import RunEvents
-from taskweaver.treesearch.agent.managing import Manager
+from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.agent.toolbox import Toolbox
 from taskweaver.treesearch.engine.best_node_judge import Judge
 from taskweaver.treesearch.engine.substages import Substages, Verdict
@@ -29,13 +29,13 @@ class StageTransition:
         self._journal = state.journal
         self._log = log
         self._events = RunEvents(tools.store, state.journal)
-        self._manager = Manager(tools)
-        self._substages = Substages(tools, state.journal, self._manager)
-        self._judge = Judge(tools, state.journal, self._manager)
+        self._agent = RunAgent(tools)
+        self._substages = Substages(tools, state.journal, self._agent)
+        self._judge = Judge(tools, state.journal, self._agent)
 
     def give_up(self) -> None:
         """Give up what is asked now or later, from any thread."""
-        self._manager.give_up()
+        self._agent.give_up()
 
     def enter(self, stage: StageState) -> None:
         """Begin a stage, or a substage."""

@@ -6,8 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.treesearch.agent.managing import Manager
-from taskweaver.treesearch.agent.telling import attempt_lines, findings_lines, metric_text, repeated
+from taskweaver.treesearch.agent.describe import (
+    attempt_lines,
+    findings_lines,
+    metric_text,
+    repeated,
+)
+from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.agent.toolbox import Toolbox
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.budget import BudgetSpent
@@ -48,10 +53,10 @@ class Verdict:
 class Substages:
     """Asks a model about stages; without one, the figures alone decide and speak."""
 
-    def __init__(self, tools: Toolbox, journal: Journal, manager: Manager) -> None:
+    def __init__(self, tools: Toolbox, journal: Journal, agent: RunAgent) -> None:
         self._tools = tools
         self._journal = journal
-        self._manager = manager
+        self._agent = agent
 
     def verdict(self, stage: StageState) -> Verdict:
         """Return whether a stage goes on, and with what.
@@ -104,7 +109,7 @@ class Substages:
         best = self._journal.best(nodes)
         if best is not None:
             shown |= repeated(best, self._journal)
-        return self._manager.ask(f"agent/manager/{name}", f"{stage.label}_{name}", shown, schema)
+        return self._agent.ask(f"agent/manager/{name}", f"{stage.label}_{name}", shown, schema)
 
     def _figures(self, stage: StageState) -> str:
         journal = self._journal

@@ -8,12 +8,12 @@ from typing import Any
 from taskweaver.llm.api import LLMApi
 from taskweaver.memory.branched.protocol.injections import PromptLog
 from taskweaver.treesearch.agent.events import said_elsewhere
-from taskweaver.treesearch.agent.prompting import KEEPING
-from taskweaver.treesearch.agent.thinking import MemorySeat, Thinker, as_unusable
+from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory, as_unusable
+from taskweaver.treesearch.agent.prompt_files import KEEPING
 from taskweaver.treesearch.agent.toolbox import Toolbox
 
 
-class Manager:
+class RunAgent:
     """Asks a model about the run as a whole; what it remembers is on the root."""
 
     def __init__(self, tools: Toolbox) -> None:
@@ -48,13 +48,13 @@ class Manager:
         folder = tools.places.folder / "logs" / "0-run" / "prompt_logs" / "manager"
         store = tools.store if name in KEEPING else None
         root = store.root if store else None
-        seat = None
+        memory = None
         if root is not None:
-            seat = MemorySeat(root, PromptLog(folder), said_elsewhere())
+            memory = NodeMemory(root, PromptLog(folder), said_elsewhere())
         system, limits = tools.prompts.text("core/system"), tools.config.asking
-        thinker = Thinker(self._api, "root", folder, system, seat, limits)
+        agent = NodeAgent(self._api, "root", folder, system, memory, limits)
         prompt = {"Introduction": tools.prompts.text(name), **sections}
         first = tools.prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]
         with as_unusable():
-            return thinker.ask_structured(label, prompt, schema, first, hint=hint)
+            return agent.ask_structured(label, prompt, schema, first, hint=hint)
