@@ -37,7 +37,6 @@ from taskweaver.ces.kernel.place import KernelPlace
 from taskweaver.ces.kernel.plugins import KernelPlugins
 from taskweaver.ces.kernel.reported import fields
 from taskweaver.ces.kernel.running import RunningKernel
-from taskweaver.ces.kernel.state_writing import StateWriter
 from taskweaver.ces.kernel.waiting import RequestWait
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint, footprint
@@ -45,7 +44,7 @@ from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import RESTORE_S
-from taskweaver.ces.template.snapshot import KernelSnapshot
+from taskweaver.ces.template.snapshot import KernelSnapshot, StateWriter
 from taskweaver.ces.template.template import Arrival, Template
 
 _SHUT_DOWN_S, _OVERVIEW_S = 2.0, 60.0
