@@ -130,6 +130,10 @@ class CodePrompt:
         """Return one of the prompt file's texts, filled."""
         return fill(self._texts[name], **values)
 
+    def revise_answer(self, numbers: str) -> str:
+        """Return the request to correct numbers of an answer that stand in no result."""
+        return self.text("revise_answer", NUMBERS=numbers)
+
     def _with_plugins(
         self, messages: list[ChatMessage], plugins: Sequence[PluginEntry]
     ) -> list[ChatMessage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from taskweaver.logging.log import TelemetryLogger
@@ -22,7 +23,9 @@ class CompactionSettings:
 class CompactingRoleConfig(RoleConfig):
     """Configuration of a role whose old rounds are summarised."""
 
-    def _read_compaction(self) -> CompactionSettings:
+    @cached_property
+    def compaction(self) -> CompactionSettings:
+        """When they are summarised, and by which model."""
         path = self._get_path("compaction_prompt_path")
         compactor = CompactorConfig(
             threshold=self._get_int("compaction_threshold"),

@@ -11,11 +11,11 @@ from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.describe import (
-    code_of,
     environment_lines,
-    measured_text,
     metric_text,
+    parent_code,
     parent_sections,
+    parent_summary,
     sibling_digest,
 )
 from taskweaver.treesearch.agent.node_agent import NodeAgent
@@ -28,9 +28,8 @@ from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.model.plan_checks import refuse_mask
 from taskweaver.treesearch.model.stages import StageState
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import fenced
 
-_PLAN_CODE_CHARS = 12_000
 _INTRODUCTIONS = {
     NodeKind.DRAFT: "agent/parallel/tasks/draft/introduction",
     NodeKind.DEBUG: "agent/parallel/tasks/debug/introduction",
@@ -117,7 +116,7 @@ class Proposer:
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
             "Task": self._task(question),
-            **_code(question),
+            **parent_code(question.parent, question.journal),
             "Time limit": f"{question.run_seconds:g} seconds for a run",
             "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
             **_history(question),
@@ -210,11 +209,7 @@ class Proposer:
             **_stage(question),
         }
         if parent is not None:
-            outcome = f"{parent.id}: {measured_text(question.journal, parent)}"
-            task["Made from"] = f"{outcome}. {shorten(parent.plan, 600)}"
-            if parent.error:
-                error = parent.error
-                task["Made from"] += f"\nIt failed: {error.kind}: {shorten(error.message, 600)}"
+            task["Made from"] = parent_summary(parent, question.journal)
         return task
 
 
@@ -312,13 +307,3 @@ def _resources(question: Question) -> dict[str, str]:
 
 def _history(question: Question) -> dict[str, str]:
     return {"History": question.history} if question.history else {}
-
-
-def _code(question: Question) -> dict[str, str]:
-    parent = question.parent
-    if parent is None:
-        return {}
-    files = question.journal.files(parent.id)
-    return {
-        f"Code of {parent.id}": shorten(code_of(parent.artifacts or {}, files), _PLAN_CODE_CHARS)
-    }

@@ -15,18 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import required_object
-from taskweaver.treesearch.agent.describe import code_of, measured_text, metric_text, output_text
+from taskweaver.treesearch.agent.describe import (
+    measured_text,
+    metric_text,
+    result_text,
+    run_sections,
+)
 from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, as_unusable
-from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
+from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.model.artifacts import own_files
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.utils.text import fenced, shorten
 
-_OUTPUT_CHARS = 6000
 _PROBLEM_CHARS = 2000
 MOST_PLOTS = 10
 _MOST_PLOT_BYTES = 4 << 20
@@ -106,14 +109,11 @@ class Reviewer:
 
     def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
         introduction = self._prompts.text(name)
-        files = {**journal.files(node.id), **own_files(node.artifacts)}
         sections = {
             "Introduction": introduction,
             "Research idea": fenced(self._idea, "markdown"),
             "Evaluation metric": metric_text(journal),
-            "Plan": node.plan,
-            "Code": code_of(node.artifacts or {}, files),
-            "Execution output": output_text(node, _OUTPUT_CHARS),
+            **run_sections(node, journal),
             **more,
         }
         if node.error:
@@ -134,7 +134,7 @@ class Reviewer:
             ReplyUnusable, ModelError: If nobody can say.
         """
         name = "agent/parallel/tasks/execution_review/introduction"
-        prompt = self._prompt(name, node, journal, Result=_result(node, journal))
+        prompt = self._prompt(name, node, journal, Result=result_text(node, journal))
         answer = self._ask(name, "execution_review", prompt, _REVIEW)
         return Review(bool(answer["is_bug"]), str(answer["summary"]))
 
@@ -258,9 +258,3 @@ def _number(value: float) -> float:
 
 def _data_url(path: Path) -> str:
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
-
-
-def _result(node: Node, journal: Journal) -> str:
-    value = measured_text(journal, node)
-    details = plan_lines(node.metric.details) if node.metric else []
-    return f"{value}\nDetails: {shorten('; '.join(details), 2000)}" if details else value

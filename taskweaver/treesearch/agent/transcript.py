@@ -12,8 +12,7 @@ from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.treesearch.agent.describe import code_of
-from taskweaver.treesearch.model.artifacts import own_files
+from taskweaver.treesearch.agent.describe import own_code
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node
 from taskweaver.utils.text import shorten
@@ -52,7 +51,7 @@ class NodeTranscript:
             Attachment.create(AttachmentType.plan, node.plan or "1. carry the attempt out"),
             Attachment.create(AttachmentType.current_plan_step, "1. carry the attempt out"),
         ]
-        message = f"{node.plan}\n\n{code_of(node.artifacts or {}, own_files(node.artifacts))}"
+        message = f"{node.plan}\n\n{own_code(node)}"
         self._add(Post.create(message, "Planner", "CodeInterpreter", attachments))
 
     def ran(self, node: Node) -> None:
