@@ -67,7 +67,6 @@ class _Draft:
     message: str = ""
     is_in_words: bool = False
     is_report: bool = False
-    is_sent_back: bool = False
     gave_up: bool = False
     unsupported: str = ""
     texts: dict[str, str] = field(default_factory=dict)

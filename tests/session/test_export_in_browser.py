@@ -26,7 +26,13 @@ from taskweaver.session.exports.export import export
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.reports.markdown_report import build_report
-from taskweaver.utils.inert_markdown import inert_line, inert_markdown, inert_text
+from taskweaver.utils.inert_markdown import (
+    inert_line,
+    inert_markdown,
+    inert_paragraph,
+    inert_prose,
+    inert_text,
+)
 
 _OPEN = {"html": True, "linkify": False, "typographer": True}
 _FOREIGN = (
@@ -169,7 +175,13 @@ def dangers(html: str) -> list[str]:
 @given(text=TEXTS)
 @settings(max_examples=200, deadline=None)
 def test_every_reader_agrees_that_nothing_acts(renderer: Callable[[str], str], text: str) -> None:
-    for written in (inert_markdown(text), inert_text(text), f"# {inert_line(text)}"):
+    for written in (
+        inert_markdown(text),
+        inert_text(text),
+        inert_paragraph(text),
+        f"# {inert_line(text)}",
+        f"# {inert_prose(text)}",
+    ):
         assert dangers(renderer(written)) == []
     # Also behind text, before text and in a quotation.
     assert dangers(renderer(f"a\n\n{inert_markdown(text)}\n\nb\n\n> {inert_line(text)}")) == []

@@ -37,9 +37,12 @@ def memory() -> None:
 
 
 def _open(file: Path) -> Any:
+    """Open a file to read it; an empty one, which opening would make a memory of, is refused."""
     from taskweaver.cli.opening.folder import register_secrets_around
-    from taskweaver.memory.branched import BranchedMemory, MemoryConfig
+    from taskweaver.memory.branched import BranchedMemory, MemoryConfig, UnknownBranch
 
+    if not file.stat().st_size:
+        raise UnknownBranch(f"The file {file} is empty: it has no memory yet.")
     register_secrets_around(file.resolve().parent, Path.cwd())
     return BranchedMemory(file, MemoryConfig(memory_log_enabled=False))
 
@@ -261,8 +264,17 @@ def page(file: Path, *, output: Path | None) -> None:
 @click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_(file: Path, source: Path) -> None:
     """Add the branches of an export to a memory file; it is made when it is not there."""
-    with _open_logged(file) as opened:
-        names = opened.import_(source)
+    from taskweaver.memory.branched import BranchedMemoryError
+    from taskweaver.utils.sqlite_files import remove_database
+
+    is_new = not file.exists()
+    try:
+        with _open_logged(file) as opened:
+            names = opened.import_(source)
+    except BranchedMemoryError:
+        if is_new:
+            remove_database(file)
+        raise
     click.echo(f"{_branches(len(names))} added: {safe(', '.join(names))}")
 
 
@@ -353,15 +365,16 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
 @memory.command()
 @click.argument("logdir", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--file", "name", default="", metavar="NAME", help="Only the rows of this file.")
 @_JSON
-def rebuild(logdir: Path, target: Path, *, as_json: bool) -> None:
+def rebuild(logdir: Path, target: Path, *, name: str, as_json: bool) -> None:
     """Make a memory file from the logs of another; the exit status is 1 when rows are missing.
 
     Secrets are masked in logs, and so in the new file. Conversations are not in the logs.
     """
     from taskweaver.memory.branched.repair.rebuild import rebuild as make
 
-    made = make(logdir, target)
+    made = make(logdir, target, file_name=name)
     if as_json:
         print_json({**asdict(made), "problems": made.problems})
     else:

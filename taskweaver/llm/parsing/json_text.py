@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -35,6 +35,14 @@ _THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.I
 _BREAKS_OFF = re.compile(r"\\?u?[0-9a-fA-F]{0,4}\Z|[-a-z]{0,5}\s*\Z")
 _NO_MEMBERS = "The JSON object of the reply has no members."
 _MAX_STARTS = 8
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "number": (int, float),
+    "integer": (int,),
+}
 _MAX_LITERAL_CHARS = 1 << 20
 
 
@@ -116,6 +124,46 @@ def read_object(text: str) -> Found:
     if start is None:
         return Found({}, "The reply holds no JSON object.")
     return _read_json(text, start)
+
+
+def required_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object in a reply, with all that a schema requires, of the right types.
+
+    Of several objects it is the first that has the required fields.
+
+    Raises:
+        ValueError: If there is none, or a field is missing or of another type.
+    """
+    found = read_object(text)
+    wanted = list(schema.get("required", ()))
+    value, problem = found.value, found.problem
+    if any(name not in value for name in wanted):
+        others = (other for other in _objects(text) if all(name in other for name in wanted))
+        value = next(others, value)
+        problem = problem if value is found.value else None
+    missing = [name for name in wanted if name not in value]
+    if problem is None and missing:
+        has = f"; it has {', '.join(f'`{name}`' for name in value)}" if value else ""
+        problem = f"{', '.join(f'`{name}`' for name in missing)} missing{has}"
+    if problem is not None:
+        raise ValueError(problem)
+    for name in wanted:
+        kind = schema["properties"][name].get("type", "")
+        if kind in _TYPES and not isinstance(value[name], _TYPES[kind]):
+            raise ValueError(f"`{name}` must be of type {kind}")
+    return value
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in a text, the outer ones."""
+    decoder, at = json.JSONDecoder(strict=False), 0
+    while (start := text.find("{", at)) >= 0:
+        try:
+            value, at = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            at = start + 1
+        else:
+            yield value
 
 
 def _read_json(text: str, start: int) -> Found:

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.branched.upkeep.compare import Difference
+from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.round import Round
 from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.text import without_addresses
@@ -33,7 +33,7 @@ class BranchDifference:
     """
 
     rounds: tuple[list[str], list[str]]
-    memory: Difference
+    memory: MemoryDifference
     variables: dict[str, Pair]
     files: dict[str, Pair]
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.plans.plan import ReadPlan
-from taskweaver.tables.plans.steps import Frame, quoted_name, read_source
+from taskweaver.tables.plans.steps import Frame, read_source
 from taskweaver.tables.readers.csv_files import Raw
+from taskweaver.utils.sqlite_files import quoted_name
 
 _TABLES = (
     "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"

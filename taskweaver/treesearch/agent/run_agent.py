@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.treesearch.agent.events import said_elsewhere
-from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory, as_unusable
+from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, NodeMemory, as_unusable
 from taskweaver.treesearch.agent.prompt_files import KEEPING
 from taskweaver.treesearch.agent.toolbox import Toolbox
 
@@ -50,11 +50,11 @@ class RunAgent:
         root = store.root if store else None
         memory = None
         if root is not None:
-            memory = NodeMemory(root, PromptLog(folder), said_elsewhere())
+            memory = NodeMemory(root, MemoryPromptLog(folder), said_elsewhere())
         system, limits = tools.prompts.text("core/system"), tools.config.asking
         agent = NodeAgent(self._api, "root", folder, system, memory, limits)
         prompt = {"Introduction": tools.prompts.text(name), **sections}
         first = tools.prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]
         with as_unusable():
-            return agent.ask_structured(label, prompt, schema, first, hint=hint)
+            return agent.ask_structured(label, prompt, Form(schema), first, hint=hint)

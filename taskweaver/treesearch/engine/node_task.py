@@ -16,7 +16,7 @@ from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
 from taskweaver.treesearch.agent.describe import attempt_lines
 from taskweaver.treesearch.agent.events import NodeEvents, said_elsewhere, storable
@@ -128,7 +128,7 @@ class NodeTask:
     def _agent(self) -> NodeAgent:
         store = self._tools.store
         folder = self._places.prompt_logs
-        log = PromptLog(folder, stage=self._state.label)
+        log = MemoryPromptLog(folder, stage=self._state.label)
         hidden = said_elsewhere(self._node)
         memory = NodeMemory(store[self._node.branch], log, hidden) if store else None
         return NodeAgent(

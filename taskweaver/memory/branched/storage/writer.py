@@ -1,4 +1,4 @@
-"""The transaction that is open for writing, and what its connection need not read again."""
+"""The transaction that is open for writing, and the facts its connection need not read again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_KNOWN = 8192
 
 
 class Known:
-    """What the writing connection found in the file, for as long as nothing can have changed it.
+    """Facts that the writing connection found in the file, while nothing can have changed them.
 
     It is forgotten when another connection has committed, when a command was rolled back, and
     when a command says that it changes or removes rows.
@@ -49,7 +49,7 @@ class Writer:
     Attributes:
         connection: Its connection.
         now: Its time, in seconds since 1970.
-        known: What need not be read again. A command that changes or removes rows that were
+        known: Facts that need not be read again. A command that changes or removes rows that were
             there before calls `known.forget`; one that adds rows need not.
         first: First sequence number it gave out; 0 for none.
         last: Last sequence number it gave out.

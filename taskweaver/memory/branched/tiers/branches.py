@@ -1,4 +1,4 @@
-"""Branches: forks, what each sees, and how it ends.
+"""Branches: forks, their views, and their ends.
 
 A branch sees its own rows and, of each ancestor, the rows up to the fork: a path of segments.
 Fork points never change, so a path never does, and is kept. A live ancestor's later rows are
@@ -54,7 +54,7 @@ SELECT id, fork_seq FROM line ORDER BY depth
 """
 """A branch and its nearest ancestors: events are counted in every few branches of a line only."""
 _NEVER_LIVE = ("digests", "exclusions")
-"""What a live ancestor concludes for itself is no fact for its descendants."""
+"""Tiers of which later rows of a live ancestor are not seen by its descendants."""
 
 
 class Branches:
@@ -84,7 +84,7 @@ class Branches:
         at: int | None = None,
         live: bool = False,
     ) -> Branch:
-        """Make a branch that sees what its parent sees now, or saw at a row.
+        """Make a branch with the view of its parent, now or at a row.
 
         Args:
             writer: The transaction.
@@ -95,7 +95,7 @@ class Branches:
             live: Whether its later writes are seen by its descendants.
 
         Raises:
-            UnknownBranch: If there is no such parent.
+            UnknownBranch: If the parent does not exist.
             BranchSealed: If the parent was pruned.
             InvalidUpdate: If the id is taken, or `at` lies in the future.
         """
@@ -215,7 +215,7 @@ class Branches:
         tier: Tier | None = None,
         at: int | None = None,
     ) -> Path:
-        """Return what a branch sees, its own segment first.
+        """Return the path of a branch, its own segment first.
 
         Args:
             connection: Open on the file.
@@ -320,9 +320,9 @@ def check_name(name: object) -> None:
     """Raise unless this can be a branch's name.
 
     Raises:
-        InvalidUpdate: If it is empty, longer than 200 characters, or not plain text.
+        InvalidUpdate: If it is blank, longer than 200 characters, or not plain text.
     """
-    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+    if not isinstance(name, str) or not name.strip() or len(name) > 200 or not name.isprintable():
         raise InvalidUpdate(
             "branch_id", f"must be 1 to 200 printable characters, not {shown(name)}"
         )

@@ -55,7 +55,7 @@ _Row = tuple[int, int, str, str | None, int, float | None, float]
 
 
 class _Inherited(NamedTuple):
-    """What a branch inherits for good: the rows of the closed parts of its path that may count."""
+    """Final inheritance of a branch: rows of the closed parts of its path that may count."""
 
     schema: int
     path: Path
@@ -85,7 +85,7 @@ class Core:
     def view(
         self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
     ) -> dict[str, CoreEntry]:
-        """Return what a branch sees, by key, sorted.
+        """Return the core entries in view of a branch, by key, sorted.
 
         An expired value is not there, and hides no value that the branch inherits. Expiry is
         judged at the time of the view: that of row `at`, or the present.
@@ -115,7 +115,7 @@ class Core:
     def _closed(self, connection: sqlite3.Connection, branch: Branch, path: Path) -> list[_Row]:
         """Return the rows that may count of the segments of a path that take no more rows.
 
-        Those never change, so a branch reads them once, and only what its parent did not inherit.
+        Those never change, so a branch reads them once, and only those its parent did not inherit.
         An erasure changes them, and with them the number of the schema.
         """
         (schema,) = connection.execute("PRAGMA schema_version").fetchone()
@@ -143,7 +143,7 @@ class Core:
         return list(found.rows)
 
     def context(self, branch_id: str) -> str:
-        """Return what a branch's work is about, for a model that shortens its texts."""
+        """Return the subject of a branch's work, for a model that shortens its texts."""
         with self._database.snapshot() as connection:
             view = self.view(connection, self._branches.find(connection, branch_id))
         return "\n".join(
@@ -162,7 +162,7 @@ class Core:
         importance: object = 3,
         ttl: object = None,
     ) -> int:
-        """Set a key on a branch, and evict what no longer fits; return the row's number.
+        """Set a key on a branch, and evict keys that no longer fit; return the row's number.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -278,7 +278,7 @@ class Core:
         return keys
 
     def chars(self, view: Mapping[str, CoreEntry]) -> int:
-        """Return the size of what counts against the budget: lines of ``key: value``."""
+        """Return the size that counts against the budget: lines of ``key: value``."""
         sizes = [
             len(key) + len(entry.value) + 3 for key, entry in view.items() if key not in RESERVED
         ]

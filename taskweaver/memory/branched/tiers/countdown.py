@@ -1,7 +1,7 @@
-"""How many more events a branch takes before those in its view have to be counted again.
+"""Countdown of the events a branch takes before those in its view have to be counted again.
 
-A branch with c events in view needs no count before threshold + 1 - c more. A fork sees what its
-parent sees, so it goes on from the parent's number. A number that is too small costs one count
+A branch with c events in view needs no count before threshold + 1 - c more. A fork has the view
+of its parent, so it goes on from the parent's number. A number that is too small costs one count
 more than needed; another process's appends make one too large, and a consolidation late by as
 many events.
 """

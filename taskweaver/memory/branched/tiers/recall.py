@@ -1,4 +1,4 @@
-"""Recall memory: what happened lately. Events are added, repeated, hidden; never changed."""
+"""Recall memory: the latest events. Events are added, repeated, hidden; never changed."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Recall:
     def append(self, writer: Writer, branch_id: str, event: object) -> int:
         """Add an event and return its number.
 
-        ``summary``, ``content`` and ``text`` mean the same. Fields that are not ours are kept as
-        data. An event that says what a recent one of the branch said is counted as its
+        ``summary``, ``content`` and ``text`` mean the same. Other fields are kept as data. An
+        event with the kind, text and tags of a recent one of the branch is counted as its
         repetition.
 
         Raises:
@@ -150,7 +150,7 @@ class Recall:
             branch: The branch.
             limit: Number of events; None for all.
             at: See the state at this sequence number; None for the present.
-            since: Only what happened after this row.
+            since: Only events after this row.
         """
         rows = self._rows.rows(connection, branch, since=since, at=at)
         return grouped(connection, rows, limit)
@@ -187,7 +187,7 @@ class Recall:
             at: See the state at this sequence number; None for the present.
 
         Raises:
-            RecordNotVisible: If the branch sees no such event.
+            RecordNotVisible: If the event is not in view.
         """
         number = values.whole("event_id", event_id)
         query = "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?"

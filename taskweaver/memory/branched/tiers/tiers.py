@@ -1,4 +1,4 @@
-"""The file, its branches and the tiers on them: what the parts above work on."""
+"""The file, its branches and the tiers on them: the base of the parts above."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import Core
 from taskweaver.memory.branched.tiers.digests import Digests
 from taskweaver.memory.branched.tiers.recall import Recall
-from taskweaver.memory.branched.tiers.search import Reranker, Search
+from taskweaver.memory.branched.tiers.search import ArchivalSearch, Reranker
 from taskweaver.memory.branched.values import Values
 
 
@@ -36,4 +36,4 @@ class Tiers:
         self.archival = Archival(database, self.branches, config, checks, compressor)
         self.core = Core(database, self.branches, self.archival, config, checks)
         self.recall = Recall(self.branches, self.digests, self.archival, config, checks)
-        self.search = Search(database, self.branches, self.archival, rerank)
+        self.search = ArchivalSearch(database, self.branches, self.archival, rerank)
