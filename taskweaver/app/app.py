@@ -8,9 +8,9 @@ from typing import Any
 
 from injector import Injector
 
-from taskweaver.app.checking import Checking, ReceiptVerdict
 from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
-from taskweaver.app.replaying import Replaying
+from taskweaver.app.receipt_check import ReceiptCheck, ReceiptVerdict
+from taskweaver.app.replay import ReplayRunner
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import Bound
 from taskweaver.ces.common import Manager
@@ -195,8 +195,8 @@ class TaskWeaverApp:
             KernelError: If the kernel cannot be started.
             ModelError: If a cell is to be corrected and the model cannot be asked.
         """
-        replaying = Replaying(self.app_injector)
-        yield from replaying.run(Path(file), settings or {}, data or {}, repairs=repair)
+        runner = ReplayRunner(self.app_injector)
+        yield from runner.run(Path(file), settings or {}, data or {}, repairs=repair)
 
     def check_receipt(
         self,
@@ -220,7 +220,7 @@ class TaskWeaverApp:
                 there is no sandbox.
             KernelError: If the kernel cannot be started.
         """
-        return Checking(self.app_injector).run(Path(file), data or {}, is_trusted=is_trusted)
+        return ReceiptCheck(self.app_injector).run(Path(file), data or {}, is_trusted=is_trusted)
 
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""

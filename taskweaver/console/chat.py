@@ -7,8 +7,8 @@ from pathlib import Path
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.mentions import mentioned_files
 from taskweaver.console.render import RoundView
-from taskweaver.console.terminal.asking import TerminalConfirmation
 from taskweaver.console.terminal.blocks import AnswerBlock, FailureBlock, NoteBlock
+from taskweaver.console.terminal.confirmation import TerminalConfirmation
 from taskweaver.console.terminal.surface import Surface
 from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.errors import TaskWeaverError

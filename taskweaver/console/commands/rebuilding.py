@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from taskweaver.console.chat import Chat
-from taskweaver.console.terminal.asking import read_line
 from taskweaver.console.terminal.blocks import FactsBlock, NoteBlock
+from taskweaver.console.terminal.confirmation import read_line
 from taskweaver.console.terminal.text import head, safe
 from taskweaver.session.rebuild import RebuildResult
 from taskweaver.utils.text import counted

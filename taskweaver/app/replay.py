@@ -33,7 +33,7 @@ _PROMPT = Path(__file__).with_name("repair_prompt.yaml")
 _FENCE = re.compile(r"```(?:python)?[ \t]*\n(.*?)\n```", re.DOTALL)
 
 
-class Replaying:
+class ReplayRunner:
     """Replays experiences for an application."""
 
     def __init__(self, injector: Injector) -> None:
