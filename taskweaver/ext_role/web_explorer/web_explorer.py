@@ -7,7 +7,7 @@ from pathlib import Path
 
 from injector import inject
 
-from taskweaver.ext_role.web_explorer.actions import SCHEMA, Action, read_action
+from taskweaver.ext_role.web_explorer.actions import SCHEMA, BrowserAction, read_action
 from taskweaver.ext_role.web_explorer.errors import (
     BrowserError,
     ExplorationInterrupted,
@@ -15,7 +15,7 @@ from taskweaver.ext_role.web_explorer.errors import (
     PageError,
 )
 from taskweaver.ext_role.web_explorer.observation import Observation
-from taskweaver.ext_role.web_explorer.page import Page
+from taskweaver.ext_role.web_explorer.page import BrowserPage
 from taskweaver.ext_role.web_explorer.process import find_browser
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.parsing.json_stream import ParsedReply, parse_reply
@@ -86,7 +86,7 @@ class WebExplorer(Role):
         self.explorer_config = config
         self.llm_api = llm_api
         self._prompt = load_prompt(PROMPT_FILE, _TEXTS)
-        self._page: Page | None = None
+        self._page: BrowserPage | None = None
         self._given_up = CancelToken()
         self._is_closed = False
 
@@ -150,7 +150,7 @@ class WebExplorer(Role):
         exploration.url = seen.url
         return _shown(seen)
 
-    def _do(self, action: Action) -> str:
+    def _do(self, action: BrowserAction) -> str:
         """Do an action; return its outcome."""
         try:
             action.do(self._browser())
@@ -208,7 +208,7 @@ class WebExplorer(Role):
         exploration.proxy.update_status("not finished")
         return text
 
-    def _browser(self) -> Page:
+    def _browser(self) -> BrowserPage:
         """Return the browser, a new one when there is none."""
         self._check()
         if self._page is None:
@@ -218,12 +218,12 @@ class WebExplorer(Role):
             self._check()
         return self._page
 
-    def _started(self) -> Page:
+    def _started(self) -> BrowserPage:
         config = self.explorer_config
         program = find_browser(config.browser_path)
         hosts, timeout_s = config.allowed_hosts, config.page_timeout_s
         try:
-            return Page(program, timeout_s=timeout_s, allowed_hosts=hosts)
+            return BrowserPage(program, timeout_s=timeout_s, allowed_hosts=hosts)
         except BrowserError as error:
             raise NoBrowser(f"{program} cannot be used: {error.problem}") from error
 
@@ -255,7 +255,7 @@ def _shown(seen: Observation) -> str:
     return f"{happened}{fenced(seen.to_text())}"
 
 
-class _ActionAsking(Asking[ParsedReply, Action]):
+class _ActionAsking(Asking[ParsedReply, BrowserAction]):
     """A question for the next action; a problem of a reply follows it as a message."""
 
     def __init__(
@@ -269,7 +269,7 @@ class _ActionAsking(Asking[ParsedReply, Action]):
         """Ask with the messages so far."""
         return self._role.stream(self._messages, self._proxy)
 
-    def read(self, reply: ParsedReply) -> Action:
+    def read(self, reply: ParsedReply) -> BrowserAction:
         """Return the action in a reply."""
         return read_action(reply)
 
@@ -280,7 +280,7 @@ class _ActionAsking(Asking[ParsedReply, Action]):
             format_chat_message("user", self._role.correction(str(error))),
         ]
 
-    def give_up(self, error: Exception, reply: ParsedReply) -> Action:  # noqa: ARG002 - it is logged
+    def give_up(self, error: Exception, reply: ParsedReply) -> BrowserAction:  # noqa: ARG002 - it is logged
         """Raise the last problem."""
         self._role.correction(str(error))
         raise error
