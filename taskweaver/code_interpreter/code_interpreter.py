@@ -173,7 +173,7 @@ class CodeInterpreter(Role, Interpreter):
         view = self.generator.view(memory)
         task, tries = task_of(view.rounds, self.alias), tries_so_far(view.rounds, self.alias)
         if task is None:
-            raise RoleError(self.alias, "nobody gave it a task in this round.")
+            raise RoleError(self.alias, "no task was sent to it in this round.")
         may_retry = tries < self.interpreter_config.max_retry_count
         with self.event_emitter.post(self.alias) as proxy:
             self._load()
