@@ -115,7 +115,7 @@ def test_what_is_wrong_is_one_line(file: Path, tmp_path: Path) -> None:
     noise.write_bytes(b"nothing" * 1000)
     for arguments, said in (
         (("show", file, "nobody"), "'nobody' is no branch"),
-        (("tree", noise), "damaged or no memory"),
+        (("tree", noise), "damaged, or no memory"),
         (("tree", tmp_path / "none"), "does not exist"),
         (("import", tmp_path / "new.sqlite", noise), "no export"),
     ):

@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_payloads import ERROR, LEAK, LOADS, PAYLOADS, RUN, SCRIPT, SCRIPTS
 from nbconvert import HTMLExporter
 from search_story import node, small_run
+from sizes import examples
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
@@ -173,7 +174,7 @@ def dangers(html: str) -> list[str]:
 
 @pytest.mark.parametrize("renderer", RENDERERS)
 @given(text=TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_every_reader_agrees_that_nothing_acts(renderer: Callable[[str], str], text: str) -> None:
     for written in (
         inert_markdown(text),
@@ -216,7 +217,7 @@ def test_the_final_memory_of_a_run_runs_and_loads_nothing(tab: Tab, tmp_path: Pa
 
 
 @given(text=TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_what_was_written_once_is_read_the_same_again(text: str) -> None:
     once = inert_markdown(text)
     assert dangers(commonmark(inert_markdown(once))) == []

@@ -68,10 +68,14 @@ class BrowserAction:
                 page.back()
 
 
-def read_action(reply: ParsedReply) -> BrowserAction | str:
-    """Return the action of a reply, or its flaw, as a sentence."""
+def read_action(reply: ParsedReply) -> BrowserAction:
+    """Return the action of a reply.
+
+    Raises:
+        ValueError: If it has none that can be done.
+    """
     if reply.problem:
-        return reply.problem
+        raise ValueError(reply.problem)
     fields = reply.fields
     kind = fields.get("action", "").strip().lower()
     target = fields.get("target", "").strip()
@@ -81,7 +85,10 @@ def read_action(reply: ParsedReply) -> BrowserAction | str:
         target = target.lower()
     text, answer = fields.get("text", ""), fields.get("answer", "")
     action = BrowserAction(fields.get("thought", ""), kind, target, text, answer)
-    return _problem(action) or action
+    problem = _problem(action)
+    if problem:
+        raise ValueError(problem)
+    return action
 
 
 def _problem(action: BrowserAction) -> str:

@@ -20,6 +20,7 @@ from taskweaver.memory.branched.protocol.operation_lines import (
     log_block,
     log_node_write,
 )
+from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.digests import RECALL
 from taskweaver.memory.branched.types import (
     Branch,
@@ -155,8 +156,13 @@ class BranchHandle:
         """
         if not isinstance(event, Mapping):
             raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
-        append = self._parts.recall.append
-        seq = self._parts.database.write(lambda writer: append(writer, self.id, event))
+
+        def act(writer: Writer) -> int:
+            seq = self._parts.recall.append(writer, self.id, event)
+            self._parts.consolidation.within_append(writer, self.id)
+            return seq
+
+        seq = self._parts.database.write(act)
         self._parts.consolidation.after_append(self.id)
         marks = {"node_id": event.get("node_id"), "phase": event.get("phase")}
         self._log("mem_recall_append", event_details(event), **marks)

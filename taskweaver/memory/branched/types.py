@@ -8,6 +8,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 FOREVER = 2**62
 """A sequence number no row reaches: a branch's own rows, and those of a live one, have no end."""
 
+EMPTY = 0
+"""In place of a branch's number: the view that a root starts from."""
+
 Tier = Literal["core_kv", "events", "archival", "exclusions", "digests"]
 """A table of rows on branches."""
 

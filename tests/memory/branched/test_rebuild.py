@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.memory.branched import (
     BranchedMemory,
@@ -138,7 +139,7 @@ ACTIONS: dict[str, Action] = {
 }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(sorted(ACTIONS)), PICK, PICK, SAID, st.booleans()), max_size=25

@@ -78,6 +78,7 @@ class Updates:
             if done is not None:
                 return done
             results = self._write(writer, branch_id, checked, marks, author_tags=(LLM_TAG,))
+            writer.index_added()
             branch = self._branches.find(writer.connection, branch_id)
             results |= self._read(writer.connection, branch, checked)
             if identity is not None:

@@ -57,7 +57,7 @@ class _Command(Generic[R]):
         last, count = writer.last, len(writer.changes)
         connection.execute("SAVEPOINT command")
         try:
-            self.result = self.action(writer)
+            self.result = writer.run(self.action)
         except Exception as error:
             self.error = error
             writer.known.forget()
@@ -201,10 +201,11 @@ class Database:
                 self._known.check(self._writing)
                 writer = Writer(self._writing, self.clock(), self._known)
                 if len(commands) == 1:  # alone, it needs no savepoint: all goes if it fails
-                    commands[0].result = commands[0].action(writer)
+                    commands[0].result = writer.run(commands[0].action)
                 else:
                     for command in commands:
                         command.run(writer)
+                writer.set_clock()
             if self.on_commit is not None and writer.last >= writer.first > 0:
                 self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told

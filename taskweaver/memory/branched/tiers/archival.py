@@ -11,7 +11,6 @@ from typing import Any
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.database import Database, Writer
-from taskweaver.memory.branched.storage.schema import index_records
 from taskweaver.memory.branched.tiers.branches import Branches, newest_first
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
@@ -263,7 +262,7 @@ class Archival:
                 int(is_deleted),
             ),
         )
-        index_records(writer.connection, "seq = ?", seq)
+        writer.index(seq)
         return seq
 
 

@@ -19,7 +19,15 @@ from typing import Any, cast, get_args
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.tiers.countdown import Countdown
-from taskweaver.memory.branched.types import FOREVER, Branch, BranchState, Path, Segment, Tier
+from taskweaver.memory.branched.types import (
+    EMPTY,
+    FOREVER,
+    Branch,
+    BranchState,
+    Path,
+    Segment,
+    Tier,
+)
 from taskweaver.memory.branched.values import shown, whole
 
 _COLUMNS = "id, name, node_uid, parent_id, fork_seq, live, state, created_at"
@@ -64,11 +72,11 @@ class Branches:
         countdown: When the events in view of a branch have to be counted again.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, countdown: Countdown) -> None:
         self._database = database
         self._lock = threading.Lock()
         self._paths: OrderedDict[tuple[int, Tier], Path] = OrderedDict()
-        self.countdown = Countdown()
+        self.countdown = countdown
 
     def create(self, parent: str | None, name: str, **options: Any) -> Branch:
         """Make a branch in a transaction of its own; see `add`."""
@@ -103,36 +111,28 @@ class Branches:
         check_name(name)
         if node_uid is not None:
             check_name(node_uid)
-        connection = writer.connection
         above = None if parent is None else self._found(writer, parent)
         if above is not None and above.state == "pruned":
             raise BranchSealed(f"Branch {above.id!r} was pruned; fork another one.")
-        now = self._database.now_seq(connection)
+        now = writer.seq
         if not isinstance(live, bool):
             raise InvalidUpdate("live", f"must be true or false, not {shown(live)}")
         at = None if at is None else whole("at", at)
         if at is not None and at > now:
             raise InvalidUpdate("at", f"must lie between 0 and {now}, not {at}")
-        values = (
-            name,
-            node_uid,
-            None if above is None else above.number,
-            now if at is None else at,
-            int(live),
-            writer.now,
-        )
+        number = None if above is None else above.number
+        values = (name, node_uid, number, now if at is None else at, live, "open", writer.now)
         try:
-            cursor = connection.execute(
-                "INSERT INTO branches (name, node_uid, parent_id, fork_seq, live, created_at)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                values,
+            cursor = writer.connection.execute(
+                f"INSERT INTO branches ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", values
             )
         except sqlite3.IntegrityError as error:
             raise InvalidUpdate("branch_id", f"{name!r} is taken") from error
-        number = int(cursor.lastrowid or 0)
-        made = Branch(number, name, node_uid, values[2], values[3], live, "open", writer.now)
+        made = _branch((cursor.lastrowid, *values))
         writer.known.rows["branch", name] = made
-        self.countdown.forked(number, above.number if above is not None and at is None else None)
+        start = EMPTY if number is None else number if at is None else None
+        self.countdown.forked(made.number, start)
+        writer.known.forked(made.number, start)
         return made
 
     def find(self, connection: sqlite3.Connection, branch_id: object) -> Branch:

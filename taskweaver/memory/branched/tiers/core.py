@@ -13,6 +13,7 @@ from taskweaver.memory.branched import values
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.writer import CORE_SIZES
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.tiers.times import time_of
@@ -262,7 +263,7 @@ class Core:
             f"Core memory snapshot\n{snapshot}",
             tags=["CORE_SNAPSHOT", f"branch_id:{branch.id}"],
         )
-        writer.known.rows.pop(("core", "rooms"), None)
+        writer.known.rows.pop(CORE_SIZES, None)
         for key in keys:
             self._bury(writer, branch, key)
         reference = f"\n(ref: {record})"
@@ -293,18 +294,19 @@ class Core:
             grown: Most characters that the view has more than before, for good; None if a value
                 in it ends, and may bring back a longer one.
         """
-        rooms: dict[int, int] = writer.known.rows.setdefault(("core", "rooms"), {})
-        room = rooms.pop(branch.number, None)
+        most = self._config.core_max_chars
+        sizes: dict[int, int] = writer.known.rows.setdefault(CORE_SIZES, {})
+        size = sizes.pop(branch.number, None)
         if branch.live:  # its descendants see the value too
-            rooms.clear()
-        if room is not None and grown is not None and grown <= room:
-            rooms[branch.number] = room - grown
+            sizes.clear()
+        if size is not None and grown is not None and size + grown <= most:
+            sizes[branch.number] = size + grown
             return
         view = self.view(writer.connection, branch)
-        excess = self.chars(view) - self._config.core_max_chars
+        excess = self.chars(view) - most
         is_lasting = grown is not None and all(item.expires_at is None for item in view.values())
         if excess <= 0 and is_lasting:
-            rooms[branch.number] = -excess
+            sizes[branch.number] = most + excess
         for entry in _evictable(view) if excess > 0 else ():
             self.evict(writer, branch, [entry.key])
             excess -= len(entry.key) + len(entry.value) + 3

@@ -9,6 +9,7 @@ from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import Core
+from taskweaver.memory.branched.tiers.countdown import Countdown
 from taskweaver.memory.branched.tiers.digests import Digests
 from taskweaver.memory.branched.tiers.recall import Recall
 from taskweaver.memory.branched.tiers.search import ArchivalSearch, Reranker
@@ -31,7 +32,7 @@ class Tiers:
         self.config = config
         self.log = log
         self.compressor = compressor
-        self.branches = Branches(database)
+        self.branches = Branches(database, Countdown(config.consolidation_threshold))
         self.digests = Digests(self.branches)
         self.archival = Archival(database, self.branches, config, checks, compressor)
         self.core = Core(database, self.branches, self.archival, config, checks)

@@ -127,7 +127,7 @@ class Transfer:
         items = _read(source)
 
         def act(writer: Writer) -> list[str]:
-            offset = self._database.now_seq(writer.connection)
+            offset = writer.seq
             numbers: dict[int, int] = {}
             names = [
                 _add_branch(writer, item["branch"], numbers, offset)
