@@ -24,7 +24,7 @@ class DocumentText(Plugin):
             The text, and a line about it.
 
         Raises:
-            FileNotFoundError: If there is no such file.
+            FileNotFoundError: If the file does not exist.
             ValueError: If it cannot be read as what its ending says.
             ImportError: If it is a PDF and pypdf is not installed.
         """

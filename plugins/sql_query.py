@@ -31,7 +31,7 @@ class SqlQuery(Plugin):
             The rows, and a line about them.
 
         Raises:
-            FileNotFoundError: If there is no such file.
+            FileNotFoundError: If the file does not exist.
             ValueError: If the database cannot be opened, or the query cannot be run or is refused.
             ImportError: If the library for the database is not installed.
         """

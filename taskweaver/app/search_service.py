@@ -202,7 +202,7 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
         names = ", ".join([n.id for n in journal.nodes][:10]) or "none yet"
         raise SearchError(f"The run {places.folder.name} has no node {wanted!r}; it has {names}.")
     if not journal[found].branch:
-        raise SearchError(f"{found} was made without a memory: there is no conversation to go on.")
+        raise SearchError(f"{found} has no memory: it holds no conversation to continue.")
     if not places.memory.exists():
         raise SearchError(f"The memory of the run is gone: {places.memory.resolve()}.")
     id_ = create_id()

@@ -29,7 +29,7 @@ Examples:
   taskweaver -p sales -m "describe orders.csv"
   taskweaver --file my.csv -m "plot Count per month" --json
   echo "how many rows has my.csv?" | taskweaver
-  taskweaver -p sales --resume            go on where you left
+  taskweaver -p sales --resume            continue where you left
   taskweaver -p sales check a.receipt.json  confirm an answer without a model
   taskweaver -p sales doctor              say what works here
   taskweaver -p sales search idea.md      search for the best experiment, overnight
@@ -95,9 +95,9 @@ def chat_options(command: F) -> F:
             metavar="[ID]",
             is_flag=False,
             flag_value=LATEST,
-            help="Go on with an earlier session; without an id, with the last one.",
+            help="Continue an earlier session; without an id, with the last one.",
         ),
-        click.option("--node", metavar="RUN/NODE", help="Go on from a node of a search."),
+        click.option("--node", metavar="RUN/NODE", help="Continue from a node of a search."),
     )
     for option in reversed(options):
         command = option(command)

@@ -100,7 +100,7 @@ class Chat:
             The round, or None when the session refused the message; that was shown.
 
         Raises:
-            KeyboardInterrupt: If the user stopped it; the session goes on.
+            KeyboardInterrupt: If the user stopped it; the session continues.
         """
         session = self.session
         root = session.config.data_root

@@ -13,14 +13,14 @@ from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import Surface
 
 LEAVING = "Ctrl-C again leaves; so do /exit and Ctrl-D."
-INTERRUPTED = "Interrupted. The session goes on: variables and earlier answers are still there."
+INTERRUPTED = "Interrupted. The session continues: variables and earlier answers are still there."
 
 
 class Listener(Protocol):
     """Receiver of typed lines."""
 
     def handle(self, line: str) -> bool:
-        """Answer a line; return whether the conversation goes on."""
+        """Answer a line; return whether the conversation continues."""
         ...
 
     def words(self) -> list[str]:

@@ -46,7 +46,7 @@ def task_for(memory: Memory, alias: str) -> Post:
     """
     task = task_of(memory.get_role_rounds(alias), alias)
     if task is None:
-        raise RoleError(alias, "nobody gave it a task in this round.")
+        raise RoleError(alias, "no task was sent to it in this round.")
     return task
 
 

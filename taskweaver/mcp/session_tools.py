@@ -76,7 +76,7 @@ class SessionTools:
         """Return why a call may not go ahead; asks the user where that is configured."""
         tool = self._tool(name)
         if tool is None:
-            return "there is no such tool."
+            return "the tool does not exist."
         is_repeated = self.is_rebuilding and not tool.is_read_only
         change = self._servers.change(tool)
         if not tool.is_confirmed and not is_repeated and change is None:
@@ -105,7 +105,7 @@ class SessionTools:
         tool = self._tool(name)
         if tool is None:
             refused: Future[Any] = Future()
-            refused.set_exception(ToolFailed("there is no such tool."))
+            refused.set_exception(ToolFailed("the tool does not exist."))
             return refused
         return self._servers.call(tool, arguments)
 

@@ -69,7 +69,7 @@ class Spending:
         if self.limits.round_tokens and tokens >= self.limits.round_tokens:
             raise LimitReached(
                 f"This round has used {tokens:,} tokens (limits.round_tokens is"
-                f" {self.limits.round_tokens:,}). Ask again to go on from here."
+                f" {self.limits.round_tokens:,}). Ask again to continue from here."
             )
         self._check_session(used)
 

@@ -269,10 +269,10 @@ def test_code_gets_at_nothing_but_what_is_offered(tmp_path: Path) -> None:
     config = {"execution.sandbox": "bwrap"}
     rounds, _, _ = ask(tmp_path, servers, HOSTILE, "ex_add(1)", **config)
     told = said(rounds[0])
-    assert "nothing: there is no such tool." in told
-    assert "ex_greet: there is no such tool." in told
+    assert "nothing: the tool does not exist." in told
+    assert "ex_greet: the tool does not exist." in told
     assert "is not of type" in told
-    assert "add: there is no such tool." in told
+    assert "add: the tool does not exist." in told
     assert told.count("Read-only file system") >= 2
     assert "'done'" not in told
     assert rounds[1].state == "finished"

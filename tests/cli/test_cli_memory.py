@@ -88,7 +88,7 @@ def test_search_diff_and_history(file: Path) -> None:
     assert "segfault" in said
     assert "Nothing matches" not in said
     assert "linker" not in said
-    assert "no such record" in run("search", file, "x", "-t", "NONE").output
+    assert "no record with these tags" in run("search", file, "x", "-t", "NONE").output
     difference = run("diff", file, "b", "a").output
     assert "-O3" in difference
     assert "segfault" in difference

@@ -134,7 +134,7 @@ def test_a_run_that_is_over_is_not_gone_on_with(searched: tuple[Path, Result]) -
     result = ask(project, "search", "--resume", "latest", "--plain")
     assert result.exit_code == 0, result.output
     assert "it is over already" in result.output
-    assert "goes on after" not in result.output
+    assert "continues after" not in result.output
     assert ids(project, "first") == before
 
 
@@ -365,7 +365,7 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(project: Path) -> None:
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
     assert "stopping: what is being tried is given up" in said
-    assert f"stopped; go on with: taskweaver -p {project} search --resume stopped" in said
+    assert f"stopped; continue with: taskweaver -p {project} search --resume stopped" in said
     assert (project / "experiments/stopped/report.md").is_file()
     done = ids(project, "stopped")
     assert 1 <= len(done) < 6
@@ -374,7 +374,7 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(project: Path) -> None:
     assert f"taskweaver -p {project} search --resume RUN" in listed
     again = ask(project, "search", "--resume", "stopped", "--plain", "--steps", "2")
     assert again.exit_code == 0, again.output
-    assert f"goes on after {len(done)} node" in again.output
+    assert f"continues after {len(done)} node" in again.output
     assert "over: limit of the run reached: 2 nodes" in again.output
     assert ids(project, "stopped")[: len(done)] == done
 

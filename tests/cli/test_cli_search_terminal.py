@@ -58,4 +58,4 @@ def test_what_is_said_stands_above_the_live_tree(tmp_path: Path) -> None:
     last = rest.rpartition("initial implementation")[2]
     assert " of 40 nodes" in last
     assert "Ctrl-C stops" not in last
-    assert "stopped; go on with: " in last
+    assert "stopped; continue with: " in last

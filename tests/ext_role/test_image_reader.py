@@ -141,7 +141,7 @@ def test_nothing_else_of_the_machine_is_read(project: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("gone.png", None, "there is no such file"),
+        ("gone.png", None, "the file does not exist"),
         ("text.png", b"hello", "no PNG, JPEG, GIF or WebP"),
         ("empty.png", b"", "no PNG, JPEG, GIF or WebP"),
         ("large.png", PNG + bytes(MAX_BYTES), "larger than 10 MiB"),

@@ -25,7 +25,7 @@ def converse(project: Path | None, files: Sequence[Path] = (), resume: str | Non
     Args:
         project: Project folder; None looks upwards from the current one.
         files: Files that go with the first message.
-        resume: Session to go on with: an id, or ``latest``; None starts a new one.
+        resume: Session to continue: an id, or ``latest``; None starts a new one.
 
     Raises:
         TaskWeaverError: If the project cannot be opened, or is not trusted.

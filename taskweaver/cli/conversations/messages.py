@@ -18,7 +18,7 @@ def messages_in(text: str) -> list[str]:
 def piped_messages(text: str) -> list[str]:
     r"""Divide the text of standard input: each line is a message or a command.
 
-    A message goes on in the next line when that line is indented, or opens a fence (three
+    A message continues in the next line when that line is indented, or opens a fence (three
     backquotes or tildes) that then holds all lines up to its end, or when the line before ends
     in a backslash.
     """

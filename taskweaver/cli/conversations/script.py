@@ -38,7 +38,7 @@ def run_script(
         messages: Messages and commands, in order.
         files: Files that go with the first message.
         is_echoed: Whether each is shown before its outcome.
-        resume: Session to go on with: an id, or ``latest``; None starts a new one.
+        resume: Session to continue: an id, or ``latest``; None starts a new one.
         as_json: Whether rounds go to standard output as lines of JSON, and all else to
             standard error.
 

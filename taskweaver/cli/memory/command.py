@@ -175,7 +175,7 @@ def search(
     seen_by = safe(searched.id)
     is_newest = bool(found) and found[0].match == "recency"
     if tags and not found:
-        click.echo(f"Branch {seen_by} sees no such record.")
+        click.echo(f"Branch {seen_by} has no record with these tags.")
     elif not events and (is_newest or not found):
         newest = " These are the newest records." if found else ""
         click.echo(f"Nothing matches in the records and events that {seen_by} sees.{newest}")

@@ -42,7 +42,7 @@ _STOPPED = "stopped"
 
 
 def search_and_show(project: Path | None, options: SearchOptions, *, is_plain: bool) -> int:
-    """Search, show how it goes on, and return the exit status.
+    """Search, show the progress, and return the exit status.
 
     Returns:
         0 when a node measured something, else 1.
@@ -94,7 +94,7 @@ def _introduce(app: TaskWeaverApp, search: Search) -> None:
     if search.state.is_over:
         _say("it is over already: its results are written anew")
     elif known:
-        _say(f"goes on after {counted(known, 'node')}")
+        _say(f"continues after {counted(known, 'node')}")
 
 
 @contextmanager
@@ -185,7 +185,7 @@ def list_runs(project: Path | None) -> None:
     if not rows:
         _say(f"There are no runs yet. Begin one: {_command(project, 'idea.md')}")
     elif any(row[-1] == _STOPPED for row in rows):
-        _say(f"go on with a stopped one: {_command(project, '--resume RUN')}")
+        _say(f"continue a stopped one: {_command(project, '--resume RUN')}")
 
 
 def _row(places: RunPlaces) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ def _ending(project: Path | None, places: RunPlaces, state: RunState) -> str:
     if state.is_over:
         return f"over: {state.reason}"
     if status == _STOPPED:
-        return f"stopped; go on with: {_command(project, f'--resume {places.folder.name}')}"
+        return f"stopped; continue with: {_command(project, f'--resume {places.folder.name}')}"
     return status
 
 
@@ -271,6 +271,6 @@ def _required(places: RunPlaces) -> RunState:
 
 
 def session_of(project: Path | None, node: str) -> str:
-    """Make a session that goes on from a node, and return its id."""
+    """Make a session that continues from a node, and return its id."""
     with open_app(project) as app:
         return session_on_node(app, node)

@@ -16,7 +16,7 @@ _EXAMPLES = """\b
 Examples:
   taskweaver -p lab search ideas/stencil.md         until the stages are through
   taskweaver -p lab search idea.md --time 8h --budget 5usd --workers 4
-  taskweaver -p lab search --resume latest          go on after a stop or a crash
+  taskweaver -p lab search --resume latest          continue after a stop or a crash
   taskweaver -p lab search list
   taskweaver -p lab search show latest
   taskweaver -p lab search open latest              the page, in your browser
@@ -88,7 +88,7 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
 @click.option("--load_ideas", "--load-ideas", type=click.Path(path_type=Path), hidden=True)
 @click.option("--idea_idx", "--idea-idx", type=int, help="Which idea of a JSON list.")
 @click.option("--name", help="Name of a new run's folder.")
-@click.option("--resume", metavar="RUN", help="Go on with a run; `latest` is the newest.")
+@click.option("--resume", metavar="RUN", help="Continue a run; `latest` is the newest.")
 @click.option("--workers", "--num_workers", "--num-workers", type=_SOME, help="Attempts at once.")
 @click.option("--steps", type=_ANY, help="Most nodes; 0 sets no limit.")
 @click.option("--time", callback=_seconds, metavar="8h", help="Longest time of the run.")

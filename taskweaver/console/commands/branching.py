@@ -17,7 +17,7 @@ _VALUE_CHARS = 60
 
 
 def show_fork(chat: Chat, arguments: str) -> None:
-    """Fork the session and go on with the fork."""
+    """Fork the session and switch to the fork."""
     match = _FORK.fullmatch(arguments)
     if match is None:
         chat.surface.show(FailureBlock("Like this: /fork, /fork NAME, /fork NAME at 3"))
@@ -59,7 +59,7 @@ def _in_tree_order(branches: list[BranchInfo]) -> list[BranchInfo]:
 
 
 def show_checkout(chat: Chat, arguments: str) -> None:
-    """Go on with another branch."""
+    """Switch to another branch."""
     if not arguments:
         chat.surface.show(FailureBlock("Which branch? /branches lists them."))
         return

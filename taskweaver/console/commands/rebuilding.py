@@ -54,7 +54,9 @@ def _rows(rebuilt: RebuildResult) -> list[tuple[str, str]]:
 def _is_agreed(chat: Chat, rebuilt: RebuildResult) -> bool:
     ran = counted(len(rebuilt.steps), "cell")
     outcome = "all as recorded" if rebuilt.is_same else "not all as recorded"
-    chat.surface.show(NoteBlock(f"{ran} ran on a scratch copy, {outcome}. Go on with it? y: yes"))
+    chat.surface.show(
+        NoteBlock(f"{ran} ran on a scratch copy, {outcome}. Continue with it? y: yes")
+    )
     answer = read_line(_ANSWER_S)
     return answer is not None and answer.strip().lower() in {"y", "yes"}
 

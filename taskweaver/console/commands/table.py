@@ -56,7 +56,7 @@ class CommandLine:
         self.chat = chat
 
     def handle(self, line: str) -> bool:
-        """Answer a line; return whether the conversation goes on."""
+        """Answer a line; return whether the conversation continues."""
         match = COMMAND.match(line.strip())
         if match is None:
             self.chat.ask(line)
@@ -234,10 +234,10 @@ COMMANDS = (
         ("fork",), "[NAME] [at N]", "try another way from here, or after round N", show_fork
     ),
     ConsoleCommand(("branches",), "", "the branches of this session", show_branches),
-    ConsoleCommand(("checkout", "co"), "NAME", "go on with another branch", show_checkout),
+    ConsoleCommand(("checkout", "co"), "NAME", "switch to another branch", show_checkout),
     ConsoleCommand(("undo",), "", "go back by one round", show_undo),
     ConsoleCommand(("diff",), "A [B]", "how two branches differ", show_diff),
-    ConsoleCommand(("merge",), "NAME", "bring over what a branch keeps in its memory", show_merge),
+    ConsoleCommand(("merge",), "NAME", "copy the memory of a branch to this one", show_merge),
     ConsoleCommand(
         ("rebuild",), "", "make lost variables again, on a scratch copy first", show_rebuild
     ),

@@ -108,7 +108,7 @@ def _read(name: str, roots: Sequence[Path]) -> bytes | None:
             return None  # a link that leads out
         is_inside = is_inside or root is not None
     if is_inside:
-        raise FileNotFoundError(2, "there is no such file")
+        raise FileNotFoundError(2, "the file does not exist")
     return None
 
 

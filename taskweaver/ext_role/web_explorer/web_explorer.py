@@ -100,7 +100,7 @@ class WebExplorer(Role):
         """
         task = task_of(memory.get_role_rounds(self.alias), self.alias)
         if task is None:
-            raise RoleError(self.alias, "nobody gave it a task in this round.")
+            raise RoleError(self.alias, "no task was sent to it in this round.")
         self._given_up = CancelToken()
         if self._page is not None:
             self._page.devtools.resume()

@@ -16,7 +16,7 @@ from taskweaver.llm.parsing.json_text import find_start, read_object, read_parti
 from taskweaver.llm.surrogates import SurrogateJoiner, repair
 
 FRAME_S = 1 / 30
-"""Nobody sees updates that come faster than this."""
+"""Faster updates are not visible."""
 
 _CHEAP, _DEAR = 20, 4
 """Times as long as parsing took that parsing again waits: within a frame, and beyond it."""

@@ -12,7 +12,7 @@ from taskweaver.llm.transport.failures import failure, stream_failure
 from taskweaver.llm.types import Chunk, FinishReason, Usage
 
 MAX_TEXT_CHARS = 2 << 20
-"""Longest reply that is taken; a model that goes on after that has lost its way."""
+"""Longest reply that is accepted; longer ones come from a model that repeats itself."""
 
 _DONE = b"[DONE]"
 
