@@ -17,7 +17,7 @@ _EXT_LLMS = "ext_llms.llm_configs"
 
 
 def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]:
-    """Check every value that somebody set.
+    """Check every value that is set.
 
     Args:
         src: The configuration.

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.bounds.bound import Bound
+from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.common import (
     ExecutionResult,
     OutputHandler,
@@ -46,7 +46,7 @@ class KernelClient:
 
     @property
     def state(self) -> str:
-        """What the kernel is doing, in a word or two."""
+        """State of the kernel, in a word or two."""
         return self._kernel.state
 
     def start(self) -> None:
@@ -118,12 +118,12 @@ class KernelClient:
 
     @property
     def has_state(self) -> bool:
-        """Whether it runs and has its variables."""
+        """True if it runs and has its variables."""
         return self._kernel.has_state
 
     @property
     def is_forked(self) -> bool:
-        """Whether it started with the variables of another kernel."""
+        """True if it started with the variables of another kernel."""
         return self._kernel.is_forked
 
     @property
@@ -132,8 +132,8 @@ class KernelClient:
         return self._kernel.footprint
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """The bounds on the session's resources, and what holds each."""
+    def bounds(self) -> tuple[ResourceBound, ...]:
+        """The bounds on the session's resources, and the mechanism that enforces each."""
         return self._kernel.place.guard.bounds
 
     def left_behind(self) -> str:

@@ -28,10 +28,10 @@ from taskweaver.ces.errors import (
     KernelStartFailed,
 )
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
-from taskweaver.ces.kernel.channel import Exchange, Request
+from taskweaver.ces.kernel.channel import KernelReply, Request
 from taskweaver.ces.kernel.interrupts import Interrupts
 from taskweaver.ces.kernel.outcome import Ended, result_of
-from taskweaver.ces.kernel.place import KernelPlace
+from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.kernel.plugins import KernelPlugins
 from taskweaver.ces.kernel.reported import fields
 from taskweaver.ces.kernel.running import RunningKernel
@@ -44,7 +44,7 @@ from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.template.snapshot import KernelSnapshot
-from taskweaver.ces.template.template import Arrival, Template
+from taskweaver.ces.template.template import Handshake, Template
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
 
 _SHUT_DOWN_S, _OVERVIEW_S = 2.0, 60.0
@@ -57,21 +57,21 @@ class Kernel:
 
     Attributes:
         state: ``not started``, ``starting``, ``ready``, ``busy``, ``restarting`` or ``stopped``.
-        place: Where it belongs.
+        place: Its folders and files.
     """
 
     def __init__(
         self,
-        place: KernelPlace,
+        place: KernelPaths,
         limits: KernelLimits,
-        launch: Callable[[KernelPlace, Callable[[], bool]], Future[KernelProcess]],
+        launch: Callable[[KernelPaths, Callable[[], bool]], Future[KernelProcess]],
         origin: KernelSnapshot | None = None,
     ) -> None:
         """Prepare a kernel; nothing runs yet unless it comes from a snapshot.
 
         Args:
-            place: Where it belongs.
-            limits: What it may use.
+            place: Its folders and files.
+            limits: Limits of its resources.
             launch: Starts a process in the background, as long as it is told that it is wanted.
             origin: Fork it off a snapshot, with all its variables.
 
@@ -99,7 +99,7 @@ class Kernel:
 
     @property
     def has_state(self) -> bool:
-        """Whether it runs and has its variables."""
+        """True if it runs and has its variables."""
         return self._running is not None and self._running.has_state
 
     def start(self) -> None:
@@ -215,7 +215,7 @@ class Kernel:
         with self.operation():
             return StateWriter(self._fork(operation)[0])
 
-    def _fork(self, operation: dict[str, Any]) -> tuple[Arrival, Homes]:
+    def _fork(self, operation: dict[str, Any]) -> tuple[Handshake, Homes]:
         """Have the kernel fork a child; return it, and the place for its private folders."""
         running = self._running
         if not HAS_LIVE_FORKS:
@@ -345,7 +345,7 @@ class Kernel:
         payload: str,
         on_output: OutputHandler | None,
         limit_s: float | None = None,
-    ) -> tuple[CellStatus, Exchange]:
+    ) -> tuple[CellStatus, KernelReply]:
         self._interrupts.sent_at = None
         self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
@@ -374,21 +374,21 @@ class Kernel:
 
     def _wait(
         self, running: RunningKernel, waiting: Request, deadline: float
-    ) -> tuple[CellStatus, Exchange]:
+    ) -> tuple[CellStatus, KernelReply]:
         own = (self._calls, self._interrupts, lambda: self._is_closed, self._watch)
         wait = RequestWait(running, *own)
         return wait.until(waiting, deadline)
 
     def _result(
-        self, exec_id: str, code: str, status: CellStatus, exchange: Exchange, watch: CellWatch
+        self, exec_id: str, code: str, status: CellStatus, reply: KernelReply, watch: CellWatch
     ) -> ExecutionResult:
         running = self._running
-        is_lost = running is None or not running.process.is_alive or exchange.ending == "died"
+        is_lost = running is None or not running.process.is_alive or reply.ending == "died"
         how = running.process.exit_text() if running else "stopped"
         origin = self._origin() if is_lost else None
         ended = Ended(how, origin.round_number if origin else None) if is_lost else None
         watch.finish()
-        outcome = (status, exchange)
+        outcome = (status, reply)
         result = result_of(exec_id, code, outcome, place=self.place, watch=watch, ended=ended)
         result.log += self._plugins.take_lost()
         return result

@@ -8,13 +8,13 @@ from contextlib import suppress
 
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.transfer import Stored, receive_state
-from taskweaver.ces.template.template import Arrival
+from taskweaver.ces.template.template import Handshake
 
 
 class StateWriter:
     """A child of a kernel that holds the kernel's state and writes it when asked. Close it."""
 
-    def __init__(self, arrival: Arrival) -> None:
+    def __init__(self, arrival: Handshake) -> None:
         self._arrival = arrival
 
     def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:

@@ -1,4 +1,4 @@
-"""What a process takes up in memory, and how much of that it shares with its relatives."""
+"""Memory of a process, and the part of it that it shares with its relatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a kernel belongs."""
+"""Folders and files of a kernel."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from taskweaver.ces.bounds.guard import SessionGuard
 
 
 @dataclass(frozen=True, slots=True)
-class KernelPlace:
-    """Where a kernel belongs.
+class KernelPaths:
+    """Folders and files of a kernel.
 
     Attributes:
         env_id: Id of the environment.
