@@ -8,9 +8,9 @@ from typing import Any
 
 from injector import Injector
 
-from taskweaver.app.checking import Checking, ReceiptVerdict
 from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
-from taskweaver.app.replaying import Replaying
+from taskweaver.app.receipt_check import ReceiptCheck, ReceiptVerdict
+from taskweaver.app.replay import ReplayRunner
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.common import Manager
@@ -23,7 +23,7 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.registry.registry import RoleRegistry
-from taskweaver.session.replay import Step
+from taskweaver.session.replay import ReplayedCell
 from taskweaver.session.session import Session
 from taskweaver.trust.opening import Trust, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE, config_file_of, discover_app_dir
@@ -46,9 +46,9 @@ class TaskWeaverApp:
     Attributes:
         app_dir: The project folder.
         session_manager: Owner of the sessions.
-        warnings: What is odd about the project: unknown keys, broken plugins and roles.
-        withheld: Effects of opening the folder that are off for want of the user's consent.
-        trust_notice: One sentence that names these; empty for none.
+        warnings: Problems of the project: unknown keys, broken plugins and roles.
+        withheld: Effects of opening the folder that are off without the user's consent.
+        trust_notice: One sentence that names them; empty for none.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class TaskWeaverApp:
 
     @property
     def sandbox(self) -> str:
-        """Whether code runs in a sandbox, in a few words."""
+        """Kind of sandbox code runs in, or its absence, in a few words."""
         policy = self.app_injector.get(SandboxChoice).policy
         if policy is None:
             return "none: code runs with your rights"
@@ -143,7 +143,7 @@ class TaskWeaverApp:
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
-        """The bounds on each session's resources, and what holds them here."""
+        """The bounds on each session's resources, and the mechanisms that enforce them here."""
         kernels: Manager = self.app_injector.get(Manager)  # type: ignore[type-abstract]
         return kernels.bounds
 
@@ -153,7 +153,7 @@ class TaskWeaverApp:
         A session that is on disk and not open, as after a restart, is resumed.
 
         Raises:
-            SessionError: If there is no such session, or the application was stopped.
+            SessionError: If the session does not exist, or the application was stopped.
             SessionInUse: If another process has it open.
             RoleError: If a role cannot be used.
         """
@@ -165,7 +165,7 @@ class TaskWeaverApp:
         Its variables come back when code runs; `Session.restore_notice` names those that do not.
 
         Raises:
-            SessionError: If there is none such, or another process has it open.
+            SessionError: If the session does not exist, or another process has it open.
             RoleError: If a role cannot be used.
         """
         return self.session_manager.resume_session(session_id)
@@ -177,7 +177,7 @@ class TaskWeaverApp:
         settings: Mapping[str, str] | None = None,
         data: Mapping[str, Path] | None = None,
         repair: bool = False,
-    ) -> Iterator[Step]:
+    ) -> Iterator[ReplayedCell]:
         """Run a saved conversation again in a fresh kernel, without a model.
 
         Args:
@@ -195,8 +195,8 @@ class TaskWeaverApp:
             KernelError: If the kernel cannot be started.
             ModelError: If a cell is to be corrected and the model cannot be asked.
         """
-        replaying = Replaying(self.app_injector)
-        yield from replaying.run(Path(file), settings or {}, data or {}, is_mending=repair)
+        runner = ReplayRunner(self.app_injector)
+        yield from runner.run(Path(file), settings or {}, data or {}, repairs=repair)
 
     def check_receipt(
         self,
@@ -220,7 +220,7 @@ class TaskWeaverApp:
                 there is no sandbox.
             KernelError: If the kernel cannot be started.
         """
-        return Checking(self.app_injector).run(Path(file), data or {}, is_trusted=is_trusted)
+        return ReceiptCheck(self.app_injector).run(Path(file), data or {}, is_trusted=is_trusted)
 
     def stop(self) -> None:
         """Stop all sessions, kernels and connections; safe to call again."""

@@ -22,7 +22,7 @@ from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
 from taskweaver.llm.selection.auto import Choice, choose, choose_preset
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.selection.key_hosts import is_first_call
-from taskweaver.llm.selection.origin import Origin, origin_at, origin_of
+from taskweaver.llm.selection.origin import ModelOrigin, origin_at, origin_of
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.transport.retry import RetryPolicy
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
@@ -35,13 +35,13 @@ ModelFunction = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model and how it is dealt with.
+    """A model with its retry policy and prices.
 
     Attributes:
         service: The model.
-        retry: How often and long a failed call is tried again.
-        prices: What tokens cost.
-        reason: Why it is this one, in a few words.
+        retry: Number and total time of retries.
+        prices: Prices of tokens.
+        reason: Reason for its choice, in a few words.
         origin: Provider and address, as spans carry them.
     """
 
@@ -49,7 +49,7 @@ class Model:
     retry: RetryPolicy
     prices: Prices
     reason: str
-    origin: Origin
+    origin: ModelOrigin
 
 
 class ModelServices:
@@ -57,7 +57,7 @@ class ModelServices:
 
     Attributes:
         estimator: Estimates tokens for all of them.
-        meter: Lets calls begin, and is told what they consumed.
+        meter: Admits calls, and adds up their consumption.
         tracing: Records calls.
     """
 
@@ -94,7 +94,7 @@ class ModelServices:
         self.close()
 
     def metered(self, meter: Meter) -> ModelServices:
-        """Return the same models with a meter for the calls made through what is returned."""
+        """Return the same models, with a meter for calls made through the returned object."""
         view = copy(self)
         view.meter = meter
         return view
@@ -149,12 +149,12 @@ class ModelServices:
             return self._embedding
 
     @property
-    def embedding_origin(self) -> Origin:
+    def embedding_origin(self) -> ModelOrigin:
         """Provider and address of the embedding model that was asked for last."""
         embedding = self._embedding
         if isinstance(embedding, OpenAIEmbedding):
             return origin_at(embedding.endpoint)
-        return Origin("openai" if embedding is None else "mock")
+        return ModelOrigin("openai" if embedding is None else "mock")
 
     def close(self) -> None:
         """Close all models; they may be asked for again."""
@@ -269,7 +269,7 @@ def _has_base(src: AppConfigSource, own: Mapping[str, Any]) -> bool:
 def _is_meant(src: AppConfigSource, own: Mapping[str, Any], name: str) -> bool:
     """Return whether a key is set for an alias: by itself, or for the provider it chooses.
 
-    What is set for a provider goes to the provider's own address only.
+    Keys of a provider go to the provider's own address only.
     """
     special = src.provider_name(name) or name
     if name in own or special in own:

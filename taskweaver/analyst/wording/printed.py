@@ -28,14 +28,14 @@ _MOST_OTHERS = 8
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedLines:
     """Printed lines of a cell.
 
     Attributes:
         rows: Numbers of rows used: one, or one for each side of a contrast.
         missing: Number of missing values by column.
         values: The two values of a contrast.
-        others: Other lines, such as decisions about how a file is read; not its form alone.
+        others: Other lines, for example decisions about reading a file; not its form alone.
     """
 
     rows: tuple[int, ...] = ()
@@ -44,7 +44,7 @@ class Printed:
     others: tuple[str, ...] = ()
 
 
-def read_printed(output: str) -> Printed:
+def read_printed(output: str) -> PrintedLines:
     """Return the printed lines of a cell."""
     rows: tuple[int, ...] = ()
     missing: dict[str, int] = {}
@@ -62,7 +62,7 @@ def read_printed(output: str) -> Printed:
             others.append(f"The picture shows the {rest.strip()} bars.")
         elif line.strip() and not _FORM.fullmatch(line):
             others.append(line.strip())
-    return Printed(rows, missing, values, tuple(others[:_MOST_OTHERS]))
+    return PrintedLines(rows, missing, values, tuple(others[:_MOST_OTHERS]))
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
-"""What a conversation looks like, as data: blocks that a terminal draws and a pipe spells.
+"""Blocks of a conversation, as data: a terminal draws them, a pipe gets them as plain lines.
 
 `RoundView` turns events into blocks; `draw` and `spell` turn blocks into rich renderables and
-into plain lines. Nothing else in the console knows how anything looks.
+into plain lines; no other module of the console knows about appearance.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from taskweaver.utils.characters import without_steering
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlanBlock:
     """The Planner's plan, complete."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
-    """What a role thinks before it acts."""
+class ThoughtBlock:
+    """Reasoning of a role before it acts."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class OrderBlock:
     """A message from one role to another, shown in a few lines.
 
     Attributes:
@@ -42,14 +42,14 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeBlock:
     """A cell that is going to run."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class OutputBlock:
     """Lines running code printed.
 
     Attributes:
@@ -62,12 +62,12 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """How a cell ended.
+class RunBlock:
+    """End of a cell's run.
 
     Attributes:
         is_ok: Whether it ran to its end.
-        seconds: How long it took, as seen from here.
+        seconds: Its duration, measured in this process.
     """
 
     is_ok: bool
@@ -75,28 +75,28 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ValueBlock:
     """The value of a cell's last expression, as text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Traceback:
-    """Why a cell failed."""
+class TracebackBlock:
+    """Traceback of a failed cell."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FilesBlock:
     """Files a cell made, as paths a person can open."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class NoteBlock:
     """A remark by the way."""
 
     text: str
@@ -104,8 +104,8 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the user is told, as Markdown.
+class AnswerBlock:
+    """Answer to the user, as Markdown.
 
     Attributes:
         text: The answer.
@@ -117,22 +117,22 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """Why a round failed."""
+class FailureBlock:
+    """Reason a round failed."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SummaryBlock:
     """The last line of a round.
 
     Attributes:
         is_ok: Whether the round was answered.
         seconds: Its duration.
-        tokens: Tokens the models read and wrote; 0 when none was asked.
-        is_estimated: Whether that is our estimate.
-        cost: What they cost, where a price is configured.
+        tokens: Tokens the models read and wrote; 0 without a model call.
+        is_estimated: Whether `tokens` is an estimate.
+        cost: Their cost, where a price is configured.
     """
 
     is_ok: bool
@@ -143,14 +143,24 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """Names and what they stand for, in two columns."""
+class FactsBlock:
+    """Names and their values, in two columns."""
 
     rows: tuple[tuple[str, str], ...]
 
 
-Outcome = Printed | Ran | Value | Traceback | Files | Note | Facts | Broken | Done
-Block = Plan | Thought | Order | Code | Answer | Outcome
+Outcome = (
+    OutputBlock
+    | RunBlock
+    | ValueBlock
+    | TracebackBlock
+    | FilesBlock
+    | NoteBlock
+    | FactsBlock
+    | FailureBlock
+    | SummaryBlock
+)
+Block = PlanBlock | ThoughtBlock | OrderBlock | CodeBlock | AnswerBlock | Outcome
 
 
 AnyBlock = TypeVar("AnyBlock", bound=Block)
@@ -169,8 +179,8 @@ def _steady(value: Any) -> Any:
     return tuple(map(_steady, value)) if isinstance(value, tuple) else value
 
 
-def describe_effort(done: Done) -> str:
-    """Return time, tokens and cost in a few words, such as ``4.2 s, 1,204 tokens``."""
+def describe_effort(done: SummaryBlock) -> str:
+    """Return time, tokens and cost in a few words: ``4.2 s, 1,204 tokens``."""
     parts = [format_seconds(done.seconds)]
     if done.tokens:
         parts.append(f"{'about ' if done.is_estimated else ''}{done.tokens:,} tokens")

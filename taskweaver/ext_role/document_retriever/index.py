@@ -1,9 +1,9 @@
 """A full-text index over a folder of documents, in one SQLite file.
 
-The file is a cache: what is new, changed or gone is noticed at each use by size and time of
-change, and a file that is damaged is made again. Documents are read outside of transactions, and
+The file is a cache: each use finds new, changed and removed documents by size and time of
+change, and a damaged file is made again. Documents are read outside of transactions, and
 each is replaced in one, so sessions that index at once wait for each other only briefly, and
-nobody sees half a document.
+never see half a document.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
-from taskweaver.ext_role.document_retriever.pieces import Piece, pieces
+from taskweaver.ext_role.document_retriever.chunks import DocumentChunk, document_chunks
 from taskweaver.utils.documents import read_document
 from taskweaver.utils.files import leaves
 from taskweaver.utils.ranking import TOKENIZER, any_of, query_words
@@ -44,14 +44,14 @@ _TABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A part of a document that suits a query.
+class DocumentPassage:
+    """A part of a document that matches a query.
 
     Attributes:
         path: The document, below the folder.
         heading: The heading the passage stands under.
-        text: What it says.
-        score: How well it suits; higher is better, comparable within one answer.
+        text: Its text.
+        score: Its relevance; higher is better, comparable within one answer.
     """
 
     path: str
@@ -99,14 +99,14 @@ class DocumentIndex:
         self._root = root
 
     def search(
-        self, query: str, size: int, tell: Callable[[str], None]
-    ) -> tuple[list[Passage], list[str]]:
+        self, query: str, size: int, report: Callable[[str], None]
+    ) -> tuple[list[DocumentPassage], list[str]]:
         """Bring the index up to date, and look for any word of a query.
 
         Args:
-            query: Words; nothing in it is an operator.
+            query: Words; operators of the full-text syntax have no effect.
             size: Most passages.
-            tell: Hears what is being done.
+            report: Receives the progress.
 
         Returns:
             The passages, best first, and a sentence for each document that cannot be read.
@@ -116,20 +116,20 @@ class DocumentIndex:
             sqlite3.Error: If SQLite cannot keep an index here.
         """
         try:
-            return self._search(query, size, tell)
+            return self._search(query, size, report)
         except sqlite3.DatabaseError as error:
             if not _is_damage(error):
                 raise
-            tell("making the index again")
+            report("making the index again")
             for suffix in ("", "-journal"):
                 self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
-            return self._search(query, size, tell)
+            return self._search(query, size, report)
 
     def _search(
-        self, query: str, size: int, tell: Callable[[str], None]
-    ) -> tuple[list[Passage], list[str]]:
+        self, query: str, size: int, report: Callable[[str], None]
+    ) -> tuple[list[DocumentPassage], list[str]]:
         with self._opened() as connection:
-            problems = self._refresh(connection, tell)
+            problems = self._refresh(connection, report)
             with _transaction(connection, "DEFERRED"):  # one state of it, whoever else writes
                 problems += [
                     f"{self._shown(path)}: {problem}"
@@ -149,7 +149,7 @@ class DocumentIndex:
             yield connection
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
-        """Make the tables where there are none; pieces of another length are of no use either."""
+        """Make the tables where there are none; chunks of another length are dropped."""
         stamp = _VERSION * _LENGTHS + min(self._target, _LENGTHS - 1)
         if _stamp(connection) == stamp:
             return
@@ -159,8 +159,8 @@ class DocumentIndex:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {stamp}")
 
-    def _refresh(self, connection: sqlite3.Connection, tell: Callable[[str], None]) -> list[str]:
-        """Take up what is new, changed or gone; return which folders cannot be listed."""
+    def _refresh(self, connection: sqlite3.Connection, report: Callable[[str], None]) -> list[str]:
+        """Index new, changed and removed documents; return the folders that cannot be listed."""
         problems: list[str] = []
         known = {
             path: (size, mtime, problem)
@@ -177,7 +177,7 @@ class DocumentIndex:
             with _transaction(connection):
                 _forget(connection, gone)
         for number, item in enumerate(stale, start=1):
-            tell(f"reading document {number} of {len(stale)}")
+            report(f"reading document {number} of {len(stale)}")
             read, problem = self._read(item.path)
             with _transaction(connection):
                 _replace(connection, item, read, problem)
@@ -200,18 +200,18 @@ class DocumentIndex:
                 if is_document and not (path.is_symlink() and leaves(path, self._root)):
                     yield from _found(path)
 
-    def _read(self, path: Path) -> tuple[list[Piece], str]:
+    def _read(self, path: Path) -> tuple[list[DocumentChunk], str]:
         try:
             text = read_document(path, _MOST_CHARS)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             return [], " ".join(reason.split()) or type(error).__name__
         clean = text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-        return list(pieces(clean, self._target)), ""
+        return list(document_chunks(clean, self._target)), ""
 
     def _passages(
         self, connection: sqlite3.Connection, wanted: str, size: int
-    ) -> Iterator[Passage]:
+    ) -> Iterator[DocumentPassage]:
         if not wanted:
             return
         hits = connection.execute(
@@ -228,7 +228,7 @@ class DocumentIndex:
             places, heading, text = self._grown(connection, file, place)
             shown.update((file, each) for each in places)
             count += 1
-            yield Passage(self._shown(path), heading, text, float(f"{score:.4g}"))
+            yield DocumentPassage(self._shown(path), heading, text, float(f"{score:.4g}"))
 
     def _grown(
         self, connection: sqlite3.Connection, file: int, place: int
@@ -255,14 +255,14 @@ class DocumentIndex:
 
     def _neighbours(
         self, connection: sqlite3.Connection, file: int, place: int
-    ) -> dict[int, Piece]:
+    ) -> dict[int, DocumentChunk]:
         reach = 40
         rows = connection.execute(
             "SELECT p.place, t.heading, t.text FROM pieces p JOIN texts t ON t.rowid = p.id"
             " WHERE p.file = ? AND p.place BETWEEN ? AND ?",
             (file, place - reach, place + reach),
         )
-        return {at: Piece(heading, text) for at, heading, text in rows}
+        return {at: DocumentChunk(heading, text) for at, heading, text in rows}
 
     def _shown(self, path: str) -> str:
         return Path(path).relative_to(_key(self._folder)).as_posix()
@@ -306,7 +306,9 @@ def _forget(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("DELETE FROM files WHERE path = ?", (path,))
 
 
-def _replace(connection: sqlite3.Connection, item: _Found, read: list[Piece], problem: str) -> None:
+def _replace(
+    connection: sqlite3.Connection, item: _Found, read: list[DocumentChunk], problem: str
+) -> None:
     _forget(connection, item.key)
     facts = (item.key, item.size, item.mtime, problem)
     file = connection.execute(

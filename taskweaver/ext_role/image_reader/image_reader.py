@@ -39,7 +39,7 @@ class ImageReaderConfig(RoleConfig):
 
 
 class ImageReader(TaskRole):
-    """Has a model that takes images look at one, and answers with what it says."""
+    """A role that shows an image to a model that takes images, and passes its answer on."""
 
     @inject
     def __init__(  # noqa: PLR0913 - a role is given what it uses, by type
@@ -59,7 +59,7 @@ class ImageReader(TaskRole):
         self._is_planners_model = config.llm_alias == config.planners_alias
 
     def answer(self, task: Post, proxy: PostEventProxy) -> str:
-        """Answer what the newest message asks about an image.
+        """Answer the question of the newest message about an image.
 
         Raises:
             ModelError: If the model cannot be asked which image is meant.

@@ -19,21 +19,21 @@ _AGENT = "Mozilla/5.0 (compatible; taskweaver)"
 
 
 class WebError(TaskWeaverError):
-    """Something on the web cannot be had; its text says what and why, without keys."""
+    """A failed request to the web; its text holds address and reason, without keys."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(redact(problem))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a server answered.
+class WebResponse:
+    """Response of a server.
 
     Attributes:
         status: The HTTP status.
-        media_type: Type of the body, such as ``text/html``; lower case.
-        charset: Encoding of the body as the server says; may be empty.
-        location: Where a redirect leads; may be empty.
+        media_type: Type of the body, for example ``text/html``; lower case.
+        charset: Encoding of the body, as the server declares it; may be empty.
+        location: Target of a redirect; may be empty.
         body: The first `MOST_BYTES` of the body.
     """
 
@@ -51,7 +51,7 @@ def get(
     headers: Mapping[str, str] | None = None,
     address: str = "",
     until: float | None = None,
-) -> Answer:
+) -> WebResponse:
     """Send a GET request.
 
     Args:
@@ -100,8 +100,8 @@ def get(
         raise WebError(str(error) or type(error).__name__) from error
 
 
-def _answer(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+def _answer(status: int, headers: Mapping[str, str], body: bytes) -> WebResponse:
     head = Message()
     head["Content-Type"] = headers.get("content-type", "text/plain")
     charset = head.get_content_charset() or ""
-    return Answer(status, head.get_content_type(), charset, headers.get("location", ""), body)
+    return WebResponse(status, head.get_content_type(), charset, headers.get("location", ""), body)

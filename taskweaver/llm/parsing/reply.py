@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.sse import EventReader, NotAnEventStream
-from taskweaver.llm.parsing.wire import Event, read_event
+from taskweaver.llm.parsing.wire import StreamEvent, read_event
 from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
 from taskweaver.llm.types import Chunk, FinishReason, Usage
@@ -23,10 +23,10 @@ class ReplyReader:
     Attributes:
         events: Number of events read.
         length: Characters written so far.
-        finish: Why the reply ended; None while it goes on.
-        usage: What the call consumed, once the server said so.
-        is_done: Whether the server said that nothing follows.
-        answered_by: Name of the model that answers, once the server said so.
+        finish: Reason the reply ended; None before its end.
+        usage: Consumption of the call, once the server reported it.
+        is_done: Whether the server announced the end.
+        answered_by: Name of the model that answers, once the server named it.
     """
 
     def __init__(self, model: str) -> None:
@@ -50,7 +50,7 @@ class ReplyReader:
         return self._take(self._reader.feed(block))
 
     def end(self) -> str:
-        """Read what the end of the body completes; return the text that is new.
+        """Read the remainder at the end of the body; return its new text.
 
         Raises:
             ModelError: As `feed`.
@@ -95,7 +95,7 @@ class ReplyReader:
             raise failure("malformed", detail, self._model, hint="")
         return self._joiner.feed(event.text)
 
-    def _read(self, data: bytes) -> Event:
+    def _read(self, data: bytes) -> StreamEvent:
         try:
             return read_event(data)
         except (ValueError, RecursionError) as error:
@@ -107,7 +107,7 @@ class ReplyReader:
         try:
             event = read_event(beginning.encode("utf-8", "replace"))
         except (ValueError, RecursionError):
-            event = Event()
+            event = StreamEvent()
         if event.error is not None:
             return stream_failure(event.error, self._model)
         shown = " ".join(beginning[:300].split()) or "nothing"

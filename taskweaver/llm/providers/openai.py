@@ -17,8 +17,8 @@ from taskweaver.llm.providers.structured import (
     is_about_format,
     with_instruction,
 )
-from taskweaver.llm.transport.endpoint import Endpoint, Lines
-from taskweaver.llm.transport.exchange import Deadlines, Exchange
+from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint
+from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
 from taskweaver.llm.types import Chunk, ModelRequest
 
@@ -31,7 +31,7 @@ _CLOSING_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is sent when a request does not say; None is left to the endpoint."""
+    """Parameters for requests that do not set them; None leaves one to the endpoint."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -41,7 +41,7 @@ class Sampling:
 
 
 class OpenAIService:
-    """A model at an endpoint; thread-safe, keeps connections and what the model rejects."""
+    """A model at an endpoint; thread-safe, keeps connections and remembers rejected parameters."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class OpenAIService:
         self._endpoint = endpoint
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
-        self._lines = Lines(endpoint)
+        self._pool = ConnectionPool(endpoint)
         self._parameters = ParameterMemory()
         self._format = FormatMemory(response_format)
 
@@ -69,7 +69,7 @@ class OpenAIService:
         return self._endpoint
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
-        """Answer a request; asks again at once without what the model rejects.
+        """Answer a request; asks again at once without parameters the model rejects.
 
         Raises:
             ModelError: If the call fails or is cancelled.
@@ -87,7 +87,7 @@ class OpenAIService:
 
     def close(self) -> None:
         """Close the connections."""
-        self._lines.close()
+        self._pool.close()
 
     def _body(self, request: ModelRequest, form: ResponseFormat) -> dict[str, Any]:
         usual = self._sampling
@@ -122,7 +122,7 @@ class OpenAIService:
     def _ask(self, body: dict[str, Any], request: ModelRequest) -> Iterator[Chunk]:
         reader = ReplyReader(self.model)
         request.on_sent(body)
-        with Exchange(self._lines, body, self._deadlines, request.cancel) as exchange:
+        with HttpExchange(self._pool, body, self._deadlines, request.cancel) as exchange:
             try:
                 for text in self._texts(exchange, reader):
                     if text:
@@ -132,7 +132,7 @@ class OpenAIService:
                     raise self._in_context(error, reader) from error.__cause__
         yield reader.last()
 
-    def _texts(self, exchange: Exchange, reader: ReplyReader) -> Iterator[str]:
+    def _texts(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[str]:
         for block in exchange.blocks():
             seen = reader.events
             yield reader.feed(block)

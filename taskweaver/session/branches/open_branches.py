@@ -19,8 +19,8 @@ from taskweaver.session.branches.parts import SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.states.restoring import (
+    RestorePoint,
     Restoring,
-    StoredRound,
     cells_with_variables,
     newest_state,
 )
@@ -88,7 +88,7 @@ class SessionBranches:
         """Return a branch, opened if it is not open yet.
 
         Raises:
-            SessionError: If there is no such branch.
+            SessionError: If the branch does not exist.
         """
         self.files.require(name)
         if name not in self._open:
@@ -182,7 +182,7 @@ class SessionBranches:
 
     @property
     def why_restored(self) -> str:
-        """Why the current branch's kernel was not forked; empty when it was."""
+        """The reason the current branch's kernel was not forked; empty if it was."""
         return self._why_restored.get(self.current.name, "")
 
     def restoring(self) -> Restoring | None:
@@ -197,7 +197,7 @@ class SessionBranches:
             return Restoring(rounds, None, str(error), is_trusted=is_trusted)
         return Restoring(rounds, stored, "", is_trusted=is_trusted)
 
-    def _stored(self, lineage: list[str], rounds: list[Round]) -> StoredRound | None:
+    def _stored(self, lineage: list[str], rounds: list[Round]) -> RestorePoint | None:
         """Return the newest stored state of a conversation; raises StateDamaged."""
         if not self.states.folder.is_trusted:
             return None
@@ -226,7 +226,7 @@ class SessionBranches:
         return found
 
     def interrupt(self) -> None:
-        """Give up what is being done; may be called from any thread."""
+        """Interrupt the open round; may be called from any thread."""
         self.current.interrupt()
         if self.scratch is not None:
             self.scratch.interrupt()

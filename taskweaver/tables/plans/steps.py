@@ -10,7 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.plans.plan import Fill, Plan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.tables.plans.plan import Fill, ReadPlan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.utils.sqlite_files import quoted_name
 
 Frame = Any
 """A frame of pandas, which is not imported here."""
@@ -18,7 +19,7 @@ ACCOUNTING = (("\u2212", "-"), (r"^\((.*)\)$", r"-\1"))
 """Patterns of negative numbers, and replacements."""
 
 
-def read_source(plan: Plan, **more: Any) -> Frame:
+def read_source(plan: ReadPlan, **more: Any) -> Frame:
     """Return the frame as the plan's reader gives it, before its steps.
 
     Args:
@@ -74,11 +75,6 @@ def _read_sql(path: str, table: str) -> Frame:
     address = f"{Path(path).resolve().as_uri()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True)) as connection:
         return pd.read_sql_query(f"SELECT * FROM {quoted_name(table)}", connection)
-
-
-def quoted_name(table: str) -> str:
-    """Return a table's name as SQL writes it."""
-    return '"' + table.replace('"', '""') + '"'
 
 
 def _read_json(path: str, shape: str, key: str = "", encoding: str = "utf-8") -> Frame:

@@ -1,6 +1,6 @@
-"""What a model is asked before an attempt, and how its answers are read.
+"""Questions to a model before an attempt, and the readers of its answers.
 
-Each question is an ordered mapping: what is to be done, what there is, and the form of the answer.
+Each question is an ordered mapping: the task, the material, and the form of the answer.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.describe import (
-    code_of,
     environment_lines,
-    measured_text,
     metric_text,
+    parent_code,
     parent_sections,
+    parent_summary,
     sibling_digest,
 )
-from taskweaver.treesearch.agent.node_agent import NodeAgent, required_object
+from taskweaver.treesearch.agent.node_agent import NodeAgent
 from taskweaver.treesearch.agent.phase0 import read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError
@@ -27,9 +28,8 @@ from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.model.plan_checks import refuse_mask
 from taskweaver.treesearch.model.stages import StageState
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import fenced
 
-_PLAN_CODE_CHARS = 12_000
 _INTRODUCTIONS = {
     NodeKind.DRAFT: "agent/parallel/tasks/draft/introduction",
     NodeKind.DEBUG: "agent/parallel/tasks/debug/introduction",
@@ -44,7 +44,7 @@ HINTS = {
     NodeKind.HYPERPARAM: "hyperparam_node",
     NodeKind.ABLATION: "ablation_node",
 }
-"""What the memory is rendered for, by kind."""
+"""Task hints of the memory, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Question:
         state: The stage.
         journal: All nodes so far.
         environment: Facts about the machine.
-        resources: What there is besides, in words; empty for nothing.
-        history: What earlier runs of the same idea found, in words; empty for nothing.
+        resources: Further resources, in words; empty for nothing.
+        history: Findings of earlier runs of the same idea, in words; empty for nothing.
         compilers: Names of the compilers that are there.
         run_seconds: Longest time of a run.
         has_memory: Whether the node has a memory.
         is_script: Whether the attempt is one script in a kernel, and not phases.
         is_forked: Whether that kernel has the parent's variables.
-        loss: What is not there of what the parent had, in words; empty for nothing.
+        loss: Files and variables of the parent that are missing, in words; empty for nothing.
     """
 
     node: Node
@@ -86,7 +86,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What is to be tried.
+    """A proposed attempt.
 
     Attributes:
         plan: In words.
@@ -100,7 +100,7 @@ class Proposal:
 
 
 class Proposer:
-    """Puts the questions of one node to its agent."""
+    """Asks the agent of one node for plans, attempts and commands."""
 
     def __init__(self, prompts: PromptFiles, agent: NodeAgent) -> None:
         self._prompts = prompts
@@ -116,7 +116,7 @@ class Proposer:
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
             "Task": self._task(question),
-            **_code(question),
+            **parent_code(question.parent, question.journal),
             "Time limit": f"{question.run_seconds:g} seconds for a run",
             "Other attempts": sibling_digest(question.journal, question.node) or ["none so far"],
             **_history(question),
@@ -133,10 +133,10 @@ class Proposer:
     def propose(
         self, question: Question, plan: Mapping[str, Any], claim: Callable[[Node, str], str]
     ) -> Proposal:
-        """Return what is to be tried.
+        """Return a proposed attempt.
 
         Args:
-            question: What is known.
+            question: The question.
             plan: The plan of Phase 0.
             claim: Claims a change; returns the node that makes it already, or nothing.
 
@@ -204,16 +204,12 @@ class Proposer:
         task: dict[str, Any] = {
             "Research idea": fenced(question.idea.text, "markdown"),
             "Evaluation metric": metric_text(question.journal),
-            "Kind of attempt": f"{node.kind}. Whoever writes it is told:"
+            "Kind of attempt": f"{node.kind}. Its author gets these instructions:"
             f" {self._prompts.text(_INTRODUCTIONS[node.kind])}",
             **_stage(question),
         }
         if parent is not None:
-            outcome = f"{parent.id}: {measured_text(question.journal, parent)}"
-            task["Made from"] = f"{outcome}. {shorten(parent.plan, 600)}"
-            if parent.error:
-                error = parent.error
-                task["Made from"] += f"\nIt failed: {error.kind}: {shorten(error.message, 600)}"
+            task["Made from"] = parent_summary(parent, question.journal)
         return task
 
 
@@ -299,7 +295,7 @@ def read_proposal(text: str, question: Question) -> Proposal:
 
 
 def _stage(question: Question) -> dict[str, str]:
-    """Return the stage and its goals; whoever mends has the goals of what failed."""
+    """Return the stage and its goals; a repair has the goals of its parent."""
     if question.node.kind is NodeKind.DEBUG:
         return {}
     return {"Stage": f"{question.state.stage.label}: {question.state.goals}"}
@@ -311,13 +307,3 @@ def _resources(question: Question) -> dict[str, str]:
 
 def _history(question: Question) -> dict[str, str]:
     return {"History": question.history} if question.history else {}
-
-
-def _code(question: Question) -> dict[str, str]:
-    parent = question.parent
-    if parent is None:
-        return {}
-    files = question.journal.files(parent.id)
-    return {
-        f"Code of {parent.id}": shorten(code_of(parent.artifacts or {}, files), _PLAN_CODE_CHARS)
-    }

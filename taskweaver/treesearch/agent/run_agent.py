@@ -1,4 +1,4 @@
-"""The run's own way to the model: questions about stages, not about one attempt."""
+"""Questions to a model on behalf of the run: about stages, not about one attempt."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.memory.branched.protocol.injections import PromptLog
-from taskweaver.treesearch.agent.events import said_elsewhere
-from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory, as_unusable
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
+from taskweaver.treesearch.agent.events import shown_elsewhere
+from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, NodeMemory, as_unusable
 from taskweaver.treesearch.agent.prompt_files import KEEPING
 from taskweaver.treesearch.agent.toolbox import Toolbox
 
 
 class RunAgent:
-    """Asks a model about the run as a whole; what it remembers is on the root."""
+    """Asks a model about the run as a whole, with the memory of the root."""
 
     def __init__(self, tools: Toolbox) -> None:
         self._tools = tools
         self._api = LLMApi(tools.services)
 
     def give_up(self) -> None:
-        """Give up what is asked now or later, from any thread: it is then a cancelled call."""
+        """Cancel running and later calls, from any thread."""
         self._api.close()
 
     def ask(
@@ -35,8 +35,8 @@ class RunAgent:
 
         Args:
             name: Name of the prompt's file, below ``prompts/``.
-            label: What the files of the prompt are called.
-            sections: What is shown.
+            label: Name of the prompt's files.
+            sections: Further sections of the prompt.
             schema: Form of the answer.
 
         Raises:
@@ -50,11 +50,11 @@ class RunAgent:
         root = store.root if store else None
         memory = None
         if root is not None:
-            memory = NodeMemory(root, PromptLog(folder), said_elsewhere())
+            memory = NodeMemory(root, MemoryPromptLog(folder), shown_elsewhere())
         system, limits = tools.prompts.text("core/system"), tools.config.asking
         agent = NodeAgent(self._api, "root", folder, system, memory, limits)
         prompt = {"Introduction": tools.prompts.text(name), **sections}
         first = tools.prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]
         with as_unusable():
-            return agent.ask_structured(label, prompt, schema, first, hint=hint)
+            return agent.ask_structured(label, prompt, Form(schema), first, hint=hint)

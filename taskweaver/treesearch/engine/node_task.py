@@ -16,10 +16,10 @@ from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
 from taskweaver.treesearch.agent.describe import attempt_lines
-from taskweaver.treesearch.agent.events import NodeEvents, said_elsewhere, storable
+from taskweaver.treesearch.agent.events import NodeEvents, shown_elsewhere, storable
 from taskweaver.treesearch.agent.node_agent import FATAL, NodeAgent, NodeMemory
 from taskweaver.treesearch.agent.phase0 import save_plan
 from taskweaver.treesearch.agent.proposer import Proposer, Question
@@ -128,8 +128,8 @@ class NodeTask:
     def _agent(self) -> NodeAgent:
         store = self._tools.store
         folder = self._places.prompt_logs
-        log = PromptLog(folder, stage=self._state.label)
-        hidden = said_elsewhere(self._node)
+        log = MemoryPromptLog(folder, stage=self._state.label)
+        hidden = shown_elsewhere(self._node)
         memory = NodeMemory(store[self._node.branch], log, hidden) if store else None
         return NodeAgent(
             self._api,

@@ -16,7 +16,7 @@ from desk import Asked, Desk, at_desk
 from search_lab import FAST, Climber, search
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.searching import start_search
+from taskweaver.app.search_service import start_search
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
 
@@ -166,7 +166,7 @@ def test_a_search_that_waits_for_goals_can_be_stopped(tmp_path: Path) -> None:
             thread.start()
             assert waits.wait(60)
             stopped.stop()
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
             assert not stopped.state.is_over
         goes_on.set()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from taskweaver.analyst.files.profile import ColumnProfile, ValueMatch
-from taskweaver.analyst.language.lookup.scope import ColumnRef, Scope, is_function_word
+from taskweaver.analyst.language.lookup.scope import ColumnRef, DataScope, is_function_word
 from taskweaver.analyst.language.words.lexicon import LEXICON, LONGEST, NUMBER_WORDS, Sense
 from taskweaver.analyst.language.words.names import (
     is_amount,
@@ -61,7 +61,7 @@ class Words:
     """
 
     def __init__(
-        self, text: str, tokens: list[Token], scope: Scope, notes: tuple[str, ...] = ()
+        self, text: str, tokens: list[Token], scope: DataScope, notes: tuple[str, ...] = ()
     ) -> None:
         """Look nothing up yet."""
         self.text = text
@@ -169,7 +169,7 @@ class Words:
         return ColumnRef(ref.names, 3, self.phrase(at, end))
 
     def _is_ragged(self, at: int, end: int) -> bool:
-        """Return whether a phrase begins or ends with a word such as ``of``."""
+        """Return whether a phrase begins or ends with a word like ``of``."""
         is_ragged = self.lower(at) in _COMMON or self.lower(end - 1) in _COMMON
         return end > at + 1 and is_ragged and self.phrase(at, end) not in self.scope.columns
 

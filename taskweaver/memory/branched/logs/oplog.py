@@ -18,6 +18,7 @@ from taskweaver.memory.branched.logs.log_lines import (
     Layer,
     display_phase,
     encoded,
+    head,
     layer_of,
     masked_preview,
 )
@@ -71,21 +72,16 @@ class OperationLog:
         if self._files is None:
             return
         layer, memory_type = layer_of(op)
-        line = {
-            "ts": time.time(),
-            "op": op,
-            "layer": layer,
-            "memory_type": memory_type,
-            "branch_id": branch_id,
-            "node_id": node_id,
-            "phase": phase,
-            "run_id": self._run_id or None,
-        }
+        run = self._run_id or None
+        line = head(
+            op, layer, memory_type, branch_id=branch_id, node_id=node_id, phase=phase, run_id=run
+        )
         if details:
             line["details"] = details
-            self._chars += sum(len(item) for item in details.values() if isinstance(item, str))
+        chars = sum(len(item) for item in (details or {}).values() if isinstance(item, str))
         with self._lock:
             self._waiting.append((layer, line))
+            self._chars += chars
             now = time.monotonic()
             is_due = (
                 len(self._waiting) >= _MOST_WAITING
@@ -103,13 +99,13 @@ class OperationLog:
         self.add("model_failed", details=details)
 
     def flush(self) -> None:
-        """Write what waits, as far as possible; never raises."""
+        """Write the waiting lines, as far as possible; never raises."""
         with self._lock:
             waiting = self._take()
         self._write(waiting)
 
     def close(self) -> None:
-        """Write what waits, and end the log of the rows; never raises, safe to call again."""
+        """Write the waiting lines and end the log of the rows; never raises, safe to call again."""
         self.flush()
         if self._rows is not None:
             self._rows.close()

@@ -53,9 +53,9 @@ class SearchGroup(click.Group):
 def search(project: Path | None) -> None:
     """Search for the best experiment: drafts, repairs, improvements, tuning, ablations.
 
-    IDEA is a Markdown file that says what is to be tried, and how it is measured. Ctrl-C stops
-    cleanly: what was finished is kept, and --resume goes on. Runs are kept in the folder
-    experiments/ of the project, with a report and a page each.
+    IDEA is a Markdown file with the task and the way to measure it. Ctrl-C stops cleanly:
+    finished work is kept, and --resume continues. Runs are kept in the folder experiments/ of the
+    project, with a report and a page each.
     """
     require_folder(project)
 
@@ -122,23 +122,23 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
 @click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
 @click.pass_obj
 def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **options: Any) -> None:
-    """Search; IDEA is a Markdown file that says what is to be tried, and how it is measured.
+    """Search; IDEA is a Markdown file with the task and the way to measure it.
 
-    Ctrl-C stops it cleanly: what was finished is kept, and --resume goes on.
+    Ctrl-C stops it cleanly: finished work is kept, and --resume continues.
     """
-    from taskweaver.cli.search.options import wish_of
-    from taskweaver.cli.search.runs import search_and_show
+    from taskweaver.cli.search.run_search import search_and_show
+    from taskweaver.cli.search.search_options import read_options
 
     is_plain = options.pop("plain")
-    wish = wish_of(options.pop("load_ideas") or idea, resume, options)
-    sys.exit(search_and_show(project, wish, is_plain=is_plain))
+    choice = read_options(options.pop("load_ideas") or idea, resume, options)
+    sys.exit(search_and_show(project, choice, is_plain=is_plain))
 
 
 @search.command(name="list")
 @click.pass_obj
 def list_(project: Path | None) -> None:
     """List the runs of the project, the newest first."""
-    from taskweaver.cli.search.runs import list_runs
+    from taskweaver.cli.search.run_search import list_runs
 
     list_runs(project)
 
@@ -148,7 +148,7 @@ def list_(project: Path | None) -> None:
 @click.pass_obj
 def show(project: Path | None, run: str) -> None:
     """Show the tree of a run, and its best node."""
-    from taskweaver.cli.search.runs import show_run
+    from taskweaver.cli.search.run_search import show_run
 
     show_run(project, run)
 
@@ -158,7 +158,7 @@ def show(project: Path | None, run: str) -> None:
 @click.pass_obj
 def report(project: Path | None, run: str) -> None:
     """Write report, page and the other results of a run anew."""
-    from taskweaver.cli.search.runs import write_report
+    from taskweaver.cli.search.run_search import write_report
 
     write_report(project, run)
 
@@ -168,6 +168,6 @@ def report(project: Path | None, run: str) -> None:
 @click.pass_obj
 def open_(project: Path | None, run: str) -> None:
     """Open the page of a run in the browser."""
-    from taskweaver.cli.search.runs import open_page
+    from taskweaver.cli.search.run_search import open_page
 
     open_page(project, run)
