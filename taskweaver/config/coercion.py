@@ -126,7 +126,7 @@ def coerce(key: Key, value: object, app_base: Path) -> Any:
         of an absolute one, or empty.
 
     Raises:
-        ValueError: If it cannot be converted; the text says what it must be.
+        ValueError: If it cannot be converted; the text has the valid form.
     """
     match key.type:
         case "enum":

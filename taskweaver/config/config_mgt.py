@@ -46,7 +46,7 @@ def env_name(name: str) -> str:
 class AppConfigSource:
     """The configuration of an application.
 
-    The getters return a value of their type. One that nobody set is the given `default`, or else
+    The getters return a value of their type. An unset one is the given `default`, or else
     the default of the table of keys; without either, `ConfigError` is raised, as it is for a
     value that cannot be read as the type. A value that is None is returned only to a caller
     whose own default is None; others get `ConfigError`.
@@ -94,7 +94,7 @@ class AppConfigSource:
     def lookup(self, name: str) -> Setting | None:
         """Return the value set for `name`, unconverted, or None when it is not set.
 
-        In each place, what is set for the chosen provider goes first, see `provider_name`.
+        In each source, a value for the chosen provider goes first, see `provider_name`.
         """
         special = self.provider_name(name)
         return self._lookup(*([special] if special else []), name)
