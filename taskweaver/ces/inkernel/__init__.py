@@ -1,1 +1,1 @@
-"""The code that runs inside a kernel process. Only `wire` and data types are used outside too."""
+"""The code that runs inside a kernel process. The host uses some of its modules too."""

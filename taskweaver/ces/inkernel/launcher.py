@@ -64,7 +64,7 @@ def _leave_out_debugger() -> None:
 
 
 def _enter_directory(cwd: str, kernel_id: str) -> None:
-    """Set working directory, environment mark and matplotlib's folder of a forked process."""
+    """Set working directory, import path and environment mark of a forked process."""
     from taskweaver.ces.inkernel.process.base import BASE
 
     before = os.getcwd()  # noqa: PTH109 - a text is what sys.path holds
