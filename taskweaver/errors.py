@@ -1,4 +1,4 @@
-"""The error hierarchy: what a caller can act on.
+"""The error hierarchy for callers.
 
 ::
 

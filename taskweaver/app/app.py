@@ -12,7 +12,7 @@ from taskweaver.app.modules import AppModule, LoggingModule, ModelFunction
 from taskweaver.app.receipt_check import ReceiptCheck, ReceiptVerdict
 from taskweaver.app.replay import ReplayRunner
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
-from taskweaver.ces.bounds.bound import Bound
+from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.common import Manager
 from taskweaver.ces.sandbox.sandbox import SandboxChoice, is_confined
 from taskweaver.config.check import check
@@ -142,7 +142,7 @@ class TaskWeaverApp:
         return f"{name}, no network but {hosts}" if hosts else f"{name}, no network"
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds on each session's resources, and the mechanisms that enforce them here."""
         kernels: Manager = self.app_injector.get(Manager)  # type: ignore[type-abstract]
         return kernels.bounds

@@ -1,4 +1,4 @@
-"""Where code runs: kernels, their results and artifacts.
+"""Execution of code: kernels, their results and artifacts.
 
 Every kernel imports this package on its way to `inkernel`, and needs none of these names: they are
 imported when they are asked for.

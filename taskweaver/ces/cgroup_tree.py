@@ -1,4 +1,4 @@
-"""Where this process stands in the tree of control groups, and what it may use there."""
+"""This process's place in the tree of control groups, and its limits there."""
 
 from __future__ import annotations
 

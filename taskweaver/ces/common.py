@@ -1,4 +1,4 @@
-"""What callers of the execution service see: results, artifacts, and two protocols."""
+"""Public types of the execution service: results, artifacts, and two protocols."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from taskweaver.ces.bounds.bound import Bound
+from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.state.folder import StateFolder
@@ -67,7 +67,7 @@ class PluginCall:
 
 @dataclass(slots=True)
 class ExecutionResult:
-    """What running one cell gave.
+    """Result of one cell.
 
     Attributes:
         execution_id: Id the caller gave.
@@ -134,7 +134,7 @@ class PluginCode:
 
 @dataclass(frozen=True, slots=True)
 class PluginTestResult:
-    """What came of a test that came with a plugin.
+    """Outcome of a plugin's own test.
 
     Attributes:
         name: Name of the test.
@@ -158,7 +158,7 @@ class Snapshot(Protocol):
         ...
 
 
-class Writer(Protocol):
+class ForkedWriter(Protocol):
     """The state of a kernel at one moment, ready to be stored. Close it."""
 
     def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
@@ -179,12 +179,12 @@ class Client(Protocol):
 
     @property
     def is_forked(self) -> bool:
-        """Whether it started with the variables of another kernel."""
+        """True if it started with the variables of another kernel."""
         ...
 
     @property
     def has_state(self) -> bool:
-        """Whether it runs and has its variables: inherited, restored, or none to restore."""
+        """True if it runs and has its variables: inherited, restored, or none to restore."""
         ...
 
     @property
@@ -194,7 +194,7 @@ class Client(Protocol):
 
     @property
     def state(self) -> str:
-        """What the kernel is doing, in a word or two."""
+        """State of the kernel, in a word or two."""
         ...
 
     def start(self) -> None:
@@ -285,7 +285,7 @@ class Client(Protocol):
         """
         ...
 
-    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> Writer:
+    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> ForkedWriter:
         """Return the state of this moment, to be stored; a caller waits while a cell runs.
 
         Args:
@@ -306,8 +306,8 @@ class Client(Protocol):
         ...
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """The bounds on the session's resources, and what holds each."""
+    def bounds(self) -> tuple[ResourceBound, ...]:
+        """The bounds on the session's resources, and the mechanism that enforces each."""
         ...
 
     def left_behind(self) -> str:
@@ -342,7 +342,7 @@ class Manager(Protocol):
     """Owner of all kernels of an application."""
 
     def initialize(self) -> None:
-        """Prepare what all kernels share."""
+        """Prepare the resources that all kernels share."""
         ...
 
     def clean_up(self) -> None:
@@ -383,8 +383,8 @@ class Manager(Protocol):
         ...
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """The bounds on the resources of each session, and what holds them here."""
+    def bounds(self) -> tuple[ResourceBound, ...]:
+        """The bounds on each session's resources, and the mechanisms that enforce them."""
         ...
 
     def get_kernel_mode(self) -> str:

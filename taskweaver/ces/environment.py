@@ -1,4 +1,4 @@
-"""The environment of a kernel: built from a list of what may pass, never copied."""
+"""The environment of a kernel: built from a list of allowed variables, never copied."""
 
 from __future__ import annotations
 

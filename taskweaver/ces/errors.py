@@ -1,4 +1,4 @@
-"""What can go wrong around a kernel. A cell that fails is a result, not an error."""
+"""Errors of kernels. A cell that fails is a result, not an error."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from taskweaver.errors import TaskWeaverError
 
 
 class KernelError(TaskWeaverError):
-    """A kernel cannot do what was asked.
+    """A kernel cannot carry out a request.
 
     Attributes:
-        detail: What happened.
-        hint: What to do about it.
+        detail: The event.
+        hint: The remedy.
     """
 
     def __init__(self, detail: str, hint: str = "") -> None:
@@ -21,7 +21,7 @@ class KernelError(TaskWeaverError):
         self.hint = hint
 
     def __str__(self) -> str:
-        """What happened, and what to do."""
+        """The event and its remedy."""
         return f"{self.detail} {self.hint}".strip()
 
 

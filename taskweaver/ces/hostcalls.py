@@ -57,12 +57,12 @@ class HostFunctions(Protocol):
 
 
 class _Refused(Exception):
-    """The caller is told this, and nothing is called."""
+    """The call is refused, with this text for the caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Whether a call may go ahead."""
+    """A question whether a call may proceed."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -73,7 +73,7 @@ class HostCalls:
     """Answers the calls of one kernel, in a thread of its own. Close it.
 
     Attributes:
-        functions: What may be called; changed between cells only.
+        functions: Functions that may be called; changed between cells only.
         path: The socket it listens on.
         waiting_fd: Can be read when a call waits for `settle`.
     """
@@ -83,7 +83,7 @@ class HostCalls:
 
         Args:
             folder: Private folder for the socket.
-            functions: What may be called.
+            functions: Functions that may be called.
 
         Raises:
             OSError: If the socket cannot be made.

@@ -1,4 +1,4 @@
-"""What a kernel may use."""
+"""Limits of a kernel's resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owner of all kernels: hands out one client per session and ends what is left."""
+"""Owner of all kernels: hands out one client per session and ends those that are left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from taskweaver.ces.bounds.bound import Bound, bounds_of
+from taskweaver.ces.bounds.bound import ResourceBound, bounds_of
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.common import (
@@ -18,13 +18,13 @@ from taskweaver.ces.common import (
 )
 from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.kernel.kernel import Kernel
-from taskweaver.ces.kernel.place import KernelPlace
+from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder, sweep_folders
 from taskweaver.ces.process.process import KernelProcess, start_kernel, sweep_marked
-from taskweaver.ces.sandbox.box import WORKING_FOLDERS, Boxes
-from taskweaver.ces.sandbox.box_start import BoxPlan
+from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
+from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandboxes
 from taskweaver.ces.sandbox.warmth import sandbox_template
 from taskweaver.ces.template.snapshot import KernelSnapshot
 from taskweaver.ces.template.zygote import Zygote, plain_template, start_warm
@@ -64,8 +64,8 @@ class KernelManager:
     ) -> None:
         self._env_dir = env_dir
         self._limits = limits
-        self._plan = None if sandbox is None else BoxPlan(sandbox, limits, is_warm)
-        self._boxes: Boxes | None = None
+        self._plan = None if sandbox is None else SandboxPlan(sandbox, limits, is_warm)
+        self._boxes: SessionSandboxes | None = None
         self._is_warm = is_warm and HAS_LIVE_FORKS
         self._zygote: Zygote | None = None
         self._launcher: ThreadPoolExecutor | None = None
@@ -84,7 +84,7 @@ class KernelManager:
             if self._zygote is not None:
                 self._launcher.submit(self._zygote.template)
             if self._plan is not None:
-                self._boxes = Boxes(self._plan, self._zygote)
+                self._boxes = SessionSandboxes(self._plan, self._zygote)
             self._launcher.submit(_sweep)
         return self._launcher
 
@@ -94,7 +94,7 @@ class KernelManager:
             return Zygote(plain_template(self._limits, log_path), log_path)
         return Zygote(partial(sandbox_template, self._plan, log_path), log_path)
 
-    def _launch(self, place: KernelPlace, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
+    def _launch(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
         launcher = self._launching()
         if self._boxes is not None:
             return launcher.submit(self._boxes.start, place, is_wanted)
@@ -188,7 +188,7 @@ class KernelManager:
         use.guard.add_folder(where)
         own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices)
         try:
-            place = KernelPlace(env_id or "local", session_id, *own)
+            place = KernelPaths(env_id or "local", session_id, *own)
             kernel = Kernel(place, self._limits, self._launch, self._release, origin)
         except BaseException:
             self._end_use(folder)
@@ -207,7 +207,7 @@ class KernelManager:
             return use
 
     def _guard(self, folder: Path) -> SessionGuard:
-        """Return what keeps a session within its bounds."""
+        """Return the guard that enforces a session's bounds."""
         guard = SessionGuard(self._limits, self.get_kernel_mode(), folder / LOG_FILE)
         if self._boxes is None:
             guard.new_group()
@@ -216,8 +216,8 @@ class KernelManager:
         return guard
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """The bounds on each session, and what holds them here."""
+    def bounds(self) -> tuple[ResourceBound, ...]:
+        """The bounds on each session, and the mechanisms that enforce them here."""
         return bounds_of(self._limits, self.get_kernel_mode())
 
     def _release(self, kernel: Kernel) -> None:
@@ -252,7 +252,7 @@ class KernelManager:
 
 
 def _sweep() -> None:
-    """Remove what applications left that were killed: processes first, then groups and folders."""
+    """Remove the leftovers of killed applications: processes first, then groups and folders."""
     sweep_marked()
     sweep_groups()
     sweep_folders()
@@ -293,7 +293,7 @@ def code_execution_service_factory(
 
     Args:
         env_dir: Where sessions without a folder of their own keep their files.
-        limits: What kernels may use; None takes the defaults of the configuration.
+        limits: Limits of kernels; None takes the defaults of the configuration.
         is_warm: Keep a process with the usual libraries, from which kernels start faster.
         sandbox: Run the kernels of each session in a sandbox; None runs them without.
     """

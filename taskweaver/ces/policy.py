@@ -1,4 +1,4 @@
-"""What code may reach."""
+"""Policy for the files, hosts and devices of sandboxed code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HARDWARE = tuple(Path("/sys") / name for name in ("bus", "class", "dev", "device
 
 @dataclass(frozen=True, slots=True)
 class SandboxPolicy:
-    """What code may reach.
+    """Files, hosts and devices that sandboxed code may reach.
 
     Attributes:
         has_network: Whether it may use the network.

@@ -17,14 +17,14 @@ _EXT_LLMS = "ext_llms.llm_configs"
 
 
 def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]:
-    """Check every value that somebody set.
+    """Check every value that is set.
 
     Args:
         src: The configuration.
         extra_prefixes: Names of further roles; all keys below them are theirs.
 
     Returns:
-        One sentence for each key that nobody reads, with what replaces it or the known key most
+        One sentence for each unknown key, with what replaces it or the known key most
         like it, and for each value that means another one.
 
     Raises:
@@ -54,7 +54,7 @@ def _known(name: str, roles: tuple[str, ...]) -> Key | None:
 
 
 def _check_value(src: AppConfigSource, key: Key) -> list[str]:
-    """Convert a value; return what is to be known about one that means another."""
+    """Convert a value; return a notice if it stands for another one."""
     setting = src.lookup(key.name)
     if setting is None:
         return []

@@ -1,4 +1,4 @@
-"""How a configured value becomes one of the type its key has.
+"""Conversion of configured values to the types of their keys.
 
 Values come from JSON and from Python with their own types, and from the environment as text.
 Every function takes the value and returns it converted, or raises `ValueError` with a text that
@@ -114,11 +114,11 @@ def _to_path(value: object, app_base: Path) -> str:
 
 
 def coerce(key: Key, value: object, app_base: Path) -> Any:
-    """Convert a value that somebody set to the type of its key.
+    """Convert a configured value to the type of its key.
 
     Args:
         key: The key; its type and choices count.
-        value: What was set; not None.
+        value: The configured value; not None.
         app_base: Stands for ``${AppBaseDir}`` in a path, and is where relative paths start.
 
     Returns:
@@ -126,7 +126,7 @@ def coerce(key: Key, value: object, app_base: Path) -> Any:
         of an absolute one, or empty.
 
     Raises:
-        ValueError: If it cannot be converted; the text says what it must be.
+        ValueError: If it cannot be converted; the text has the valid form.
     """
     match key.type:
         case "enum":

@@ -1,4 +1,4 @@
-"""Where a configuration value comes from.
+"""Sources of configuration values.
 
 The first that has it wins: values set with ``source="override"``, the dictionary of the
 application, the environment, the project's JSON file, the default. In the two first None means
@@ -46,7 +46,7 @@ def env_name(name: str) -> str:
 class AppConfigSource:
     """The configuration of an application.
 
-    The getters return a value of their type. One that nobody set is the given `default`, or else
+    The getters return a value of their type. An unset one is the given `default`, or else
     the default of the table of keys; without either, `ConfigError` is raised, as it is for a
     value that cannot be read as the type. A value that is None is returned only to a caller
     whose own default is None; others get `ConfigError`.
@@ -92,9 +92,9 @@ class AppConfigSource:
         }
 
     def lookup(self, name: str) -> Setting | None:
-        """Return what is set for `name`, unconverted, or None when nobody set it.
+        """Return the value set for `name`, unconverted, or None when it is not set.
 
-        In each place, what is set for the chosen provider goes first, see `provider_name`.
+        In each source, a value for the chosen provider goes first, see `provider_name`.
         """
         special = self.provider_name(name)
         return self._lookup(*([special] if special else []), name)
@@ -113,7 +113,7 @@ class AppConfigSource:
         return f"llm.{provider}.{rest}"
 
     def _lookup(self, *names: str) -> Setting | None:
-        """Return what the first place that has one of `names` has."""
+        """Return the value of the first source that has one of `names`."""
         programs: tuple[Source, ...] = ("override", "app")
         for source in programs:
             for name in names:
@@ -154,7 +154,7 @@ class AppConfigSource:
 
         Args:
             key: The key with its type.
-            default: Value when nobody set it; without one the key's own default counts.
+            default: Value when it is not set; without one the key's own default counts.
 
         Raises:
             ConfigError: If the value cannot be read as the key's type, or is missing.

@@ -1,4 +1,4 @@
-"""What can go wrong with a configuration."""
+"""Errors of a configuration."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class ConfigError(TaskWeaverError):
 
     Attributes:
         key: The key in question, or the file when no single key is.
-        problem: What is wrong.
-        remedy: What to do about it; empty when the problem says so itself.
+        problem: The fault.
+        remedy: The remedy; empty when the problem says so itself.
     """
 
     def __init__(self, key: str, problem: str, remedy: str = "") -> None:
@@ -21,5 +21,5 @@ class ConfigError(TaskWeaverError):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """Which key, what happened, and what to do."""
+        """The key, the problem and the remedy."""
         return f"{self.key}: {self.problem} {self.remedy}".strip()

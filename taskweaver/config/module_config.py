@@ -28,7 +28,7 @@ class ModuleConfig:
     also pass `required`; whether a default is given says the same.
 
     Attributes:
-        name: What the keys start with; empty when they are written out.
+        name: Prefix of the keys; empty when they are written out.
         src: Where the values come from.
     """
 
@@ -45,7 +45,7 @@ class ModuleConfig:
         self._configure()
 
     def _configure(self) -> None:
-        """Read what this part needs."""
+        """Read the values this part needs."""
 
     def _set_name(self, name: str) -> None:
         self.name = name

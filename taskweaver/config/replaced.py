@@ -107,7 +107,7 @@ REFUSED: dict[tuple[str, Any], str] = {
 
 
 def removed(name: str) -> str | None:
-    """Return what to do instead of setting a key; None for one that was not removed."""
+    """Return the alternative to setting a key; None for one that was not removed."""
     hint = REMOVED.get(name)
     if hint is None:
         hint = next((text for key, text in REMOVED.items() if fnmatchcase(name, key)), None)
@@ -115,15 +115,15 @@ def removed(name: str) -> str | None:
 
 
 def refusal(name: str, value: object) -> str | None:
-    """Return what to do instead of a value that nothing can stand in for; None for others."""
+    """Return the alternative to a value without an equivalent; None for others."""
     return REFUSED.get((name, value)) if isinstance(value, str) else None
 
 
 def replaced(name: str, value: object) -> Any:
-    """Return what a value means here; most mean themselves.
+    """Return the equivalent of a value here; most stay as they are.
 
     Raises:
-        ValueError: If nothing can stand in for it; the text says what to do.
+        ValueError: If nothing can stand in for it; the text has the remedy.
     """
     if value is not None and not isinstance(value, str):
         return value

@@ -16,7 +16,7 @@ class CollectorGone(Exception):
 
 
 class CollectorSession:
-    """What an OTLP exporter takes for a `requests.Session`.
+    """Replacement for the `requests.Session` of an OTLP exporter.
 
     Attributes:
         verify: As in `requests`.

@@ -77,23 +77,23 @@ class TelemetryLogger:
         return cls(folder / src.get_str("logging.log_file"), src.get_str("logging.level"))
 
     def debug(self, message: str) -> None:
-        """Log what only helps to find a fault."""
+        """Log a detail for debugging."""
         self._logger.debug("%s", message)
 
     def info(self, message: str) -> None:
-        """Log what happened."""
+        """Log an event."""
         self._logger.info("%s", message)
 
     def warning(self, message: str) -> None:
-        """Log what went wrong and was dealt with."""
+        """Log a problem that was handled."""
         self._logger.warning("%s", message)
 
     def error(self, message: str) -> None:
-        """Log what failed."""
+        """Log a failure."""
         self._logger.error("%s", message)
 
     def exception(self, message: str) -> None:
-        """Log what failed, with the traceback of the exception being handled."""
+        """Log a failure, with the traceback of the exception being handled."""
         self._logger.error("%s", message, exc_info=True)
 
     def dump_log_file(self, obj: Any, file_path: str | Path) -> None:
@@ -112,7 +112,7 @@ class TelemetryLogger:
         self.dump_log_file(prompt, file_path)
 
     def close(self) -> None:
-        """Close the file; what is logged afterwards is dropped. Safe to call again."""
+        """Close the file; later records are dropped. Idempotent."""
         if self._handler is not None:
             self._logger.removeHandler(self._handler)
             self._logger.addHandler(logging.NullHandler())

@@ -45,7 +45,7 @@ class Histogram:
 
     Attributes:
         unit: Its unit, in UCUM.
-        about: What it measures.
+        about: The quantity it measures.
         bounds: Upper bounds of its buckets.
         keys: Attributes of a span that its points carry.
     """

@@ -149,7 +149,7 @@ class Telemetry:
         return self._trace.Status(self._trace.StatusCode.ERROR, redact(message) or None)
 
     def close(self) -> None:
-        """Deliver what is recorded and end the providers that were made here."""
+        """Deliver the records and end the providers that were made here."""
         for provider in (self._provider, self._meters):
             if self._delivery.hurry():
                 self._warnings.mute()

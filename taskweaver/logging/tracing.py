@@ -142,7 +142,7 @@ class Tracing:
         return self._telemetry.tracer if self._telemetry is not None else _NoTracer()
 
     def close(self) -> None:
-        """Deliver what is recorded and end; bounded, and safe to call again."""
+        """Deliver the records and end; bounded, and safe to call again."""
         if self._telemetry is not None:
             self._telemetry.close()
             self._telemetry = None

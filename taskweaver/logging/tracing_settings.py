@@ -1,4 +1,4 @@
-"""Where spans go: keys under ``tracing.``, else OpenTelemetry's own environment variables."""
+"""Destination of spans: keys under ``tracing.``, else OpenTelemetry's own environment variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXPORTERS = ("otlp", "console", "none")
 
 
 class TracingSettings:
-    """How spans and metrics are recorded.
+    """Settings for recording spans and metrics.
 
     A key that is set goes before the environment. While `tracing.enabled` is not set, a variable
     that names an exporter or a collector switches tracing on, as it does for other programs.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from taskweaver.ces.bounds.bound import Bound
+from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
@@ -246,7 +246,7 @@ class Session:
         return self._branches.why_restored
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds on the session's resources, and the mechanism that enforces each."""
         return self._current.client.bounds
 

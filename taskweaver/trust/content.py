@@ -20,7 +20,7 @@ def is_inside(path: Path, folder: Path) -> bool:
 
 
 def digest_of_file(path: Path) -> str:
-    """Return the hash of a file's content; empty for what is no ordinary file."""
+    """Return the hash of a file's content; empty if it is no regular file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -85,7 +85,7 @@ def _folders(name: str, path: Path) -> list[Path]:
 
 
 def _is_private(src: AppConfigSource, path: Path) -> bool:
-    """Return whether a folder holds, or lies in, what code in the sandbox does not see."""
+    """Return whether a folder holds, or lies in, a path hidden from code in the sandbox."""
     places = [src.app_base_path / CONFIG_FILE]
     for name, below in ((_WORKSPACE, _SESSIONS), (_RUNS, ""), (_LOGS, "")):
         with suppress(ConfigError):
@@ -95,7 +95,7 @@ def _is_private(src: AppConfigSource, path: Path) -> bool:
 
 
 def _is_of_another(path: Path) -> bool:
-    """Return whether a folder belongs to another user, who can exchange what is put there."""
+    """Return whether a folder belongs to another user, who can exchange its files."""
     try:
         return path.stat().st_uid not in (os.geteuid(), 0)
     except OSError:

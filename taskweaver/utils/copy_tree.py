@@ -55,7 +55,7 @@ def copy_tree(source: Folder, target: Folder, rules: CopyRules) -> None:
 
     Args:
         source: The folder.
-        target: The other one; nobody else may write to it.
+        target: The other one; no other process may write to it.
         rules: Rules of the copy.
 
     Raises:

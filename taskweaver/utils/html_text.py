@@ -25,7 +25,7 @@ _PARAGRAPHS = frozenset("p div section article table ul ol pre blockquote".split
 
 @dataclass(frozen=True, slots=True)
 class HtmlText:
-    """What a page says.
+    """Text of a page.
 
     Attributes:
         title: Its title; may be empty.

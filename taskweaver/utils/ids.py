@@ -10,7 +10,7 @@ def create_id(prefix: str = "", *, length: int = 8) -> str:
     """Return ``[prefix-]YYYYMMDD-HHMMSS-<hex>`` in UTC.
 
     Args:
-        prefix: What the id names, e.g. ``post``; empty for none.
+        prefix: Kind of thing that the id names, e.g. ``post``; empty for none.
         length: Number of random hexadecimal digits at the end.
     """
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")

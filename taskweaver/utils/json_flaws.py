@@ -1,4 +1,4 @@
-"""What models get wrong in JSON: what can be mended without guessing, the rest in plain words."""
+"""Models' errors in JSON: unambiguous ones are repaired, the others described."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def without_trailing_commas(text: str) -> str:
 
 
 def place_and_remedy(error: json.JSONDecodeError) -> str:
-    """Return where a text stops being JSON, with a quotation, and what is needed there."""
+    """Return where a text stops being JSON, with a quotation, and the token needed there."""
     text, at = error.doc, error.pos
     before = text[max(at - _BEFORE_CHARS, 0) : at].rpartition("\n")[2]
     after = text[at : at + _AFTER_CHARS].partition("\n")[0]

@@ -66,7 +66,7 @@ def require_small(text: str, data: Any) -> None:
 
     Args:
         text: The text.
-        data: What was loaded from it.
+        data: The data loaded from it.
 
     Raises:
         YamlTooLarge: If they are.

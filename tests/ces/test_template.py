@@ -13,7 +13,7 @@ import pytest
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.process.homes import Homes
-from taskweaver.ces.template.template import Expectation
+from taskweaver.ces.template.template import Rendezvous
 
 pytestmark = pytest.mark.measured
 
@@ -37,7 +37,7 @@ def say(path: Path, data: bytes, *, with_handle: bool) -> None:
 def test_nonsense_is_no_process(tmp_path: Path, data: bytes, with_handle: bool) -> None:
     own = os.pidfd_open(os.getpid())
     try:
-        with Homes(tmp_path).new() as home, Expectation(home) as expected:
+        with Homes(tmp_path).new() as home, Rendezvous(home) as expected:
             speaker = threading.Thread(
                 target=say, args=(expected.path, data), kwargs={"with_handle": with_handle}
             )
@@ -54,7 +54,7 @@ def test_a_handle_of_another_process_is_refused(tmp_path: Path) -> None:
     try:
         with (
             Homes(tmp_path).new() as home,
-            Expectation(home) as expected,
+            Rendezvous(home) as expected,
             socket.socket(socket.AF_UNIX) as liar,
         ):
             liar.connect(str(expected.path))
@@ -72,7 +72,7 @@ def test_one_who_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
     try:
         with (
             Homes(tmp_path).new() as home,
-            Expectation(home) as expected,
+            Rendezvous(home) as expected,
             socket.socket(socket.AF_UNIX) as silent,
         ):
             silent.connect(str(expected.path))
@@ -95,7 +95,7 @@ def test_one_who_was_not_told_the_secret_does_not_come_first(
     tmp_path: Path, told: dict[str, object]
 ) -> None:
     own = os.pidfd_open(os.getpid())
-    with Homes(tmp_path).new() as home, Expectation(home) as expected:
+    with Homes(tmp_path).new() as home, Rendezvous(home) as expected:
         stranger = introduce(expected.path, told)
         right = introduce(expected.path, {"pid": 2, "secret": expected.secret})
         arrival = expected.arrive(own, 5)
@@ -109,7 +109,7 @@ def test_one_who_was_not_told_the_secret_does_not_come_first(
 def test_one_who_is_not_below_the_process_that_was_started_is_turned_away(tmp_path: Path) -> None:
     other = subprocess.Popen(["/bin/sleep", "60"])
     death_fd = os.pidfd_open(other.pid)
-    with Homes(tmp_path).new() as home, Expectation(home) as expected:
+    with Homes(tmp_path).new() as home, Rendezvous(home) as expected:
         stranger = introduce(expected.path, {"pid": 1})
         with pytest.raises(ForkRefused, match="did not come"):
             expected.arrive(death_fd, 0.2, started=other.pid)

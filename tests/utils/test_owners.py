@@ -11,8 +11,8 @@ import pytest
 
 from taskweaver.ces.process import homes
 from taskweaver.ces.process.homes import Homes, private_folder, remove_folder, sweep_folders
-from taskweaver.ces.sandbox.box_start import _cache_folder
-from taskweaver.ces.template.template import Expectation
+from taskweaver.ces.sandbox.sandbox_start import _cache_folder
+from taskweaver.ces.template.template import Rendezvous
 from taskweaver.utils.system.owners import has_ended
 
 
@@ -66,7 +66,7 @@ def test_a_socket_has_room_wherever_temporary_files_are(
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     homes = Homes.sandboxed()
-    with homes.new() as home, Expectation(home) as expected:
+    with homes.new() as home, Rendezvous(home) as expected:
         assert expected.path.is_socket()
     homes.remove()
 

@@ -22,7 +22,7 @@ _PROBE_PROCESSES, _PROBE_BYTES = 64, 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ResourceBound:
     """A bound.
 
     Attributes:
@@ -73,11 +73,13 @@ def held_here() -> Held:
         group.remove()
 
 
-def bounds_of(limits: KernelLimits, tier: str, held: Held | None = None) -> tuple[Bound, ...]:
+def bounds_of(
+    limits: KernelLimits, tier: str, held: Held | None = None
+) -> tuple[ResourceBound, ...]:
     """Return the bounds on a session's resources.
 
     Args:
-        limits: What it may use.
+        limits: Limits of its resources.
         tier: Its sandbox: ``bwrap``, ``landlock`` or ``none``.
         held: What its control group holds; None asks the machine.
     """
@@ -95,8 +97,8 @@ def bounds_of(limits: KernelLimits, tier: str, held: Held | None = None) -> tupl
     )
 
 
-def _bound(name: str, limit: int, unit: str, mechanism: str) -> Bound:
-    return Bound(name, limit, unit, KEYS[name], mechanism)
+def _bound(name: str, limit: int, unit: str, mechanism: str) -> ResourceBound:
+    return ResourceBound(name, limit, unit, KEYS[name], mechanism)
 
 
 KEYS: Mapping[str, str] = {
@@ -127,12 +129,12 @@ def limits_own_processes(tier: str) -> bool:
     return tier == "bwrap" and os.geteuid() != 0 and counts_by_sandbox()
 
 
-def describe(bounds: tuple[Bound, ...]) -> str:
+def describe(bounds: tuple[ResourceBound, ...]) -> str:
     """Return all bounds in a line."""
     return "; ".join(map(str, bounds))
 
 
-def as_rows(bounds: tuple[Bound, ...]) -> list[dict[str, str | int]]:
+def as_rows(bounds: tuple[ResourceBound, ...]) -> list[dict[str, str | int]]:
     """Return the bounds as plain data."""
     return [asdict(bound) for bound in bounds]
 
@@ -146,7 +148,7 @@ _SYMPTOMS = (
 )
 
 
-def explanations(text: str, bounds: tuple[Bound, ...]) -> list[str]:
+def explanations(text: str, bounds: tuple[ResourceBound, ...]) -> list[str]:
     """Return a sentence for each bound of which an error speaks.
 
     Args:

@@ -28,7 +28,7 @@ _JOIN = '{ echo $$ > "$1/cgroup.procs"; } && shift || exit 126; '
 
 @dataclass(frozen=True, slots=True)
 class GroupEvents:
-    """Counts of what the system did to keep the limits of a group.
+    """Counts of the system's actions that enforced the limits of a group.
 
     Attributes:
         killed: Processes it killed because memory ran out.
@@ -73,12 +73,12 @@ class ControlGroup:
 
     @property
     def holds_memory(self) -> bool:
-        """Whether the system limits the memory of its processes."""
+        """True if the system limits the memory of its processes."""
         return "memory" in self._folders
 
     @property
     def holds_processes(self) -> bool:
-        """Whether the system limits the number of its processes."""
+        """True if the system limits the number of its processes."""
         return "pids" in self._folders
 
     @property
@@ -121,7 +121,7 @@ class ControlGroup:
         return 0
 
     def events(self) -> GroupEvents:
-        """Return what the system did so far to keep its limits."""
+        """Return counts of the system's actions that enforced its limits so far."""
         memory, processes = self._folders.get("memory"), self._folders.get("pids")
         killed = refused = 0
         if memory is not None:

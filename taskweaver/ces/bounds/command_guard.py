@@ -42,7 +42,7 @@ class CommandGuard:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether the command may not go on, or count as done."""
+        """True if the command must end, and must not count as done."""
         return any(breach.stops for breach in self._breaches)
 
     def look(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from taskweaver.ces.bounds.bound import KEYS, Bound, Held, bounds_of, limits_own_processes
+from taskweaver.ces.bounds.bound import KEYS, Held, ResourceBound, bounds_of, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
 from taskweaver.ces.bounds.leftover_watch import LeftoverWatch
 from taskweaver.ces.bounds.log_file import BoundedLog
@@ -56,7 +56,7 @@ class CellWatch:
 
     @property
     def slice_s(self) -> float:
-        """How long to wait for the cell before the next look."""
+        """Seconds to wait for the cell before the next look."""
         is_young = not self.is_over and self._looked - self._began < _FIRST_S
         return _FIRST_SLICE_S if is_young and self._guard.needs_processes else SLICE_S
 
@@ -82,7 +82,7 @@ class SessionGuard:
     for it, and while a process that a cell left behind runs, by a thread that ends with it.
 
     Attributes:
-        limits: What the session may use.
+        limits: Limits of the session's resources.
         group: The control group of the newest sandbox; empty where there can be none.
     """
 
@@ -90,7 +90,7 @@ class SessionGuard:
         """Prepare; nothing is limited yet.
 
         Args:
-            limits: What the session may use.
+            limits: Limits of the session's resources.
             tier: Its sandbox: ``bwrap``, ``landlock`` or ``none``.
             log_path: Its log.
         """
@@ -112,18 +112,18 @@ class SessionGuard:
 
     @property
     def needs_processes(self) -> bool:
-        """Whether processes have to be looked at while a cell runs."""
+        """True if processes have to be watched while a cell runs."""
         return self._watcher.needs_processes
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """The bounds, and what holds each."""
+    def bounds(self) -> tuple[ResourceBound, ...]:
+        """The bounds, and the mechanism that enforces each."""
         held = None  # before the first kernel: whatever the machine allows
         if self._has_group:
             held = Held(self.group.holds_memory, self.group.holds_processes)
         return bounds_of(self.limits, self._tier, held)
 
-    def other_bounds(self, breaches: Sequence[Breach]) -> tuple[Bound, ...]:
+    def other_bounds(self, breaches: Sequence[Breach]) -> tuple[ResourceBound, ...]:
         """Return the bounds that were not exceeded."""
         named = {breach.name for breach in breaches}
         return tuple(bound for bound in self.bounds if bound.name not in named)

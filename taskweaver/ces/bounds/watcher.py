@@ -1,4 +1,4 @@
-"""Measures what a group of processes uses, and ends what exceeds a bound.
+"""Measurement of a group of processes, which ends those that exceed a bound.
 
 It runs in the thread that waits for them: there is no thread and no timer of its own.
 """
@@ -44,7 +44,7 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class WatchedLimits:
-    """What some processes may use together; 0 sets no limit.
+    """Limits for a group of processes together; 0 sets no limit.
 
     Attributes:
         memory_bytes: Resident memory.
@@ -61,7 +61,7 @@ class Watcher:
     """Keeps some processes within their bounds. Close it.
 
     Attributes:
-        limits: What they may use; a bound that the system keeps is not among them.
+        limits: Their limits; a bound that the system keeps is not among them.
         asleep: Ids of those that run no code of a session, and hold no files of it.
     """
 
@@ -80,7 +80,7 @@ class Watcher:
 
     @property
     def needs_processes(self) -> bool:
-        """Whether it has to look at all processes again and again."""
+        """True if it has to look at all processes periodically."""
         return bool(self.limits.memory_bytes or self.limits.processes)
 
     def begin(self) -> None:

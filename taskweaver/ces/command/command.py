@@ -30,7 +30,7 @@ _BY_SIGNAL = 128
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What came of a command.
+    """Outcome of a command.
 
     Attributes:
         status: ``ok``: exit status 0. ``failed``: another one, or a signal. ``timeout`` and
@@ -56,12 +56,12 @@ class CommandResult:
 
     @property
     def is_ok(self) -> bool:
-        """Whether it did what it should."""
+        """True if the exit status is 0."""
         return self.status == "ok"
 
     @property
     def ending(self) -> str:
-        """How it ended, in words."""
+        """Description of its end."""
         match self.status:
             case "timeout":
                 return f"stopped after {self.seconds:.4g} s, its time limit"
@@ -90,7 +90,7 @@ def run_command(
         log: Unbuffered file its output is written to, byte for byte, within its limit; None for
             none.
         on_output: Called in this thread with what goes to the log, as it comes.
-        cancel: Stops it; None when nobody does.
+        cancel: Stops it; None for no cancellation.
 
     Raises:
         OSError: If the log cannot be written; the command is ended.

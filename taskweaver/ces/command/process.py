@@ -52,7 +52,7 @@ _LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """What a command may use; 0 sets no limit.
+    """Limits of a command; 0 sets no limit.
 
     Attributes:
         timeout_s: Longest time.
@@ -87,7 +87,7 @@ class Command:
         cwd: Working directory; None is the workspace.
         variables: Environment variables, beside those every command gets.
         sandbox: What it may reach; None runs it without a sandbox.
-        limits: What it may use.
+        limits: Limits of its resources.
     """
 
     run: str | tuple[str, ...]
@@ -194,7 +194,7 @@ def started(command: Command) -> Iterator[RunningCommand]:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """How a command is started."""
+    """Start of a command."""
 
     command: Command
     group: ControlGroup

@@ -1,1 +1,1 @@
-"""What runs inside a kernel process. Nothing outside the kernel imports it."""
+"""The code that runs inside a kernel process. The host uses some of its modules too."""

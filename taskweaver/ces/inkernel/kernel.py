@@ -1,4 +1,4 @@
-"""The kernel's own side of a request: prepare, run the cell, report, in one round trip.
+"""The kernel's side of a request: prepare, run the cell, report, in one round trip.
 
 A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 
@@ -9,10 +9,10 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 - ``load``: ``plugins``, each with ``name``, ``source``, ``config`` and ``file``; names ``removed``;
   ``limit_s``, seconds for each. Report: ``problems`` by name.
 - ``test``: ``name`` of a loaded plugin; ``limit_s``. Report: ``results``, name and failure each.
-- ``snapshot``: the fields of a `Birth`; the kernel forks a template. Report: ``refused``, the
+- ``snapshot``: the fields of a `ForkRequest`; the kernel forks a template. Report: ``refused``, the
   reasons why it does not, or nothing.
-- ``state``: the fields of a `Birth`, names to ``skip`` with reasons, ``limit_bytes`` of a variable;
-  the kernel forks a child that writes the variables. Report: ``refused``, or nothing.
+- ``state``: the fields of a `ForkRequest`, names to ``skip`` with reasons, ``limit_bytes`` of a
+  variable; the kernel forks a child that writes the variables. Report: ``refused``, or nothing.
 - ``overview``: ``files``, each with ``name``, ``bytes`` and the ``content`` of its beginning in
   base64. Report: ``files``, the `overview` of each by name.
 - ``restore``: ``socket``, where the host serves a stored state; ``missing``, names with reasons.
@@ -59,12 +59,12 @@ from taskweaver.ces.inkernel.namespace import (
 from taskweaver.ces.inkernel.plugins.context import PluginSession
 from taskweaver.ces.inkernel.plugins.loaded import LoadedPlugins, Payload
 from taskweaver.ces.inkernel.process.base import BASE
-from taskweaver.ces.inkernel.process.birth import Birth, announce
+from taskweaver.ces.inkernel.process.forked import ForkRequest, announce
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 
 
 class CellShell(ZMQInteractiveShell):
-    """A shell whose displays become files."""
+    """An IPython shell that writes displayed data to files."""
 
     displayhook_class = QuietDisplayHook
     display_pub_class = FilePublisher
@@ -118,7 +118,7 @@ class CellKernel(IPythonKernel):
         allow_stdin: bool = False,  # noqa: FBT001, FBT002
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Run a request of ours; see the module's text for its form."""
+        """Run a request of this package; the module's docstring has its form."""
         if not self._has_begun:
             self._begin()
         shell: Any = self.shell
@@ -138,7 +138,7 @@ class CellKernel(IPythonKernel):
         return reply
 
     def _begin(self) -> None:
-        """Take note, before the first request, of what is the kernel's own."""
+        """Record the kernel's own names, threads and files before the first request."""
         shell: Any = self.shell
         self._has_begun = True
         if HAS_LIVE_FORKS:
@@ -152,7 +152,7 @@ class CellKernel(IPythonKernel):
         self._value = getattr(result, "result", None)
 
     def _prepare(self, exec_id: str) -> None:
-        """Undo what a cell may have broken for the next one."""
+        """Restore the streams and the folder that a cell may have broken, and reset its records."""
         sys.stdout, sys.stderr = self._streams
         # A cell may have removed it; without one even an error could not be reported.
         os.makedirs(self._cwd, exist_ok=True)  # noqa: PTH103 - a text is what it is kept as
@@ -165,15 +165,15 @@ class CellKernel(IPythonKernel):
         table_reads(begin=True)
         self._value = None
 
-    def settle(self, folder: str) -> None:
-        """Have this cell go on in another folder, which is made, and later ones begin there."""
+    def enter_directory(self, folder: str) -> None:
+        """Make a folder, and run the rest of this cell and all later cells in it."""
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - a text is what it is kept as
         sys.path[:] = [folder if entry == self._cwd else entry for entry in sys.path]
         self._cwd = folder
         os.chdir(folder)
 
     def _report(self) -> Payload:
-        """Report with interrupts held back: the cell is over."""
+        """Make the report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             session = self._plugin_session
@@ -202,7 +202,7 @@ class CellKernel(IPythonKernel):
         if reasons:
             return {"refused": reasons}
         # Forked from the event loop itself: no frame of a request may be left half done there.
-        asyncio.get_running_loop().call_soon(self._fork_template, Birth(**payload["birth"]))
+        asyncio.get_running_loop().call_soon(self._fork_template, ForkRequest(**payload["request"]))
         return {}
 
     def _write_state(self, payload: Payload) -> Payload:
@@ -215,7 +215,7 @@ class CellKernel(IPythonKernel):
         limits = payload["skip"], payload["limit_bytes"]
         subject = Subject(shell.user_ns, hidden, self._made.cells, *limits)
         try:
-            self._templates.append(fork_writer(Birth(**payload["birth"]), subject))
+            self._templates.append(fork_writer(ForkRequest(**payload["request"]), subject))
         except OSError as error:
             return {"refused": [str(error.strerror)]}
         return {}
@@ -232,14 +232,14 @@ class CellKernel(IPythonKernel):
         self._made.note("", shell.user_ns)
         return {"problems": [[problem.name, problem.reason] for problem in problems]}
 
-    def _fork_template(self, birth: Birth) -> None:
+    def _fork_template(self, request: ForkRequest) -> None:
         try:
-            self._templates.append(template.snapshot(birth))
+            self._templates.append(template.snapshot(request))
         except OSError as error:
-            announce(birth.socket, {"error": str(error.strerror)}, birth.secret).close()
+            announce(request.socket, {"error": str(error.strerror)}, request.secret).close()
 
     def inherit(self, parent: CellKernel, numbers: Any) -> None:
-        """Take over what makes up a session from the kernel this one was forked from.
+        """Take over the session's state from the kernel this one was forked from.
 
         Args:
             parent: That kernel.
@@ -281,7 +281,7 @@ def make_app(
 
     Args:
         connection_file: Where it listens.
-        output_limit_bytes: What a cell may print.
+        output_limit_bytes: Most bytes that a cell may print.
         parent: Application of the kernel this process was forked from; its variables are kept.
     """
     BUDGET.limit_bytes = output_limit_bytes

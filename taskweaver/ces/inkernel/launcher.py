@@ -22,7 +22,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Run a kernel until it is told to stop or its owner is gone."""
+    """Run a kernel until its owner stops it or ends."""
     kind, place = sys.argv[1:3]
     parent, output, *limits = map(int, sys.argv[3:])
     if parent:
@@ -31,31 +31,31 @@ def main() -> None:
     gc.disable()  # what is imported stays: there is nothing to collect in it
     _leave_out_debugger()
     from taskweaver.ces.inkernel.kernel import make_app
-    from taskweaver.ces.inkernel.template import Reborn, wait_as_template
+    from taskweaver.ces.inkernel.template import Forked, wait_as_template
 
     app: Any = None
-    reborn: Reborn | None = None
+    forked: Forked | None = None
     if kind == "kernel":
         app = make_app(place, output)
     else:
-        reborn = wait_as_template(place, is_warm=kind == "warm")
+        forked = wait_as_template(place, is_warm=kind == "warm")
     gc.enable()
     sys.path.append(os.getcwd())  # noqa: PTH109 - a text is what sys.path holds
     while True:
-        if reborn is not None:
-            birth, lifeline = reborn.birth, reborn.lifeline  # noqa: F841 - open as long as we live
-            _settle(birth.cwd, birth.kernel_id)
-            app = make_app(birth.connection_file, output, app)
+        if forked is not None:
+            request, lifeline = forked.request, forked.lifeline  # noqa: F841 - open as long as this process lives
+            _enter_directory(request.cwd, request.kernel_id)
+            app = make_app(request.connection_file, output, app)
         try:
             app.start()
-        except Reborn as again:
-            reborn = again
+        except Forked as again:
+            forked = again
         else:
             return
 
 
 def _leave_out_debugger() -> None:
-    """Have ipykernel find no debugpy: nobody debugs here, and it is a fifth of a start."""
+    """Hide debugpy from ipykernel: it is not used here, and costs a fifth of a start."""
     modules: dict[str, Any] = sys.modules
     modules["debugpy"] = None
     import ipykernel.debugger  # noqa: F401
@@ -63,8 +63,8 @@ def _leave_out_debugger() -> None:
     del modules["debugpy"]  # a cell may import it
 
 
-def _settle(cwd: str, kernel_id: str) -> None:
-    """Make a forked process at home where it belongs."""
+def _enter_directory(cwd: str, kernel_id: str) -> None:
+    """Set working directory, import path and environment mark of a forked process."""
     from taskweaver.ces.inkernel.process.base import BASE
 
     before = os.getcwd()  # noqa: PTH109 - a text is what sys.path holds
@@ -77,7 +77,7 @@ def _settle(cwd: str, kernel_id: str) -> None:
 def _tie_to(parent: int) -> None:
     """Have the system kill this process when its owner ends.
 
-    Where there is no such call, ipykernel's own watch on its parent does that.
+    Where the system cannot, ipykernel's own watch on its parent does that.
     """
     if SYSTEM == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

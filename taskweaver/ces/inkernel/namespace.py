@@ -1,4 +1,4 @@
-"""Names every cell finds: ``pd``, ``np`` and ``plt``, and functions that read tables.
+"""Names in every cell: ``pd``, ``np`` and ``plt``, and functions that read tables.
 
 Modules are imported when one of the names is first used.
 """
@@ -26,7 +26,7 @@ _configured: set[str] = set()
 
 
 class LazyModule(types.ModuleType):
-    """Stands for a module until an attribute of it is asked for."""
+    """Proxy that imports its module at the first access to an attribute."""
 
     def __init__(self, name: str, namespace: dict[str, Any], alias: str) -> None:
         super().__init__(name)
@@ -82,7 +82,7 @@ _OF_HISTORY = re.compile(r"_i?\d*|_ii|_iii|__|___|_[ido]h|_exit_code|__\w+__")
 def kernel_names(shell: Any) -> frozenset[str]:
     """Return the names in a shell's namespace that are the kernel's own.
 
-    A name that a cell has bound to another object, such as ``pd``, is the user's.
+    A name that a cell has bound to another object, ``pd`` for example, is the user's.
     """
     namespace, initial = shell.user_ns, shell.user_ns_hidden
     hidden = (name for name, value in initial.items() if namespace.get(name) is value)
@@ -102,7 +102,7 @@ class MadeBy:
         self._seen: dict[str, int] = {}
 
     def note(self, exec_id: str, namespace: Mapping[str, Any]) -> None:
-        """Take all names bound to another object than before for this cell's."""
+        """Attribute every name that is now bound to another object to this cell."""
         seen = {name: id(value) for name, value in namespace.items()}
         self.cells = {
             name: self.cells.get(name, exec_id) if self._seen.get(name) == place else exec_id
@@ -112,7 +112,7 @@ class MadeBy:
 
 
 def configure_libraries() -> None:
-    """Make tables wide enough to read, once pandas is there."""
+    """Set pandas' display width, once pandas is imported."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not hasattr(pandas, "set_option") or "pandas" in _configured:
         return

@@ -1,7 +1,7 @@
-"""First impression of data files, from the bytes of their beginning: tables, columns, rows.
+"""Overview of data files, from the bytes of their beginning: tables, columns, rows.
 
-It runs in the kernel, since readers of these formats must not run on content of others outside of
-the sandbox. The files are read as `read_table` reads them. pandas is imported with the first file.
+It runs in the kernel, since readers of these formats must not parse foreign content outside of the
+sandbox. The files are read as `read_table` reads them. pandas is imported with the first file.
 """
 
 from __future__ import annotations

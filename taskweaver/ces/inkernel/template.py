@@ -2,12 +2,13 @@
 
 There are two kinds. A warm one has the usual libraries and nothing else; new sessions start from
 it. A snapshot is a fork of a running kernel and has its variables; branches start from it. A
-template runs no code of anybody's and has one thread, so forking it is always safe.
+template runs neither the user's nor the model's code and has one thread, so forking it is always
+safe.
 
-It is asked in lines of JSON, the fields of a `Birth`, and tells in such lines which of its kernels
-ended, and how: ``{"pid": 12, "code": -9}``. ``{"enter": ...}``, with the fields of an `Entry` and a
-handle of the anchor, has it fork a template that enters a sandbox. It ends when the connection
-does.
+Each request is a line of JSON with the fields of a `ForkRequest`. For each of its kernels that
+ended, the template sends a line with its exit code: ``{"pid": 12, "code": -9}``. The request
+``{"enter": ...}``, with the fields of an `Entry` and a handle of the anchor, forks a template that
+enters a sandbox. It ends when the connection does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.forking.rest import close_log_files
-from taskweaver.ces.inkernel.process.birth import Birth, announce, die_with, fork
+from taskweaver.ces.inkernel.process.forked import ForkRequest, announce, die_with, fork
 from taskweaver.ces.inkernel.process.memory_guard import close_memory, open_memory
 from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.inkernel.sandbox.entry import Entry, adopt_orphans, enter
@@ -37,40 +38,40 @@ _OF_KERNELS = (
 )
 
 
-class Reborn(SystemExit):
-    """Leaves the event loop of a forked process, which is its parent's; it becomes a kernel.
+class Forked(SystemExit):
+    """Exit from the event loop that a forked process inherited, so that it becomes a kernel.
 
     Attributes:
-        birth: What it is to become.
-        lifeline: Its connection to its owner, to be kept.
+        request: Identity, files and folder of the kernel.
+        lifeline: Its connection to its owner; it ends when the connection is closed.
     """
 
-    def __init__(self, birth: Birth, lifeline: socket.socket) -> None:
+    def __init__(self, request: ForkRequest, lifeline: socket.socket) -> None:
         super().__init__(0)
-        self.birth = birth
+        self.request = request
         self.lifeline = lifeline
 
 
-def snapshot(birth: Birth) -> int:
+def snapshot(request: ForkRequest) -> int:
     """Fork a template off this kernel; returns its process id, in the kernel only.
 
     Raises:
-        Reborn: In each kernel that the template forks.
+        Forked: In each kernel that the template forks.
         OSError: If the system has no room for another process.
     """
     numbers = random.getstate()
     close_log_files()  # again: a record may have been written since the fork was allowed
-    pid, connection = fork(birth, is_template=True)
+    pid, connection = fork(request, is_template=True)
     if connection is None:
         return pid
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
-    reborn = serve(connection)
+    forked = serve(connection)
     # A fork reseeds the generator; this one goes on where its parent stood.
     random.setstate(numbers)
-    raise reborn
+    raise forked
 
 
-def wait_as_template(path: str, *, is_warm: bool) -> Reborn:
+def wait_as_template(path: str, *, is_warm: bool) -> Forked:
     """Serve as a template; returns in each kernel that is forked.
 
     Args:
@@ -84,14 +85,14 @@ def wait_as_template(path: str, *, is_warm: bool) -> Reborn:
             sys.stderr.write(f"{name} is not there to be kept warm: {error}\n")
     gc.freeze()  # what all kernels share is for none of them to look through, and to copy
     close_memory()
-    reborn = serve(announce(path, {"pid": os.getpid()}))
+    forked = serve(announce(path, {"pid": os.getpid()}))
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()  # or all sessions would draw the same numbers
-    return reborn
+    return forked
 
 
-def serve(connection: socket.socket) -> Reborn:
+def serve(connection: socket.socket) -> Forked:
     """Fork a kernel for each request; returns in the forked kernels only."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     woken, wake = socket.socketpair()
@@ -114,19 +115,19 @@ def serve(connection: socket.socket) -> Reborn:
             handles += received
             while b"\n" in request:
                 line, _, request = request.partition(b"\n")
-                reborn = _answer(json.loads(line), handles, kernels)
-                if reborn is not None:
-                    return reborn
+                forked = _answer(json.loads(line), handles, kernels)
+                if forked is not None:
+                    return forked
 
 
-def _answer(request: dict[str, Any], handles: list[int], kernels: set[int]) -> Reborn | None:
+def _answer(request: dict[str, Any], handles: list[int], kernels: set[int]) -> Forked | None:
     """Answer a request; returns something in the forked kernels only."""
     if "enter" in request:
         return _admit(Entry(**request["enter"]), handles)
-    return _bear(Birth(**request), kernels)
+    return _fork_kernel(ForkRequest(**request), kernels)
 
 
-def _admit(entry: Entry, handles: list[int]) -> Reborn | None:
+def _admit(entry: Entry, handles: list[int]) -> Forked | None:
     """Fork a template that enters a sandbox; returns something in its kernels only."""
     anchor = handles.pop(0) if handles else None
     adopt_orphans()
@@ -144,12 +145,12 @@ def _admit(entry: Entry, handles: list[int]) -> Reborn | None:
     return None
 
 
-def _bear(birth: Birth, kernels: set[int]) -> Reborn | None:
+def _fork_kernel(request: ForkRequest, kernels: set[int]) -> Forked | None:
     """Fork one kernel; returns something in that kernel only."""
     try:
-        pid, lifeline = fork(birth)
+        pid, lifeline = fork(request)
     except OSError as error:
-        announce(birth.socket, {"error": str(error.strerror)}, birth.secret).close()
+        announce(request.socket, {"error": str(error.strerror)}, request.secret).close()
         return None
     if lifeline is None:
         kernels.add(pid)
@@ -157,7 +158,7 @@ def _bear(birth: Birth, kernels: set[int]) -> Reborn | None:
     open_memory()
     signal.set_wakeup_fd(-1)
     die_with(lifeline)
-    return Reborn(birth, lifeline)
+    return Forked(request, lifeline)
 
 
 def _tell_ended(connection: socket.socket, kernels: set[int]) -> None:

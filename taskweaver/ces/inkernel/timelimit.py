@@ -1,4 +1,4 @@
-"""A limit on the time that code of others takes outside of cells."""
+"""A time limit for plugin code that runs outside of cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GRACE_S = 2.0
 
 
 class TooSlow(BaseException):
-    """It took too long; no `except Exception` of the code's may swallow it."""
+    """The limit has passed; a plugin's `except Exception` does not swallow it."""
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def time_limit(limit_s: float) -> Iterator[None]:
 
 @contextmanager
 def hard_time_limit(limit_s: float) -> Iterator[None]:
-    """As `time_limit`; a block that goes on all the same ends the process soon after.
+    """As `time_limit`; a block that continues all the same ends the process soon after.
 
     So does one in which no Python code runs that could be stopped.
     """

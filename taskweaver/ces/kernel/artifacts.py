@@ -1,4 +1,4 @@
-"""Artifacts as the host accepts them: what a kernel reports is a claim, and is checked."""
+"""Artifacts as the host accepts them: a kernel's report is a claim, and is checked."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ _LARGEST_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
-class Exchange:
-    """What came back for a request.
+class KernelReply:
+    """Reply to a request, with the output received before it.
 
     Attributes:
         ending: Why waiting ended.
@@ -82,7 +82,7 @@ class KernelChannel:
         """Wait until the kernel answers and its output reaches us, as long as it is wanted."""
         deadline = time.monotonic() + timeout_s
         while is_wanted() and time.monotonic() < deadline:
-            waiting = Request(self._send("kernel_info_request", {}), Exchange(), None, 0)
+            waiting = Request(self._send("kernel_info_request", {}), KernelReply(), None, 0)
             self._receive(waiting, min(deadline, time.monotonic() + _HELLO_INTERVAL_S))
             if waiting.exchange.ending == "died":
                 return "died"
@@ -96,7 +96,7 @@ class KernelChannel:
         payload: str,
         deadline: float,
         on_output: OutputHandler | None = None,
-    ) -> Exchange:
+    ) -> KernelReply:
         """Run code and wait for its end.
 
         Args:
@@ -120,18 +120,20 @@ class KernelChannel:
             "stop_on_error": False,
         }
         request_id = self._send("execute_request", content)
-        return Request(request_id, Exchange(), on_output, self._limit_chars)
+        return Request(request_id, KernelReply(), on_output, self._limit_chars)
 
     def _send(self, kind: str, content: dict[str, Any]) -> str:
         """Send a request on the shell channel; return its id."""
         message: Any = self._session.send(self._shell, kind, content)
         return str(message["header"]["msg_id"])
 
-    def wait(self, waiting: Request, deadline: float, interruption: int | None = None) -> Exchange:
+    def wait(
+        self, waiting: Request, deadline: float, interruption: int | None = None
+    ) -> KernelReply:
         """Receive until the reply, the death of the kernel, or the deadline.
 
         Args:
-            waiting: What `send` gave.
+            waiting: Result of `send`.
             deadline: On the monotonic clock.
             interruption: A file descriptor; when it can be read, that counts as the deadline.
         """
@@ -209,7 +211,7 @@ class Request:
     """
 
     request_id: str
-    exchange: Exchange
+    exchange: KernelReply
     on_output: OutputHandler | None
     left_chars: int
     is_replied: bool = False

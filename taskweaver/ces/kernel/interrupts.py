@@ -36,7 +36,7 @@ class Interrupts:
 
     @property
     def is_requested(self) -> bool:
-        """Whether the open operation is to end."""
+        """True if the open operation is to end."""
         return self._is_requested
 
     @contextmanager

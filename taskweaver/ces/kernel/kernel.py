@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from taskweaver.ces.bounds.bound import Bound
+from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.bounds.guard import CellWatch
 from taskweaver.ces.claims import rows
 from taskweaver.ces.common import (
@@ -30,10 +30,10 @@ from taskweaver.ces.errors import (
     PluginLoadFailed,
 )
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
-from taskweaver.ces.kernel.channel import Exchange
+from taskweaver.ces.kernel.channel import KernelReply
 from taskweaver.ces.kernel.interrupts import Interrupts
 from taskweaver.ces.kernel.outcome import Ended, result_of
-from taskweaver.ces.kernel.place import KernelPlace
+from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.kernel.plugins import KernelPlugins
 from taskweaver.ces.kernel.reported import fields
 from taskweaver.ces.kernel.running import RunningKernel
@@ -45,7 +45,7 @@ from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.ces.state.transfer import RESTORE_S
 from taskweaver.ces.template.snapshot import KernelSnapshot, StateWriter
-from taskweaver.ces.template.template import Arrival, Template
+from taskweaver.ces.template.template import Handshake, Template
 
 _SHUT_DOWN_S, _OVERVIEW_S = 2.0, 60.0
 _MOST_TESTS = 100
@@ -57,22 +57,22 @@ class Kernel:
 
     Attributes:
         state: ``not started``, ``starting``, ``ready``, ``busy``, ``restarting`` or ``stopped``.
-        place: Where it belongs.
+        place: Its folders and files.
     """
 
     def __init__(
         self,
-        place: KernelPlace,
+        place: KernelPaths,
         limits: KernelLimits,
-        launch: Callable[[KernelPlace, Callable[[], bool]], Future[KernelProcess]],
+        launch: Callable[[KernelPaths, Callable[[], bool]], Future[KernelProcess]],
         on_stop: Callable[[Kernel], None],
         origin: KernelSnapshot | None = None,
     ) -> None:
         """Prepare a kernel; nothing runs yet unless it comes from a snapshot.
 
         Args:
-            place: Where it belongs.
-            limits: What it may use.
+            place: Its folders and files.
+            limits: Limits of its resources.
             launch: Starts a process in the background, as long as it is told that it is wanted.
             on_stop: Takes notice, once, that it was stopped.
             origin: Fork it off a snapshot, with all its variables.
@@ -102,7 +102,7 @@ class Kernel:
 
     @property
     def has_state(self) -> bool:
-        """Whether it runs and has its variables."""
+        """True if it runs and has its variables."""
         return self._running is not None and self._running.has_state
 
     def start(self) -> None:
@@ -223,7 +223,7 @@ class Kernel:
         with self.operation():
             return StateWriter(self._fork(operation)[0])
 
-    def _fork(self, operation: dict[str, Any]) -> tuple[Arrival, Homes]:
+    def _fork(self, operation: dict[str, Any]) -> tuple[Handshake, Homes]:
         """Have the kernel fork a child; return it, and the place for its private folders."""
         running = self._running
         if running is None:
@@ -246,8 +246,8 @@ class Kernel:
         return Footprint() if running is None else footprint(running.process.pid)
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """The bounds on the session's resources, and what holds each."""
+    def bounds(self) -> tuple[ResourceBound, ...]:
+        """The bounds on the session's resources, and the mechanism that enforces each."""
         return self.place.guard.bounds
 
     def left_behind(self) -> str:
@@ -356,7 +356,7 @@ class Kernel:
         payload: str,
         on_output: OutputHandler | None,
         limit_s: float | None = None,
-    ) -> tuple[CellStatus, Exchange]:
+    ) -> tuple[CellStatus, KernelReply]:
         self._interrupts.sent_at = None
         self.state = "busy"
         waiting = running.channel.send(code, payload, on_output)
@@ -373,7 +373,7 @@ class Kernel:
             self.state = "stopped" if self._is_closed else "ready"
 
     def _result(
-        self, exec_id: str, code: str, status: CellStatus, exchange: Exchange, watch: CellWatch
+        self, exec_id: str, code: str, status: CellStatus, exchange: KernelReply, watch: CellWatch
     ) -> ExecutionResult:
         running = self._running
         is_lost = running is None or not running.process.is_alive or exchange.ending == "died"

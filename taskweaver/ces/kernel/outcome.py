@@ -1,4 +1,4 @@
-"""What came of a cell: from the kernel's reply to a result."""
+"""Outcome of a cell: from the kernel's reply to a result."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from taskweaver.ces.bounds.bound import explanations
 from taskweaver.ces.bounds.guard import CellWatch
 from taskweaver.ces.common import CellStatus, ExecutionResult
 from taskweaver.ces.kernel.artifacts import accept
-from taskweaver.ces.kernel.channel import Exchange
-from taskweaver.ces.kernel.place import KernelPlace
+from taskweaver.ces.kernel.channel import KernelReply
+from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.kernel.reported import Report, read_report, trace
 from taskweaver.ces.limits import KernelLimits
 
@@ -29,7 +29,7 @@ class Ended:
 
     @property
     def text(self) -> str:
-        """What that means for the variables, in a sentence."""
+        """Consequence for the variables, in a sentence."""
         if self.restored_round is None:
             return "The Python session was restarted: all variables are gone."
         return (
@@ -38,7 +38,7 @@ class Ended:
         )
 
 
-def status_of(exchange: Exchange, *, was_interrupted: bool) -> CellStatus:
+def status_of(exchange: KernelReply, *, was_interrupted: bool) -> CellStatus:
     """Return how a request that was answered ended."""
     # A shell command that was interrupted is reported as a success; our own note decides.
     if was_interrupted:
@@ -49,9 +49,9 @@ def status_of(exchange: Exchange, *, was_interrupted: bool) -> CellStatus:
 def result_of(
     exec_id: str,
     code: str,
-    outcome: tuple[CellStatus, Exchange],
+    outcome: tuple[CellStatus, KernelReply],
     *,
-    place: KernelPlace,
+    place: KernelPaths,
     watch: CellWatch,
     ended: Ended | None,
 ) -> ExecutionResult:
@@ -103,7 +103,7 @@ def result_of(
 
 
 def _error(
-    status: CellStatus, exchange: Exchange, limits: KernelLimits, ended: Ended | None
+    status: CellStatus, exchange: KernelReply, limits: KernelLimits, ended: Ended | None
 ) -> str:
     limit_s = limits.cell_timeout_s
     reasons = {

@@ -1,4 +1,4 @@
-"""What a kernel says of a cell, as the host takes it.
+"""A kernel's report of a cell, as the host accepts it.
 
 Code can forge everything its kernel sends, so each field is a claim: of its type or left out,
 bounded, and never a path or a name that is used as it is.
@@ -29,7 +29,7 @@ class Report:
         output: Value of its last expression.
         variables: Visible variables: name, short rendering.
         log: Plugin log lines: level, tag, message.
-        artifacts: What it lists as artifacts.
+        artifacts: The artifacts it lists.
         is_truncated: Whether the kernel left output out.
         calls: Calls of plugins.
         tables: Calls of `read_table`.

@@ -10,12 +10,12 @@ from typing import Any, Self
 
 from taskweaver.ces.claims import texts
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed
-from taskweaver.ces.inkernel.process.birth import Birth
+from taskweaver.ces.inkernel.process.forked import ForkRequest
 from taskweaver.ces.kernel.channel import KernelChannel
 from taskweaver.ces.kernel.interrupts import Interrupts
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state.restorable import Origin
-from taskweaver.ces.template.template import FORK_WAIT_S, Arrival, Expectation, require_running
+from taskweaver.ces.template.template import FORK_WAIT_S, Handshake, Rendezvous, require_running
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
@@ -94,7 +94,7 @@ class RunningKernel:
 
     def fork(
         self, ask: Ask, operation: Mapping[str, Any], log_path: Path, timeout_s: float
-    ) -> Arrival:
+    ) -> Handshake:
         """Have it fork a child.
 
         Args:
@@ -116,9 +116,9 @@ class RunningKernel:
             raise ForkRefused(["a process that it forked did not come"])
         runs = partial(require_running, self.process)
         runs()
-        with self.process.homes.new() as home, Expectation(home) as expected:
-            birth = Birth(str(expected.path), expected.secret, str(log_path))
-            refused = ask({**operation, "birth": asdict(birth)})
+        with self.process.homes.new() as home, Rendezvous(home) as expected:
+            request = ForkRequest(str(expected.path), expected.secret, str(log_path))
+            refused = ask({**operation, "request": asdict(request)})
             if refused:
                 raise ForkRefused(texts(refused.get("refused")))
             limit_s, own = min(timeout_s, FORK_WAIT_S), self.process

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from taskweaver.ces.bounds.guard import SLICE_S, CellWatch
 from taskweaver.ces.common import CellStatus
 from taskweaver.ces.hostcalls import HostCalls
-from taskweaver.ces.kernel.channel import Exchange, Request
+from taskweaver.ces.kernel.channel import KernelReply, Request
 from taskweaver.ces.kernel.interrupts import Interrupts
 from taskweaver.ces.kernel.outcome import status_of
 from taskweaver.ces.kernel.running import RunningKernel
@@ -19,7 +19,7 @@ _SECOND_INTERRUPT_S, _KILL_S = 2.0, 5.0
 
 @dataclass(frozen=True, slots=True)
 class RequestWait:
-    """How to wait for the end of a request.
+    """Wait for the end of a request.
 
     Attributes:
         running: The kernel that works on it.
@@ -54,7 +54,7 @@ class RequestWait:
         if status in {"died", "timeout"} or not self.running.process.is_alive:
             discard()
 
-    def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, Exchange]:
+    def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, KernelReply]:
         """Wait for the end of a request; past the deadline interrupt it, then kill the kernel.
 
         Args:

@@ -1,4 +1,4 @@
-"""Who is at the other end of a local socket.
+"""The process at the other end of a local socket.
 
 Without namespaces, code of another session learns the addresses of all sockets from the system.
 """

@@ -65,7 +65,7 @@ class ProcessHandle:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a signal or a tracer holds it, so that it answers nothing until it is let go."""
+        """True if a signal or a tracer holds it, so that it answers nothing until it is let go."""
         try:
             facts = Path(f"/proc/{self.pid}/stat").read_bytes()
         except OSError:
@@ -79,7 +79,7 @@ class ProcessHandle:
             watch.send(self.pid, self.death_fd, number)
 
     def reap(self) -> None:
-        """Take notice of its end where nobody else does: a first process inherits orphans.
+        """Reap it where no other process does: a first process inherits orphans.
 
         Until then its namespace does not end. It must not be a `subprocess.Popen`.
         """
@@ -136,12 +136,12 @@ class KernelProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """True if the process runs."""
         return not self._handle.has_ended()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether something holds the process; see `ProcessHandle.is_stopped`."""
+        """True if something holds the process; see `ProcessHandle.is_stopped`."""
         return self._handle.is_stopped
 
     def exit_text(self) -> str:
@@ -183,7 +183,7 @@ class KernelHome:
 
     Attributes:
         id: Mark of the processes started by the one that lives here.
-        place: The folder; nobody else can look into it.
+        place: The folder; no other user can look into it.
         file: The Jupyter connection file.
         connection: What the file says.
         homes: Where it is made.

@@ -36,7 +36,7 @@ def bwrap_command(
     """Return the command line that a command is appended to.
 
     Args:
-        policy: What it may reach beside the system.
+        policy: Policy beyond the system's files.
         writable: Paths of the session's own.
         filter_fd: File descriptor of the filter of system calls.
         copies: Files and folders to read, and where they are inside.

@@ -53,7 +53,7 @@ class EgressProxy:
     """A proxy for one sandbox, in a thread of its own. Close it.
 
     Attributes:
-        path: The socket it listens on; nobody else can look into the folder.
+        path: The socket it listens on; no other user can look into the folder.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class EgressProxy:
         """Start it.
 
         Args:
-            hosts: What may be reached, see `AllowedHosts`.
+            hosts: Hosts that may be reached, see `AllowedHosts`.
             is_permitted: Judges numeric addresses of allowed hosts.
             idle_s: Longest time in seconds without a byte on a connection.
 

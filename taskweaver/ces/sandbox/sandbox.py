@@ -46,7 +46,7 @@ class Confined:
     """A command in a sandbox.
 
     Attributes:
-        command: What to run.
+        command: The command.
         pass_fds: File descriptors it needs.
     """
 
@@ -65,7 +65,7 @@ def confined(
     """Give the command line that runs a command in a sandbox; start it inside the ``with``.
 
     Args:
-        policy: What it may reach beside the system.
+        policy: Policy beyond the system's files.
         writable: Paths of the session's own.
         command: The command.
         copies: Files and folders to read, and where they are inside; with bubblewrap only.
@@ -214,10 +214,10 @@ def _run_probe(tier: Tier, inside: Path, facts: dict[str, object]) -> tuple[list
 
 @dataclass(frozen=True, slots=True)
 class SandboxChoice:
-    """Whether kernels run in a sandbox.
+    """Choice of a sandbox for kernels.
 
     Attributes:
-        policy: What they may reach, and what keeps them; None for no sandbox.
+        policy: Their policy and tier; None for no sandbox.
         warning: Why it is not the one that would be wanted; else empty.
     """
 
@@ -231,7 +231,7 @@ def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:
     Args:
         wanted: ``bwrap`` or ``landlock``: this, or not at all. ``auto``: the first of them that
             works, or none. ``none``: without.
-        policy: What code in it may reach.
+        policy: Policy for the code in it.
 
     Raises:
         SandboxUnavailable: If the one that is wanted does not work here.

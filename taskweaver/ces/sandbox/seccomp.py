@@ -1,4 +1,4 @@
-"""A filter of system calls for code nobody has read, in the form that ``seccomp(2)`` takes.
+"""A filter of system calls for untrusted code, in the form that ``seccomp(2)`` takes.
 
 It refuses sockets other than local and internet ones: a new network namespace does not stop
 ``AF_VSOCK``, a way from a virtual machine to its host. It refuses new user namespaces and the

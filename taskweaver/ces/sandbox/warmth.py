@@ -20,15 +20,15 @@ from taskweaver.ces.environment import KERNEL_MARK
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import Homes, temporary_folder
 from taskweaver.ces.process.process import kill_marked, owned_mark
-from taskweaver.ces.sandbox.box_start import BoxPlan, BoxStart
 from taskweaver.ces.sandbox.sandbox import facts_of_outside, refuse_escapes
+from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart
 from taskweaver.ces.template.anchor import Anchor
-from taskweaver.ces.template.template import Expectation, Template, warm_template
+from taskweaver.ces.template.template import Rendezvous, Template, warm_template
 
 _END_WAIT_S = 5.0
 
 
-def sandbox_template(plan: BoxPlan, log_path: Path, is_wanted: Callable[[], bool]) -> Template:
+def sandbox_template(plan: SandboxPlan, log_path: Path, is_wanted: Callable[[], bool]) -> Template:
     """Start a warm process, and try a sandbox that one of its children enters.
 
     Args:
@@ -66,7 +66,7 @@ def sandbox_template(plan: BoxPlan, log_path: Path, is_wanted: Callable[[], bool
 
 
 def _attempt(
-    template: Template, trial: BoxStart, anchor: Anchor | None, is_wanted: Callable[[], bool]
+    template: Template, trial: SandboxStart, anchor: Anchor | None, is_wanted: Callable[[], bool]
 ) -> None:
     """Have a fork enter a sandbox and attempt things there that must fail.
 
@@ -77,7 +77,7 @@ def _attempt(
     with (
         facts_of_outside(trial.homes.parent) as facts,
         Homes(trial.homes).new() as home,
-        Expectation(home) as expected,
+        Rendezvous(home) as expected,
     ):
         entry = trial.entry(expected, log_path, anchor, facts | {"is_entered": True})
         arrival = template.enter(entry, anchor, expected, is_wanted)
@@ -92,13 +92,13 @@ def _attempt(
         arrival.connection.close()
 
 
-def _trial(plan: BoxPlan, folder: Path) -> BoxStart:
+def _trial(plan: SandboxPlan, folder: Path) -> SandboxStart:
     """Return the start of a sandbox that grants nothing."""
     inside, homes, calls = (folder / name for name in ("inside", "homes", "calls"))
     for path in (inside, homes, calls):
         path.mkdir()
     bare = replace(plan, policy=SandboxPolicy(tier=plan.policy.tier))
-    return BoxStart(bare, owned_mark(), [inside, homes], inside, homes, calls, ControlGroup(0))
+    return SandboxStart(bare, owned_mark(), [inside, homes], inside, homes, calls, ControlGroup(0))
 
 
 def _environment(settings: Path) -> dict[str, str]:

@@ -50,7 +50,7 @@ class StateFolder:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether this installation wrote the folder at this place; true when there is none."""
+        """True if this installation wrote the folder at this place; true when there is none."""
         try:
             return (self.folder / _SEAL_FILE).read_text("ascii") == seal(self.folder)
         except (OSError, ValueError):
@@ -58,7 +58,7 @@ class StateFolder:
 
     @property
     def has_untrusted(self) -> bool:
-        """Whether states of others are here, or were put aside by a write."""
+        """True if states of others are here, or were put aside by a write."""
         return not self.is_trusted or self._aside.is_dir()
 
     def trust(self) -> None:

@@ -11,7 +11,7 @@ from taskweaver.ces.common import PluginCode
 from taskweaver.ces.process.footprint import Footprint, footprint
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.transfer import Stored, receive_state
-from taskweaver.ces.template.template import Arrival, Template
+from taskweaver.ces.template.template import Handshake, Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class KernelSnapshot:
 class StateWriter:
     """A child of a kernel that holds the kernel's state and writes it when asked. Close it."""
 
-    def __init__(self, arrival: Arrival) -> None:
+    def __init__(self, arrival: Handshake) -> None:
         self._arrival = arrival
 
     def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:

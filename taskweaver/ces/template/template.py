@@ -20,7 +20,7 @@ from typing import Any
 
 from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.errors import ForkRefused
-from taskweaver.ces.inkernel.process.birth import Birth
+from taskweaver.ces.inkernel.process.forked import ForkRequest
 from taskweaver.ces.inkernel.readable import readable
 from taskweaver.ces.inkernel.sandbox.entry import Entry
 from taskweaver.ces.limits import KernelLimits
@@ -37,7 +37,7 @@ from taskweaver.ces.process.process import (
 from taskweaver.ces.template.anchor import Anchor
 
 _LINE_BYTES = 1 << 16
-_SOCKET_FILE = "birth"
+_SOCKET_FILE = "socket"
 _MOST_HANDLES = 2
 _END_WAIT_S = 5.0
 FORK_WAIT_S = 10.0
@@ -47,7 +47,7 @@ _SLICE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class Handshake:
     """A process that has announced itself.
 
     Attributes:
@@ -61,7 +61,7 @@ class Arrival:
     connection: socket.socket
 
 
-class Expectation:
+class Rendezvous:
     """A socket at which one process is expected; use it as a context manager.
 
     Attributes:
@@ -89,13 +89,13 @@ class Expectation:
         timeout_s: float,
         is_wanted: Callable[[], bool] = lambda: True,
         started: int = 0,
-    ) -> Arrival:
+    ) -> Handshake:
         """Wait until the process announces itself; strangers who do are turned away.
 
         Args:
             parent_death_fd: Readable when the one who is to fork it has ended.
             timeout_s: Longest wait.
-            is_wanted: Tells whether to wait on.
+            is_wanted: Returns whether to continue waiting.
             started: Process id of one that was started, and starts it or is it; a secret in its
                 command would be none. 0 for a process that is forked.
 
@@ -117,7 +117,7 @@ class Expectation:
             elif ready:
                 raise ForkRefused(["the process to fork has ended"])
 
-    def _meet(self, timeout_s: float, started: int) -> Arrival | None:
+    def _meet(self, timeout_s: float, started: int) -> Handshake | None:
         """Return who has come; None where it is a stranger."""
         connection, _ = self._socket.accept()
         with ExitStack() as stack:
@@ -132,21 +132,21 @@ class Expectation:
                 problem = told.get("error", "the new process says nothing of itself")
                 raise ForkRefused([str(problem)])
             stack.pop_all()
-            return Arrival(handle, told["pid"], connection)
+            return Handshake(handle, told["pid"], connection)
 
-    def __enter__(self) -> Expectation:
+    def __enter__(self) -> Rendezvous:
         """Return the expectation itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Expect nobody any more."""
+        """Close the socket."""
         self._socket.close()
 
 
 def _introduction(
     connection: socket.socket, timeout_s: float
 ) -> tuple[ProcessHandle, dict[str, Any]]:
-    """Return who is there, and what it says; anybody in a sandbox may say anything."""
+    """Return the sender's handle and message; code in a sandbox may send anything."""
     connection.settimeout(timeout_s)
     try:
         data, handles, _, _ = socket.recv_fds(
@@ -173,7 +173,7 @@ def _introduction(
 
 
 def _fields(line: bytes) -> dict[str, Any]:
-    """Return what a line of JSON says; nothing when it is none."""
+    """Return the fields of a line of JSON; none when it is invalid."""
     try:
         told = json.loads(line)
     except (ValueError, RecursionError):
@@ -201,7 +201,7 @@ class Template:
 
     def __init__(
         self,
-        arrival: Arrival,
+        arrival: Handshake,
         start_timeout_s: float,
         started: subprocess.Popen[bytes] | None = None,
         homes: Homes | None = None,
@@ -232,10 +232,10 @@ class Template:
             ForkRefused: If that cannot be done.
         """
         home = KernelHome(self._homes)
-        birth_paths = (str(log_path), home.id, str(home.file), str(cwd))
+        child_paths = (str(log_path), home.id, str(home.file), str(cwd))
         try:
-            with self._lock, Expectation(home.place) as expected:
-                self._ask(asdict(Birth(str(expected.path), expected.secret, *birth_paths)))
+            with self._lock, Rendezvous(home.place) as expected:
+                self._ask(asdict(ForkRequest(str(expected.path), expected.secret, *child_paths)))
                 timeout_s = min(self._start_timeout_s, FORK_WAIT_S)
                 runs = partial(require_running, self._process)
                 arrival = expected.arrive(self._process.death_fd, timeout_s, runs)
@@ -250,9 +250,9 @@ class Template:
         self,
         entry: Entry,
         anchor: Anchor | None,
-        expected: Expectation,
+        expected: Rendezvous,
         is_wanted: Callable[[], bool],
-    ) -> Arrival:
+    ) -> Handshake:
         """Fork a template that enters a sandbox; several may be on their way at a time.
 
         Args:
@@ -289,7 +289,7 @@ class Template:
             raise ForkRefused([f"the process it would start from is gone: {error}"]) from error
 
     def _exit_code(self, inner_pid: int) -> int | None:
-        """Return how a kernel ended, as the template tells it."""
+        """Return a kernel's exit code from its template."""
         deadline = time.monotonic() + _TOLD_WAIT_S
         with self._lock:
             while inner_pid not in self._codes and not self._is_closed:
@@ -347,9 +347,9 @@ def warm_template(
     """Start a template with the usual libraries.
 
     Args:
-        limits: What its kernels may use.
-        log_path: File for what it prints.
-        is_wanted: Tells whether to wait for it on.
+        limits: Limits of its kernels.
+        log_path: File for its output.
+        is_wanted: Returns whether to continue waiting.
         executable: Another path of the interpreter; None takes the usual one.
         environment: Variables beside those of every kernel.
 
@@ -359,7 +359,7 @@ def warm_template(
     """
     home, cwd = KernelHome(), log_path.parent
     try:
-        with Expectation(home.place) as expected:
+        with Rendezvous(home.place) as expected:
             command = launcher_command("warm", expected.path, limits)
             own = kernel_environment(home.id) | dict(environment or {})
             process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)

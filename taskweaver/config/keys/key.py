@@ -1,4 +1,4 @@
-"""What a configuration key is."""
+"""Description of a configuration key."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Key:
     Attributes:
         name: Dotted name; a leading ``{role}`` stands for any role's name.
         type: How its value is read.
-        default: Value when nobody sets it; None means not set.
-        doc: What it does, with units.
+        default: Value when it is not set; None means not set.
+        doc: Its effect, with units.
         choices: Allowed values of an ``enum``.
         minimum: Least value of a number; None for none.
     """

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.ces.common import Client, Writer
+from taskweaver.ces.common import Client, ForkedWriter
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.logging.log import TelemetryLogger
@@ -69,7 +69,7 @@ class RoundStates:
         self._is_playing = False
         self._again: RoundEnd | None = None
         self._forks: Future[None] | None = None
-        self._waiting: tuple[Future[None], Writer] | None = None
+        self._waiting: tuple[Future[None], ForkedWriter] | None = None
         self._stuck: dict[str, str] = {}
         self._problems: list[str] = []
         self._is_closed = False
@@ -138,7 +138,7 @@ class RoundStates:
             self._waiting[1].close()  # newer than the one it waits for, but not the newest any more
         self._waiting = self._storer.submit(self._store, end, writer), writer
 
-    def _store(self, end: RoundEnd, writer: Writer) -> None:
+    def _store(self, end: RoundEnd, writer: ForkedWriter) -> None:
         try:
             stored = writer.write(self.folder, end.branch, end.round_id)
             if stored.stuck_at and stored.stuck_at not in self._stuck:

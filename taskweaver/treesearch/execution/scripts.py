@@ -267,7 +267,7 @@ def _beginning(program: Program, folder: Path) -> str:
     return (
         "import IPython as _python, os as _os\n"
         f"_os.environ.update({variables!r})\n"
-        f"_python.get_ipython().kernel.settle({str(folder)!r})\n"
+        f"_python.get_ipython().kernel.enter_directory({str(folder)!r})\n"
         '_os.makedirs("working", exist_ok=True)\n'
         f'with open({SCRIPT!r}, "w", encoding="utf-8") as _file:\n'
         f"    _file.write({program.code!r})\ndel _os, _file, _python\n"

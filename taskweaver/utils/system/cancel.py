@@ -17,7 +17,7 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
+        """True if `cancel` was called."""
         return self._event.is_set()
 
     def cancel(self) -> None:

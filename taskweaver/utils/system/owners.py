@@ -1,4 +1,4 @@
-"""Owners of what is found later, by process id: whether one has ended, and where ids are of."""
+"""Owners by process id: checks whether one has ended, and names the id namespace."""
 
 from __future__ import annotations
 

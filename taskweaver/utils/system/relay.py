@@ -17,8 +17,8 @@ class Stream:
     """One end of a connection.
 
     Attributes:
-        reader: What comes from the other end.
-        writer: What goes there.
+        reader: Bytes from the other end.
+        writer: Bytes to the other end.
     """
 
     reader: asyncio.StreamReader

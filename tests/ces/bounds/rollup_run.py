@@ -15,7 +15,7 @@ from taskweaver.ces.bounds.memory import memory_uses
 from taskweaver.ces.bounds.processes import read_process
 from taskweaver.ces.process.footprint import read_rollup
 from taskweaver.ces.process.homes import Homes
-from taskweaver.ces.template.template import Expectation
+from taskweaver.ces.template.template import Rendezvous
 
 _SET_DUMPABLE = 4
 CLOSED = f"""
@@ -77,7 +77,7 @@ def seen_of(name: str, folder: Path) -> int:
     """Return the resident memory that is read of a process, in bytes; 0 where none is."""
     stdin, stdout = os.pipe(), os.pipe()
     own = os.pidfd_open(os.getpid())
-    with Homes(folder).new() as home, Expectation(home) as expected:
+    with Homes(folder).new() as home, Rendezvous(home) as expected:
         pid = os.fork()
         if not pid:
             os.dup2(stdin[0], 0)

@@ -478,7 +478,7 @@ def box(
         pytest.skip(str(error))
     names |= {"files.test": ["127.0.0.1"], "other.test": ["127.0.0.1"]}
     local = partial(EgressProxy, is_permitted=lambda address: address == "127.0.0.1")
-    monkeypatch.setattr("taskweaver.ces.sandbox.box.EgressProxy", local)
+    monkeypatch.setattr("taskweaver.ces.sandbox.session_sandbox.EgressProxy", local)
     policy = SandboxPolicy(allowed_hosts=(f"files.test:{files}",))
     manager = code_execution_service_factory(tmp_path / "env", limits=LIMITS, sandbox=policy)
     assert isinstance(manager, KernelManager)

@@ -28,8 +28,8 @@ from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.process.process import owned_mark, sweep_marked, wait_for_ends
 from taskweaver.ces.sandbox import warmth as sandbox_warmth
-from taskweaver.ces.sandbox.box_start import BoxPlan
 from taskweaver.ces.sandbox.sandbox import require
+from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
 from taskweaver.ces.sandbox.warmth import sandbox_template
 from taskweaver.ces.template import template
 from taskweaver.ces.template.anchor import Anchor
@@ -288,7 +288,7 @@ def tidy() -> None:
 
 
 def tried(tier: Tier, folder: Path) -> None:
-    plan = BoxPlan(SandboxPolicy(tier=tier), BOXED, is_warm=True)
+    plan = SandboxPlan(SandboxPolicy(tier=tier), BOXED, is_warm=True)
     sandbox_template(plan, folder / "warm.log", lambda: True).close()
 
 
@@ -496,7 +496,7 @@ def test_processes_of_an_owner_that_was_killed_are_swept() -> None:
 STARTING = """
 import os, sys, threading
 from pathlib import Path
-from taskweaver.ces.sandbox.box_start import BoxPlan, BoxStart
+from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart
 from taskweaver.ces.bounds.cgroup import ControlGroup
 from taskweaver.ces.manager import default_limits
 from taskweaver.ces.policy import SandboxPolicy
@@ -504,10 +504,10 @@ from taskweaver.ces.process.process import owned_mark
 def starts(name):
     place = Path(sys.argv[1], name)
     place.mkdir()
-    plan = BoxPlan(SandboxPolicy(), default_limits(), is_warm=True)
+    plan = SandboxPlan(SandboxPolicy(), default_limits(), is_warm=True)
     with open(place / 'log', 'ab') as log:
         while True:
-            own = BoxStart(plan, owned_mark(), [place], place, place, place, ControlGroup(0))
+            own = SandboxStart(plan, owned_mark(), [place], place, place, place, ControlGroup(0))
             own.anchor(log, lambda: True).close()
             os.write(1, b'started\\n')
 for number in range(4):

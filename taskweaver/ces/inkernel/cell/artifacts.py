@@ -1,4 +1,4 @@
-"""What the current cell hands to the user, and the files it made."""
+"""Artifacts of the current cell: displayed results, and the files it made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TABLES = {".csv", ".tsv", ".parquet", ".xlsx"}
 
 @dataclass(slots=True)
 class Listed:
-    """One artifact, as the report tells it.
+    """One artifact, in the form of the report.
 
     `file_name` is absolute here, and `origin` says which plugin made it, if one did.
     """
@@ -48,7 +48,7 @@ class ArtifactList:
     _count: int = 0
 
     def begin(self, exec_id: str) -> None:
-        """Begin a cell: forget the last one's, note which files there are."""
+        """Begin a cell: drop the previous cell's artifacts, record the files that exist."""
         self.exec_id = exec_id
         self.items = []
         self._before = dict(_files(self.folder))
@@ -64,7 +64,7 @@ class ArtifactList:
         return id_
 
     def report(self) -> list[dict[str, Any]]:
-        """List the files that are new or changed and not listed yet; return everything."""
+        """Add new and changed files that are not listed yet; return all artifacts."""
         known = {Path(item.file_name).resolve() for item in self.items}
         for name, stamp in _files(self.folder):
             path = Path(name)
@@ -85,7 +85,7 @@ def free_name(stem: str, suffix: str) -> Path:
 
 
 def _files(folder: Path, depth: int = 0) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Give the visible files below a folder with their time and size; bounded, links left out."""
+    """Yield visible files below a folder with time and size; bounded, without links."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)[:MAX_FILES]
     except OSError:

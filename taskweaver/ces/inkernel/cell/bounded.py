@@ -1,4 +1,4 @@
-"""The text of a value, made of a part of it where it is large.
+"""Bounded `repr`: the text of a large value is made from its beginning alone.
 
 ``repr`` of 450 MiB of bytes takes seconds and four times their memory, for a line of 500
 characters.

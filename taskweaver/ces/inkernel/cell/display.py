@@ -1,4 +1,4 @@
-"""What ``display(...)`` and the last expression give: files and text, not messages."""
+"""Results of ``display(...)`` and of the last expression, as files and text, not messages."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class FilePublisher(ZMQDisplayPublisher):
     """Writes displayed pictures and documents to files, prints the rest."""
 
     def publish(self, data: dict[str, Any], *_args: Any, **_kwargs: Any) -> None:
-        """Keep what is displayed."""
+        """Save or print the displayed data."""
         if len(ARTIFACTS.items) >= MAX_DISPLAYS:
             return
         if not save_rich(data) and "text/plain" in data:
             sys.stdout.write(f"{data['text/plain']}\n")
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
-        """Leave what was printed: there is no screen to clear."""
+        """Do nothing: there is no screen to clear, and printed text stays."""
 
 
 def bound_texts(shell: Any) -> None:

@@ -1,7 +1,7 @@
 """The matplotlib backend of kernels: no screen; a figure becomes one file, once.
 
-A figure that code saved itself is left to it. Any other that is shown, or still open when the
-cell ends, is written as PNG.
+A figure that code saved itself is not written again. Any other figure that is shown, or still
+open when the cell ends, is written as PNG.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FigureCanvas(FigureCanvasAgg):
 
 
 def collect_figures() -> None:
-    """Write the open figures that nobody saved, list them, and close all."""
+    """Write the open figures that code has not saved, list them, and close all."""
     from matplotlib import pyplot as plt
 
     for number in plt.get_fignums():

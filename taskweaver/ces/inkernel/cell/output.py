@@ -1,7 +1,7 @@
-"""Standard output of cells, limited where it is written.
+"""Standard output of cells, limited at the point where it is written.
 
-A cell may print without end; what is over the limit is counted and dropped here, so that
-neither the kernel, nor the connection, nor the reader ever holds it.
+A cell may print without end. Text over the limit is counted and dropped here, so that neither the
+kernel, nor the connection, nor the reader ever holds it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_READS = 64
 
 
 class OutputBudget:
-    """What the current cell may still print; shared by both streams.
+    """Number of characters the current cell may still print; shared by both streams.
 
     Attributes:
         dropped_chars: How much was left out in this cell.
@@ -65,14 +65,14 @@ def _encodable(text: str) -> str:
 
 
 class LimitedStream(OutStream):
-    """A kernel's stdout or stderr that keeps to the budget and flushes only what was written."""
+    """A kernel's stdout or stderr that keeps to the budget and never flushes an empty buffer."""
 
     _is_dirty = False
     heir: Any = None
     """The stream that took this one's place when its process was forked."""
 
     def write(self, string: str) -> int:
-        """Print what the budget allows; return the length of the whole."""
+        """Print as much as the budget allows; return the length of the whole text."""
         if self.heir is not None:
             return int(self.heir.write(string))
         if not isinstance(string, str):
@@ -84,7 +84,7 @@ class LimitedStream(OutStream):
         return len(string)
 
     def flush(self) -> None:
-        """Send what was written; hand nothing over when there is nothing."""
+        """Send the buffered text; do nothing when the buffer is empty."""
         if self.heir is not None:
             self.heir.flush()
         else:
@@ -94,12 +94,12 @@ class LimitedStream(OutStream):
             super().flush()
 
     def _setup_stream_redirects(self, name: str) -> None:
-        # Before the thread that reads begins; nobody else has the stream yet.
+        # Set before the reading thread starts; no other thread has the stream yet.
         self._reading = threading.RLock()
         super()._setup_stream_redirects(name)
 
     def _watch_pipe_fd(self) -> None:
-        """Read what native code and child processes print."""
+        """Read the output of native code and of child processes."""
         fd: Any = self._fid
         ready = select.poll()
         ready.register(fd, select.POLLIN)
@@ -110,7 +110,7 @@ class LimitedStream(OutStream):
                     return
 
     def _take_all(self) -> None:
-        """Read what was printed so far: what a cell's programs print is in the cell's output."""
+        """Read the pipe until it is empty, so that a cell's output has its programs' output."""
         fd: Any = getattr(self, "_fid", None)
         if fd is None or not self._should_watch or not self._is_master_process():
             return  # a process that a cell forked shares the pipe, and not the lock
@@ -122,7 +122,7 @@ class LimitedStream(OutStream):
                     return
 
     def _take_some(self) -> bool:
-        """Write what is in the pipe, and to the log what the reader gets; False at its end."""
+        """Move a block from the pipe to the stream and the log; return False at the pipe's end."""
         fd: Any = self._fid
         data = os.read(fd, _PIPE_BYTES)
         if not data:

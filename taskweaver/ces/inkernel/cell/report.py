@@ -26,7 +26,7 @@ def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) 
     Args:
         shell: The IPython shell.
         value: Value of the cell's last expression, or None.
-        hidden: Names that are no variables of the user's: plugins.
+        hidden: Names that are not the user's variables: plugins.
         log: Plugin log lines of this cell.
     """
     configure_libraries()
@@ -102,7 +102,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether JSON gives the value back as it is."""
+    """Return whether the value survives a round trip through JSON unchanged."""
     match value:
         case bool() | str():
             is_plain = type(value) in {bool, str} and len(str(value)) <= MAX_VALUE_CHARS

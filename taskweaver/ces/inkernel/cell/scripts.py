@@ -1,8 +1,9 @@
-"""``%%bash`` and ``%%sh``: a script in a process of its own, what it prints, and its exit status.
+"""``%%bash`` and ``%%sh``: a script in its own process, with its output and exit status.
 
-IPython's own keep a thread and a socket for the rest of the session, with which a kernel cannot be
-forked; they give the script to the shell as its input, so that a command in it that reads eats
-the rest of it; and their errors are tracebacks through IPython. With options they are used still.
+IPython's own magics keep a thread and a socket for the rest of the session, which rules out a fork
+of the kernel; they pass the script on the shell's standard input, so a command that reads input
+consumes the rest of the script; and their errors are tracebacks through IPython. They are still
+used for a magic with options.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _QUIET_S = 0.2
 
 
 class ScriptFailed(Exception):
-    """A script ended with another status than 0."""
+    """A script ended with an exit status other than 0."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows: where in Python it was raised tells nobody anything."""
+        """Return the message alone: the Python stack says nothing about the script."""
         return [str(self)]
 
 
@@ -48,7 +49,7 @@ def _magic(shell: Any, program: str) -> Callable[[str, str], None]:
 
 
 def run_script(program: str, script: str) -> None:
-    """Run a script, and print what it prints while it runs.
+    """Run a script, and pass its output on while it runs.
 
     Raises:
         ScriptFailed: If its exit status is not 0.
@@ -71,7 +72,7 @@ def run_script(program: str, script: str) -> None:
 
 
 def _print(process: subprocess.Popen[bytes]) -> None:
-    """Print what comes, until the script is over."""
+    """Pass output on until the script ends."""
     with selectors.DefaultSelector() as selector:
         for pipe, stream in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
             decoder = codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,4 +1,4 @@
-"""The user's variables, each in a line."""
+"""The user's variables, one line each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HIDDEN = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open", "pd", "
 def visible_variables(
     namespace: Mapping[str, Any], hidden: frozenset[str]
 ) -> Iterator[tuple[str, str]]:
-    """Give name and rendering of the variables a reader cares about, newest last.
+    """Yield name and rendering of the user's variables, newest last.
 
     Args:
         namespace: The user's namespace.

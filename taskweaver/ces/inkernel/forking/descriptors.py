@@ -1,8 +1,8 @@
 """Owners of native threads, by the start routine in glibc's thread descriptor.
 
-A thread's name lies, and its stack shows stale words of earlier threads. The routine with which a
-thread was started is exact: glibc keeps it in the descriptor above the thread's stack. No offset
-of a glibc version is built in: threads of our own show where number and routine are kept.
+A thread can be renamed, and its stack holds stale words of earlier threads. Its start routine is
+reliable: glibc keeps it in the descriptor above the thread's stack. No offset of a glibc version
+is built in: two threads made for the purpose show where number and routine are kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LAYOUTS: list[Layout] = []
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Places in a thread descriptor, in words from its start.
+    """Offsets in a thread descriptor, in words from its start.
 
     Attributes:
         number: The thread's number, in the lower half of the word.
@@ -44,15 +44,15 @@ class Layout:
     routine: int
 
 
-class Memory:
-    """Reads memory of this process that may be gone by now; use it as a context manager."""
+class ProcessMemory:
+    """Reader of this process's memory, which may be unmapped by now; a context manager."""
 
     def __init__(self) -> None:
         """Open the process's own memory."""
         self._file = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
 
-    def __enter__(self) -> Memory:
-        """Return the memory itself."""
+    def __enter__(self) -> ProcessMemory:
+        """Return the reader."""
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -72,7 +72,7 @@ class ThreadOwners:
     """Attributes threads to the files whose code they run.
 
     Attributes:
-        layout: Where the descriptor has its fields; None where this cannot be found out.
+        layout: Offsets of the descriptor's fields; None where they cannot be determined.
     """
 
     def __init__(self, layout: Layout | None = None) -> None:
@@ -101,7 +101,7 @@ class ThreadOwners:
     def _look_up(self, thread: NativeThread, mappings: Mappings) -> str | None:
         if self.layout is None:
             return None
-        with Memory() as memory:
+        with ProcessMemory() as memory:
             words = descriptor(memory, thread.id)
             if len(words) <= max(self.layout.number, self.layout.routine + 1):
                 return None
@@ -130,10 +130,10 @@ def layout(mappings: Mappings) -> Layout | None:
 
 
 def calibrated(mappings: Mappings) -> Layout | None:
-    """Find the places in a thread descriptor with two threads made for it.
+    """Find the offsets in a thread descriptor by means of two threads made for it.
 
     Returns:
-        The places; None on other machines and C libraries, or when they are not unambiguous.
+        The offsets; None on other machines and C libraries, or when they are ambiguous.
     """
     if not _is_known_platform():
         return None
@@ -141,7 +141,7 @@ def calibrated(mappings: Mappings) -> Layout | None:
     interpreter = _code_at(routine or 0, mappings)
     if interpreter is None:
         return None
-    with Memory() as memory, _sleeping_threads() as ids:
+    with ProcessMemory() as memory, _sleeping_threads() as ids:
         found = [(id_, _waited_descriptor(memory, id_)) for id_ in ids]
     numbers = _common({n for n, w in enumerate(ws) if w & 0xFFFFFFFF == id_} for id_, ws in found)
     routines = _common(
@@ -153,7 +153,7 @@ def calibrated(mappings: Mappings) -> Layout | None:
     return Layout(min(numbers), routines.pop()[0])
 
 
-def descriptor(memory: Memory, thread_id: int) -> list[int]:
+def descriptor(memory: ProcessMemory, thread_id: int) -> list[int]:
     """Return the words of a sleeping thread's descriptor; none when it is not found.
 
     It begins with its own address, which stands again two words later.
@@ -196,7 +196,7 @@ def _common(sets: Iterator[set[Any]]) -> set[Any]:
     return set.intersection(*sets)
 
 
-def _waited_descriptor(memory: Memory, thread_id: int) -> list[int]:
+def _waited_descriptor(memory: ProcessMemory, thread_id: int) -> list[int]:
     pause = threading.Event()
     for _ in range(_LOOKS):
         words = descriptor(memory, thread_id)
@@ -208,7 +208,7 @@ def _waited_descriptor(memory: Memory, thread_id: int) -> list[int]:
 
 @contextmanager
 def _sleeping_threads() -> Iterator[list[int]]:
-    """Give the numbers of two threads that sleep until the end of the block."""
+    """Yield the numbers of two threads that sleep until the end of the block."""
     ids: list[int] = []
     begun, end = threading.Semaphore(0), threading.Lock()
 

@@ -13,7 +13,7 @@ from typing import Any
 from taskweaver.ces.inkernel.forking.holders import holders, names_of
 from taskweaver.ces.inkernel.forking.mappings import Mappings
 from taskweaver.ces.inkernel.forking.sockets import idle_sockets
-from taskweaver.ces.inkernel.process.birth import is_only_read, open_files
+from taskweaver.ces.inkernel.process.forked import is_only_read, open_files
 
 _PASSING_FILES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/pts/", "/proc/")
 _GPUS = ("/dev/nvidia", "/dev/kfd")
@@ -27,7 +27,7 @@ class OpenFiles:
     """Distinguishes the kernel's own files from those that the user's code opened."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Take note of the open files; call it before any code of the user ran.
+        """Record the open files; call it before any code of the user ran.
 
         Args:
             namespace: The user's namespace, to name variables.
@@ -39,10 +39,10 @@ class OpenFiles:
         }
 
     def reasons(self, read_pipes: set[str]) -> Iterator[str]:
-        """Give the files that make a fork unsafe, a phrase each.
+        """Yield the files that make a fork unsafe, a phrase each.
 
         Args:
-            read_pipes: Links of pipes that a library attends to, with both ends in this process.
+            read_pipes: Links of pipes that a library's threads read; both ends are in this process.
         """
         files = open_files()
         if len(files) > resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2:
@@ -118,7 +118,7 @@ def own_pipe(fd: int) -> str | None:
 
 
 def mapping_reasons(mappings: Mappings) -> Iterator[str]:
-    """Give the files that are mapped so that both sides of a fork would write to them."""
+    """Yield the files whose mappings both sides of a fork would write to."""
     for path in sorted(mappings.shared_for_writing()):
         if not path.startswith(_PASSING_MAPPINGS):
             yield f"the file {path} is mapped for writing"

@@ -67,14 +67,14 @@ class _Verdicts:
 
 
 class ForeignThreads:
-    """Finds the threads that a fork would break. Unknown threads always are a reason.
+    """Finder of the threads that a fork would break. An unknown thread always is a reason.
 
     Attributes:
         read_pipes: Links of the pipes that idle threads of a library read; set by `reasons`.
     """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Take note of the kernel's own threads; call it before any code of the user ran.
+        """Record the kernel's own threads; call it before any code of the user ran.
 
         Args:
             namespace: The user's namespace, to name variables.
@@ -92,7 +92,7 @@ class ForeignThreads:
         self.read_pipes = set[str]()
 
     def exist(self) -> bool:
-        """Return whether there is any thread but the kernel's own."""
+        """Return whether there is any thread other than the kernel's own."""
         self.read_pipes = set()
         return any(id_ not in self._all_own() for id_ in thread_ids())
 

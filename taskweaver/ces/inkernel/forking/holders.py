@@ -12,11 +12,11 @@ _MOST_NAMES = 3
 def holders(
     namespace: Mapping[str, Any], module: str, class_name: str
 ) -> Iterator[tuple[str, Any]]:
-    """Give name and value of the variables of a class.
+    """Yield name and value of the variables of a class.
 
     Args:
         namespace: The user's namespace; only its variables themselves are looked at.
-        module: Module of the class. It is not imported: without it no such object exists.
+        module: Module of the class. It is not imported: without it no object of the class exists.
         class_name: Name of the class there.
     """
     class_: Any = vars(sys.modules[module]).get(class_name) if module in sys.modules else None

@@ -1,8 +1,8 @@
-"""Libraries whose threads are known, and whether a fork survives them.
+"""Table of libraries with known threads: those a fork survives, and those it does not.
 
-A library forks when it was measured to work on both sides of a fork, in forks of forks, and right
-after use, from the version given on. A later version is expected to behave alike; the tests of
-this table show when one does not.
+A library counts as fork-safe when it was measured to work on both sides of a fork, in forks of
+forks, and right after use, from the given version on. A later version is expected to behave alike;
+the tests of this table show when one does not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ForkingLibrary:
 
 @dataclass(frozen=True, slots=True)
 class RefusedLibrary:
-    """A library with threads that no fork survives.
+    """A library with threads that break a fork.
 
     Attributes:
         name: Its name in messages.
@@ -123,7 +123,7 @@ REFUSED = (
 
 
 def forking(path: str, names: Iterable[str]) -> ForkingLibrary | None:
-    """Return the library whose idle threads a fork survives, if a file belongs to one.
+    """Return the fork-safe library that a file belongs to, or None.
 
     Args:
         path: The file that owns a thread. The same file elsewhere than in the loaded package is
@@ -137,7 +137,7 @@ def forking(path: str, names: Iterable[str]) -> ForkingLibrary | None:
 
 
 def refused(path: str) -> RefusedLibrary:
-    """Return the library of a file that no fork survives, or one made of the file's own name."""
+    """Return the library of a file that breaks a fork, or one made of the file's own name."""
     name, known = Path(path).name, _known(path)
     if known is not None and _version(known.package) < known.since:
         least = ".".join(map(str, known.since))

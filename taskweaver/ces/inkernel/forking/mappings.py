@@ -31,7 +31,7 @@ class Mapping:
 
 
 class Mappings:
-    """The content of ``/proc/self/maps`` at one moment; each view is parsed when first used."""
+    """A snapshot of ``/proc/self/maps``; each view is parsed when first used."""
 
     def __init__(self) -> None:
         """Read the mappings."""

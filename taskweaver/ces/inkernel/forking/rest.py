@@ -1,4 +1,4 @@
-"""Rest of pools and files that start again by themselves, right before a fork.
+"""Stops thread pools and closes files that restart by themselves, right before a fork.
 
 Each is looked for among the loaded modules and libraries; nothing is imported. A setting that the
 user made is left alone.
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def rest_native_pools(libraries: set[str]) -> None:
-    """Have OpenBLAS and OpenMP end their idle threads; they start them again when needed.
+    """Make OpenBLAS and OpenMP end their idle threads; they start them again when needed.
 
     Args:
         libraries: Paths of the loaded shared libraries.
@@ -66,7 +66,7 @@ def rest_python_libraries(namespace: Mapping[str, Any]) -> None:
 
 
 def close_log_files() -> None:
-    """Close the files of logging's handlers; the next record opens them again.
+    """Close the files of `logging`'s handlers; the next record opens them again.
 
     So each side of a fork has a file of its own, and the lines of both arrive.
     """
@@ -79,7 +79,7 @@ def close_log_files() -> None:
 
 @contextmanager
 def _attempt(subject: str) -> Iterator[None]:
-    """Go on after a failure: the part that was not put to rest is found and refused."""
+    """Log a failure and continue: the check that follows finds the part that still runs."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - the code of a library may raise anything
@@ -115,7 +115,7 @@ def _dispose(engine: Any) -> None:
 def _close_file(handler: logging.FileHandler) -> None:
     """Close a handler's file; the next record opens it again, on either side of the fork.
 
-    One whose file was moved is left alone, as is one that would begin the file anew.
+    A handler whose file was moved, or that would truncate its file, is left alone.
     """
     if handler.mode != "a" or type(handler).emit.__module__ not in _HANDLER_MODULES:
         return

@@ -1,8 +1,8 @@
-"""Whether this kernel can be forked: the threads, files and mappings that a fork would break.
+"""Check for the threads, files and mappings of this kernel that a fork would break.
 
 A fork copies memory and files, but only the thread that asks for it. The parts are below
-`forking`: `foreign` judges threads by the library that owns them, `files` open files, and `rest`
-puts to rest the pools that start again by themselves.
+`forking`: `foreign` judges threads by the library that owns them, `files` judges open files, and
+`rest` stops the pools that start again by themselves.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from taskweaver.ces.inkernel.forking.rest import rest_native_pools, rest_python_
 
 
 class ForkSafety:
-    """Distinguishes the kernel's own threads and files from those of the user's code."""
+    """Fork check that tells the kernel's own threads and files from those of the user's code."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Take note of the present threads and files; call it before any code of the user ran.
+        """Record the present threads and files; call it before any code of the user ran.
 
         Args:
             namespace: The user's namespace, in which the variables are found that keep a

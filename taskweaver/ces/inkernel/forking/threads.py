@@ -1,4 +1,4 @@
-"""Native threads of this process as the system shows them."""
+"""Native threads of this process, read from ``/proc``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SystemCall:
 
 
 def thread_ids() -> Iterator[int]:
-    """Give the numbers of all threads."""
+    """Yield the numbers of all threads."""
     return map(int, os.listdir(_TASKS))  # noqa: PTH208 - numbers are wanted
 
 

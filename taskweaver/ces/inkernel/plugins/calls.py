@@ -1,4 +1,4 @@
-"""The calls of plugins that a cell makes: which, when, how long, and how they ended."""
+"""Record of a cell's plugin calls: name, start, duration and outcome."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Row = tuple[str, float, float, str]
 
 
 @dataclass(slots=True)
-class PluginCalls:
-    """The calls of the cell that runs.
+class PluginCallLog:
+    """The plugin calls of the running cell.
 
     Attributes:
         rows: Name, seconds since the cell began, seconds it took, and type of its error; the
@@ -34,7 +34,7 @@ class PluginCalls:
         self._began = time.perf_counter()
 
     def watch(self, plugin: Plugin) -> None:
-        """Note each call of a plugin. Its class, which its file defines anew, is changed."""
+        """Record each call of a plugin, by wrapping its class, which each load defines anew."""
         kind = type(plugin)
         if not hasattr(kind.__call__, _MARK):
             timed = self._timed(kind.__call__)

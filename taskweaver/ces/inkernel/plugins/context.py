@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
-from taskweaver.ces.inkernel.plugins.calls import PluginCalls
+from taskweaver.ces.inkernel.plugins.calls import PluginCallLog
 from taskweaver.ces.inkernel.plugins.hostcall import call
 from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext
 from taskweaver.plugin.errors import PluginError
@@ -16,7 +16,7 @@ from taskweaver.plugin.errors import PluginError
 
 @dataclass(slots=True)
 class PluginSession:
-    """What the plugins of a kernel know of its session, and tell of the cell that runs.
+    """Session data for the plugins of a kernel, and their records of the running cell.
 
     Attributes:
         ids: Of the environment and of the session.
@@ -30,18 +30,18 @@ class PluginSession:
     session_vars: dict[str, str] = field(default_factory=dict)
     lines: list[tuple[str, str, str]] = field(default_factory=list)
     host: str = ""
-    calls: PluginCalls = field(default_factory=PluginCalls)
+    calls: PluginCallLog = field(default_factory=PluginCallLog)
 
 
 class KernelPluginContext(PluginContext):
-    """A plugin's way to the session whose kernel it runs in."""
+    """A plugin's access to the session whose kernel it runs in."""
 
     def __init__(self, session: PluginSession, origin: str) -> None:
-        """Give a plugin its way.
+        """Create the context of one plugin.
 
         Args:
             session: The session.
-            origin: What the plugin is called where its artifacts are refused.
+            origin: Name of the plugin in messages that refuse its artifacts.
         """
         self._session = session
         self._origin = origin

@@ -1,4 +1,4 @@
-"""Calls functions of the application from inside a kernel; `ces.hostcalls` answers them.
+"""Calls of the application's functions from inside a kernel; `ces.hostcalls` answers them.
 
 One connection for each call: nothing stays open that a fork could not take along.
 """
@@ -17,7 +17,7 @@ _PIECE_BYTES = 1 << 16
 
 
 def call(path: str, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Call a function and wait for what it returns.
+    """Call a function and wait for its result.
 
     Args:
         path: Socket of the application.
@@ -55,7 +55,7 @@ def _exchange(path: str, request: bytes) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return plain data for what JSON has no word for."""
+    """Return plain data for a value that JSON cannot hold."""
     for method in ("tolist", "isoformat"):  # numpy's scalars and arrays; dates
         if hasattr(value, method):
             return getattr(value, method)()

@@ -34,12 +34,12 @@ class LoadedPlugins:
 
     @property
     def names(self) -> frozenset[str]:
-        """Their names, without those that a cell has bound to another object."""
+        """Names of the plugins, without those that a cell has bound to another object."""
         found = self._loaded.items()
         return frozenset(n for n, it in found if self._namespace.get(n) is it.plugin)
 
     def load(self, payload: Payload) -> Payload:
-        """Remove and load what a request says; what does not load is named and left out."""
+        """Remove and load the plugins of a request; name and leave out those that fail to load."""
         plugins: list[Payload] = payload["plugins"]
         _make_importable({str(Path(item["file"]).parent) for item in plugins if item["file"]})
         for name in payload["removed"]:
@@ -48,7 +48,7 @@ class LoadedPlugins:
         return {"problems": {name: problem for name, problem in problems.items() if problem}}
 
     def _load(self, item: Payload, limit_s: float) -> str:
-        """Load one; return why it does not, or nothing."""
+        """Load one plugin; return why it cannot be loaded, or an empty text."""
         name = item["name"]
         self._remove(name)
         if name in self._namespace:
@@ -73,7 +73,7 @@ class LoadedPlugins:
         return ""
 
     def _remove(self, name: str) -> None:
-        """Take a plugin out; a variable that has taken its name stays."""
+        """Remove a plugin; a variable that has taken its name stays."""
         loaded = self._loaded.pop(name, None)
         if loaded is not None and self._namespace.get(name) is loaded.plugin:
             del self._namespace[name]

@@ -1,1 +1,1 @@
-"""The process of a kernel: its birth, its limits and its environment."""
+"""The process of a kernel: its fork, its limits and its environment."""

@@ -1,1 +1,1 @@
-"""A process in a sandbox: entry, loss of rights, trial of the walls, and the bridge out."""
+"""A process in a sandbox: entry, loss of rights, trial of the isolation, and the bridge out."""

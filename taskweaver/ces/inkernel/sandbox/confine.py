@@ -1,10 +1,10 @@
-"""Gives up rights, then becomes another program: for machines without namespaces for users.
+"""Drops rights, then becomes another program: for machines without user namespaces.
 
 ``python <this file> POLICY COMMAND...``: POLICY is JSON with the fields of `Confinement`. It
-imports nothing of this package. A process that enters a sandbox gives up its rights here too, see
-`entry`. The system keeps the policy for the program and all its children
-by Landlock and a filter of system calls, see ``landlock(7)`` and ``seccomp(2)``. What this cannot
-do, and a namespace can, is said in docs/security.md.
+imports nothing of this package. A process that enters a sandbox drops its rights here too, see
+`entry`. The system enforces the policy on the program and all its children by Landlock and a filter
+of system calls, see ``landlock(7)`` and ``seccomp(2)``. docs/security.md lists the differences from
+namespaces.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What is left to a program.
+    """The rights that remain to a program.
 
     Attributes:
         readable: Paths it may read and run; None where a mount namespace keeps the files.
@@ -53,7 +53,7 @@ class _Program(ctypes.Structure):
 
 
 def main() -> None:
-    """Give up rights and run the command."""
+    """Drop rights and run the command."""
     policy = Confinement(**json.loads(sys.argv[1]))
     command = sys.argv[2:]
     give_up_rights(policy)
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def give_up_rights(policy: Confinement) -> None:
-    """Keep this process, and all that it starts, to a policy.
+    """Restrict this process, and all that it starts, to a policy.
 
     Raises:
         SystemExit: If the system does not do one of the steps.
@@ -117,7 +117,7 @@ def _all_rights(version: int) -> int:
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
-    """Allow what is below a path; a path that is not there is left out."""
+    """Allow access below a path; skip a path that does not exist."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

@@ -1,9 +1,10 @@
 """Entry of a forked process into a sandbox.
 
-bubblewrap makes the walls of a sandbox and starts a small program in them, the anchor. A process
-that is forked off a warm one joins the namespaces of the anchor, and gives up by itself the rights
-that bubblewrap takes from a program. It does so before any code of a session runs in the sandbox.
-With Landlock there is no anchor: the process gives up its rights where it is. See decision 0018.
+bubblewrap makes the namespaces of a sandbox and starts a small program in them, the anchor. A
+process that is forked off a warm one joins the namespaces of the anchor, and drops by itself the
+rights that bubblewrap takes from a program. It does so before any code of a session runs in the
+sandbox. With Landlock there is no anchor: the process drops its rights where it is. See decision
+0018.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.inkernel.process.birth import announce, open_files
+from taskweaver.ces.inkernel.process.forked import announce, open_files
 from taskweaver.ces.inkernel.process.memory_guard import close_memory
 from taskweaver.ces.inkernel.process.rlimits import set_limits
 from taskweaver.ces.inkernel.sandbox.confine import Confinement, give_up_rights
@@ -33,14 +34,14 @@ class Entry:
     """Request to fork a process that enters a sandbox.
 
     Attributes:
-        socket: Where it is expected; see `birth.announce`.
-        secret: What it says there; see `birth.Birth`.
+        socket: Socket at which its owner expects it; see `forked.announce`.
+        secret: Proof of its identity there; see `forked.ForkRequest`.
         log: File for its output.
         namespaces: Flags of ``setns(2)`` for the namespaces of the anchor that it joins.
         cwd: Its working directory.
         environment: Its environment. The mark in it is as long as the one of the warm process.
         limits: Arguments of `rlimits.set_limits`.
-        confinement: Fields of the `Confinement` that it gives its rights up to.
+        confinement: Fields of the `Confinement` that it applies to itself.
         facts: Facts of the outside, for a trial of the sandbox; empty for none.
     """
 
@@ -104,7 +105,7 @@ def _join(anchor: int, namespaces: int) -> None:
 
 
 def _replace_files(log: str) -> None:
-    """Replace all open files by files of the inside: a folder of the outside would be a way out.
+    """Replace all open files by files of the sandbox: an open folder outside would be an escape.
 
     The numbers stay taken, because inherited objects may close them.
     """
@@ -118,7 +119,7 @@ def _replace_files(log: str) -> None:
 
 
 def _move(entry: Entry) -> None:
-    """Take over the working directory and the environment of the inside."""
+    """Set the working directory and the environment of the sandbox."""
     os.chdir(entry.cwd)
     _replace_mark(entry.environment[_MARK])
     settings = Path(os.environ[_SETTINGS])

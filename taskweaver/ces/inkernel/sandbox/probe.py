@@ -1,4 +1,4 @@
-"""Tries, inside a sandbox, what it must prevent; prints the list of what could be done.
+"""Attempts, inside a sandbox, the actions it must prevent; prints those that succeeded.
 
 It is run as a program by its path, with the facts of the outside as JSON, and imports nothing but
 the standard library: the sandbox is tried, not this package. A process that entered a sandbox calls

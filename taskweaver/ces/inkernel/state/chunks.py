@@ -1,4 +1,4 @@
-"""Chunks: pieces of at most 1 MiB, cut by address and named by their hash."""
+"""Chunks: blocks of at most 1 MiB, cut by address and named by their hash."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _joins(pickled: Pickled, id_: int) -> bool:
 
 
 def _is_value(obj: Any, depth: int = 0) -> bool:
-    """Return whether an object is as good as an equal one, or restored by its name."""
+    """Return whether an equal object can replace this one, or it is restored by its name."""
     kind = type(obj)
     if kind in _ATOMS:
         return True

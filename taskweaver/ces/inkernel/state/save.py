@@ -22,7 +22,7 @@ from taskweaver.ces.inkernel.state.pickling.scope import (
     MAX_TEXT,
     CannotStore,
     Loss,
-    Scope,
+    SaveScope,
     clip,
     reason_of,
     standard_tokens,
@@ -88,7 +88,7 @@ class _Save:
     def __init__(self, subject: Subject, sink: ChunkSink) -> None:
         self._subject = subject
         self._sink = sink
-        self._scope = Scope(subject.namespace, subject.made_by, standard_tokens())
+        self._scope = SaveScope(subject.namespace, subject.made_by, standard_tokens())
         self._scope.constants = frames.constants() | {id(vars(builtins))}
         self._table = ChunkTable()
         self._lost: dict[str, list[Loss]] = {}

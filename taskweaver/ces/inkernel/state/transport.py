@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taskweaver.ces.inkernel.process.birth import Birth, fork
+from taskweaver.ces.inkernel.process.forked import ForkRequest, fork
 from taskweaver.ces.inkernel.state.classes import note_classes
 from taskweaver.ces.inkernel.state.load import Problem, load_state, mark_missing
 from taskweaver.ces.inkernel.state.save import Subject, save_state
@@ -69,7 +69,7 @@ class _Source:
         self._wire.send({"damaged": name})
 
 
-def fork_writer(birth: Birth, subject: Subject) -> int:
+def fork_writer(request: ForkRequest, subject: Subject) -> int:
     """Fork a child that writes the namespace as it is now; return its process id.
 
     Raises:
@@ -78,7 +78,7 @@ def fork_writer(birth: Birth, subject: Subject) -> int:
     note_classes(subject.namespace)
     parent = os.getpid()
     try:
-        pid, connection = fork(birth)
+        pid, connection = fork(request)
         if connection is None:
             return pid
         _write(connection, subject)

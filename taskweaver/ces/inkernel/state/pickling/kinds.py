@@ -1,4 +1,4 @@
-"""Which reducer treats which type."""
+"""Table of the reducers by type."""
 
 from __future__ import annotations
 

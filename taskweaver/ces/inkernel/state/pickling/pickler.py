@@ -12,7 +12,13 @@ from cloudpickle import cloudpickle
 
 from taskweaver.ces.inkernel.state.pickling.kinds import handler_of, is_library
 from taskweaver.ces.inkernel.state.pickling.reducers import reduce_function
-from taskweaver.ces.inkernel.state.pickling.scope import Loss, Notes, Scope, reason_of, type_name
+from taskweaver.ces.inkernel.state.pickling.scope import (
+    Loss,
+    Notes,
+    SaveScope,
+    reason_of,
+    type_name,
+)
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 
 IN_BAND_BYTES = 1 << 15
@@ -124,7 +130,7 @@ def _children(reduction: tuple[Any, ...]) -> set[int]:
 
 
 def pickle_variables(
-    scope: Scope, variables: dict[str, Any], cell: str = "", *, needs_memo: bool = False
+    scope: SaveScope, variables: dict[str, Any], cell: str = "", *, needs_memo: bool = False
 ) -> Pickled:
     """Pickle variables together.
 
@@ -150,7 +156,7 @@ def pickle_variables(
 
 
 def _dump(
-    scope: Scope, variables: dict[str, Any], cell: str, *, is_recording: bool
+    scope: SaveScope, variables: dict[str, Any], cell: str, *, is_recording: bool
 ) -> tuple[StatePickler, bytes]:
     file = io.BytesIO()
     pickler = StatePickler(file, Notes(scope, cell), is_recording=is_recording)
@@ -160,7 +166,7 @@ def _dump(
     return pickler, file.getvalue()
 
 
-def _condemn(scope: Scope, lost: dict[int, Loss], holders: list[tuple[Any, set[int]]]) -> bool:
+def _condemn(scope: SaveScope, lost: dict[int, Loss], holders: list[tuple[Any, set[int]]]) -> bool:
     """Mark library objects that hold a lost one, and so on; return whether there are any."""
     reasons = {id_: loss.type for id_, loss in lost.items()}
     is_growing, has_grown = True, False

@@ -1,4 +1,4 @@
-"""The way from a variable to an object inside it."""
+"""The path from a variable to an object inside it."""
 
 from __future__ import annotations
 

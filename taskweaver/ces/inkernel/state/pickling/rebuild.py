@@ -158,7 +158,7 @@ def reopened(
     Args:
         path: Path of the file.
         options: Arguments of `open`.
-        position: Result of ``tell()``.
+        position: Offset in the file.
         type_name: Type of the file object.
         cell: Id of the cell that opened it.
     """

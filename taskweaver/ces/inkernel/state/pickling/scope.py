@@ -41,7 +41,7 @@ class GlobalsToken:
 
 
 @dataclass(slots=True)
-class Scope:
+class SaveScope:
     """State shared by all picklings of one save.
 
     Attributes:
@@ -87,7 +87,7 @@ class Notes:
         by_value: Ids of classes and functions that are stored themselves.
     """
 
-    scope: Scope
+    scope: SaveScope
     cell: str = ""
     lost: dict[int, Loss] = field(default_factory=dict)
     neutral: set[int] = field(default_factory=set)

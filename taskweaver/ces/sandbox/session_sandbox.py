@@ -14,27 +14,27 @@ from pathlib import Path
 import psutil
 
 from taskweaver.ces.errors import ForkRefused
-from taskweaver.ces.kernel.place import KernelPlace
+from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelProcess, kill_marked, owned_mark, wait_for_ends
-from taskweaver.ces.sandbox.box_start import BoxPlan, BoxStart
 from taskweaver.ces.sandbox.egress import EgressProxy
 from taskweaver.ces.sandbox.sandbox import require
+from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart
 from taskweaver.ces.template.anchor import Anchor
-from taskweaver.ces.template.template import Arrival, Expectation, Template
+from taskweaver.ces.template.template import Handshake, Rendezvous, Template
 from taskweaver.ces.template.zygote import Zygote
 
 WORKING_FOLDERS = ("cwd", "branches")
 """Folders in a session's that its kernels may write; the conversation beside them they may not."""
 
 
-class Box:
+class SessionSandbox:
     """A sandbox that runs. Close it: everything in it ends."""
 
     def __init__(
         self,
-        plan: BoxPlan,
-        place: KernelPlace,
+        plan: SandboxPlan,
+        place: KernelPaths,
         is_wanted: Callable[[], bool],
         warm: Zygote | None = None,
     ) -> None:
@@ -43,7 +43,7 @@ class Box:
         Args:
             plan: How it is made.
             place: Where the first kernel belongs; only working directories can be written.
-            is_wanted: Tells whether to wait for its template on.
+            is_wanted: Returns whether to continue waiting for its template.
             warm: Keeper of the warm process that the template is forked from; without one, or
                 where that fails, the template starts from nothing.
 
@@ -72,7 +72,7 @@ class Box:
             if plan.policy.allowed_hosts and not plan.policy.has_network:
                 self._proxy = EgressProxy(plan.policy.allowed_hosts)
             where = (writable, cwd, self._homes.folder, place.calls)
-            start = BoxStart(plan, self._mark, *where, self._group, self._proxy)
+            start = SandboxStart(plan, self._mark, *where, self._group, self._proxy)
             arrival = None if warm is None else self._enter(start, log_path, is_wanted, warm)
             arrival = arrival or self._start_cold(start, log_path, is_wanted)
             timeout_s = plan.limits.start_timeout_s
@@ -87,8 +87,8 @@ class Box:
             raise
 
     def _enter(
-        self, start: BoxStart, log_path: Path, is_wanted: Callable[[], bool], warm: Zygote
-    ) -> Arrival | None:
+        self, start: SandboxStart, log_path: Path, is_wanted: Callable[[], bool], warm: Zygote
+    ) -> Handshake | None:
         """Have a warm process fork a template that enters; None where it has to start cold."""
         template = warm.template()
         if template is None:
@@ -96,7 +96,7 @@ class Box:
         try:
             with (
                 self._homes.new() as home,
-                Expectation(home) as expected,
+                Rendezvous(home) as expected,
                 log_path.open("ab") as log,
             ):
                 self._anchor = start.anchor(log, is_wanted)
@@ -114,11 +114,11 @@ class Box:
         return arrival
 
     def _start_cold(
-        self, start: BoxStart, log_path: Path, is_wanted: Callable[[], bool]
-    ) -> Arrival:
+        self, start: SandboxStart, log_path: Path, is_wanted: Callable[[], bool]
+    ) -> Handshake:
         with (
             self._homes.new() as home,
-            Expectation(home) as expected,
+            Rendezvous(home) as expected,
             log_path.open("ab") as log,
         ):
             self._process = start.cold(expected.path, log)
@@ -149,7 +149,7 @@ class Box:
         self._group.remove()
         self._homes.remove()
 
-    def _started(self, arrival: Arrival) -> subprocess.Popen[bytes] | None:
+    def _started(self, arrival: Handshake) -> subprocess.Popen[bytes] | None:
         """Return the process that was started where it is the template: without namespaces."""
         process = self._process
         return process if process is not None and process.pid == arrival.handle.pid else None
@@ -178,28 +178,28 @@ class Box:
             wait_for_ends(inside)
 
 
-class Boxes:
+class SessionSandboxes:
     """The sandboxes of an application, by the folder of the session; for any thread."""
 
-    def __init__(self, plan: BoxPlan, warm: Zygote | None = None) -> None:
+    def __init__(self, plan: SandboxPlan, warm: Zygote | None = None) -> None:
         self._plan = plan
         self._warm = warm
-        self._boxes: dict[Path, Box] = {}
+        self._boxes: dict[Path, SessionSandbox] = {}
         self._locks: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
     @property
     def tier(self) -> str:
-        """What keeps them."""
+        """Tier of the sandboxes."""
         return self._plan.policy.tier
 
-    def start(self, place: KernelPlace, is_wanted: Callable[[], bool]) -> KernelProcess:
+    def start(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> KernelProcess:
         """Start a kernel in the box of its session; a box that has ended is replaced.
 
         Call this from threads that live as long as the boxes.
 
         Args:
-            place: Where it belongs.
-            is_wanted: Tells whether to wait on.
+            place: Its folders and files.
+            is_wanted: Returns whether to continue waiting.
 
         Raises:
             ForkRefused: If the template does not come up, or is not wanted any more.
@@ -215,7 +215,7 @@ class Boxes:
                 except ForkRefused:
                     self._boxes.pop(folder).close()
             policy = replace(self._plan.policy, devices=place.devices)
-            box = Box(replace(self._plan, policy=policy), place, is_wanted, self._warm)
+            box = SessionSandbox(replace(self._plan, policy=policy), place, is_wanted, self._warm)
             self._boxes[folder] = box
             return box.start(*own)
 

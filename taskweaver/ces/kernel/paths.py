@@ -1,4 +1,4 @@
-"""Where a kernel belongs."""
+"""Folders and files of a kernel."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from taskweaver.utils.safe_fs import Folder, is_plain_name
 
 
 @dataclass(frozen=True, slots=True)
-class KernelPlace:
-    """Where a kernel belongs.
+class KernelPaths:
+    """Folders and files of a kernel.
 
     Attributes:
         env_id: Id of the environment.

@@ -26,7 +26,7 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.egress import EgressProxy
 from taskweaver.ces.sandbox.sandbox import Confined, confined, confinement
 from taskweaver.ces.template.anchor import PROGRAM, Anchor
-from taskweaver.ces.template.template import Expectation
+from taskweaver.ces.template.template import Rendezvous
 
 _FONT_LISTS = "fontlist-*.json"
 _PROXY = "/run/egress"
@@ -34,8 +34,8 @@ _FONTS_LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class BoxPlan:
-    """How sandboxes are made.
+class SandboxPlan:
+    """Plan from which sandboxes are made.
 
     Attributes:
         policy: Policy for the code in them.
@@ -76,8 +76,8 @@ def _cache_folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxStart:
-    """How one sandbox is started.
+class SandboxStart:
+    """Start of one sandbox.
 
     Attributes:
         plan: How it is made.
@@ -90,7 +90,7 @@ class BoxStart:
         proxy: Proxy to the allowed hosts.
     """
 
-    plan: BoxPlan
+    plan: SandboxPlan
     mark: str
     writable: list[Path]
     cwd: Path
@@ -192,7 +192,7 @@ class BoxStart:
 
     def entry(
         self,
-        expected: Expectation,
+        expected: Rendezvous,
         log_path: Path,
         anchor: Anchor | None,
         facts: Mapping[str, object] | None = None,

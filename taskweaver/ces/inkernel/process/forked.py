@@ -1,4 +1,4 @@
-"""Runs in a process that was forked off: cuts it loose from its parent, and has it announced.
+"""Fork of a process: the child drops its parent's files and announces itself to its owner.
 
 A forked process has its parent's open files, sockets and event queues, and writes to an inherited
 event queue reach the parent too. So all of them are replaced before anything else runs.
@@ -21,13 +21,13 @@ from taskweaver.ces.inkernel.process.memory_guard import close_memory
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
-    """What a forked process is told about itself.
+class ForkRequest:
+    """Request to fork a process.
 
     Attributes:
-        socket: Where it is expected; see `announce`.
-        secret: What it says there, so that nobody else is taken for it.
-        log: File for what it prints outside of cells.
+        socket: Socket at which its owner expects it; see `announce`.
+        secret: Proof of its identity there, so that no other process is taken for it.
+        log: File for its output outside of cells.
         kernel_id: Mark of the processes it starts; empty for a template.
         connection_file: Addresses a kernel listens on; empty for a template.
         cwd: Its working directory; empty keeps the present one.
@@ -41,17 +41,17 @@ class Birth:
     cwd: str = ""
 
 
-def fork(birth: Birth, *, is_template: bool = False) -> tuple[int, socket.socket | None]:
+def fork(request: ForkRequest, *, is_template: bool = False) -> tuple[int, socket.socket | None]:
     """Fork this process.
 
     Args:
-        birth: What the child is to know.
+        request: The child's identity, files and folder.
         is_template: Whether the child becomes a template: its memory is closed to the code of its
-            session before anybody knows of it.
+            session before any other process knows of it.
 
     Returns:
         In the parent the child's process id, and None. In the child 0, and the connection to the
-        one who expects it.
+        owner that expects it.
 
     Raises:
         OSError: If the system has no room for another process.
@@ -63,16 +63,16 @@ def fork(birth: Birth, *, is_template: bool = False) -> tuple[int, socket.socket
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
-        _cut_loose(birth.log, before)
+        _cut_loose(request.log, before)
         if is_template:
             close_memory()
-        return 0, announce(birth.socket, {"pid": os.getpid()}, birth.secret)
+        return 0, announce(request.socket, {"pid": os.getpid()}, request.secret)
     except OSError:
         os._exit(1)  # it is not expected any more, and must not go on as a second kernel
 
 
 def announce(path: str, message: dict[str, Any], secret: str = "") -> socket.socket:
-    """Connect to the one who expects this process, and hand over a handle and its memory's sums.
+    """Connect to the owner that expects this process; send a process handle and memory totals.
 
     The handle is a pidfd: it works across process id namespaces and never means another process.
     The second file is ``smaps_rollup`` of this process, which its owner may not open if the memory
@@ -146,14 +146,14 @@ def open_files() -> dict[int, str]:
 
 
 def is_only_read(fd: int) -> bool:
-    """Return whether this is a file on disk that nobody writes to through this number."""
+    """Return whether this is a file on disk that is open for reading only."""
     kind = os.fstat(fd).st_mode
     access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
     return access == os.O_RDONLY and (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
 
 
 def _reopen(fd: int) -> None:
-    """Open a file anew at the same place: a forked file would share the place with its parent."""
+    """Open a file anew at the same offset: an inherited one shares its offset with the parent."""
     place = os.lseek(fd, 0, os.SEEK_CUR)
     own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
     os.lseek(own, place, os.SEEK_SET)
