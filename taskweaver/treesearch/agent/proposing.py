@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.treesearch.agent.phase0 import read_plan
+from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
 from taskweaver.treesearch.agent.prompting import PromptFiles, plan_lines
 from taskweaver.treesearch.agent.telling import (
     code_of,
@@ -21,6 +21,7 @@ from taskweaver.treesearch.agent.telling import (
 )
 from taskweaver.treesearch.agent.thinking import Thinker, required_object
 from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.model.artifacts import Artifacts, ScriptArtifact
 from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
@@ -91,12 +92,12 @@ class Proposal:
     Attributes:
         plan: In words.
         name: The parameter or part that is changed; empty for none.
-        artifacts: The ``phase_artifacts``, or ``{"code": ...}``.
+        artifacts: The phase plan or the script.
     """
 
     plan: str
     name: str
-    artifacts: Mapping[str, Any]
+    artifacts: PhasePlan | ScriptArtifact
 
 
 class Proposer:
@@ -106,7 +107,7 @@ class Proposer:
         self._prompts = prompts
         self._thinker = thinker
 
-    def plan(self, question: Question) -> tuple[dict[str, Any], str]:
+    def plan(self, question: Question) -> tuple[Phase0Plan, str]:
         """Return the plan of Phase 0, normalised, and the reply it was read from.
 
         Raises:
@@ -125,13 +126,13 @@ class Proposer:
             "Reply": self._prompts.text("agent/parallel/response_format/phase0"),
         }
 
-        def read(text: str) -> tuple[dict[str, Any], str]:
+        def read(text: str) -> tuple[Phase0Plan, str]:
             return read_plan(text), text
 
         return self._thinker.ask("phase0", prompt, read, hint="phase0_planning")
 
     def propose(
-        self, question: Question, plan: Mapping[str, Any], claim: Callable[[Node, str], str]
+        self, question: Question, plan: Phase0Plan | None, claim: Callable[[Node, str], str]
     ) -> Proposal:
         """Return what is to be tried.
 
@@ -160,8 +161,8 @@ class Proposer:
     def install_step(
         self,
         question: Question,
-        plan: Mapping[str, Any],
-        artifacts: Mapping[str, Any],
+        plan: Phase0Plan | None,
+        artifacts: Artifacts | None,
         progress: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Return the next command of the installer: ``command``, ``done`` and ``notes``.
@@ -170,12 +171,12 @@ class Proposer:
             ReplyUnusable, ModelError: If there is none.
         """
         introduction = "config/phases/phase1_installer"
-        guidance = plan.get("phase_guidance", {}).get("phase1", {})
+        sections = artifacts.to_dict() if artifacts else {}
         wanted = {
-            "commands that were planned": artifacts.get("download", {}).get("commands", []),
-            "guidance": guidance,
-            "compile": artifacts.get("compile", {}),
-            "run": artifacts.get("run", {}),
+            "commands that were planned": sections.get("download", {}).get("commands", []),
+            "guidance": plan.phase_guidance.get("phase1", {}) if plan else {},
+            "compile": sections.get("compile", {}),
+            "run": sections.get("run", {}),
         }
         prompt = {
             "Introduction": self._prompts.text(introduction, with_memory=question.has_memory),
@@ -218,7 +219,7 @@ class Proposer:
 
 
 def attempt_prompt(
-    prompts: PromptFiles, question: Question, plan: Mapping[str, Any]
+    prompts: PromptFiles, question: Question, plan: Phase0Plan | None
 ) -> dict[str, Any]:
     """Return the prompt for an attempt, by its kind."""
     node, parent = question.node, question.parent
@@ -260,7 +261,7 @@ def attempt_prompt(
     prompt["Domain"] = prompts.text("core/domain_neutral")
     prompt["Environment"] = environment_lines(question.environment)
     prompt |= _resources(question)
-    planned = plan_lines(plan)
+    planned = plan_lines(plan.to_dict()) if plan else []
     if planned:
         prompt["Phase 0 plan"] = planned
     prompt["Instructions"] = {"Response format": response}
@@ -283,12 +284,11 @@ def read_proposal(text: str, question: Question) -> Proposal:
         if not data["code"].strip():
             raise PhasePlanError("code", "there is none")
         refuse_mask("code", data["code"])
-        artifacts: Mapping[str, Any] = {"code": data["code"]}
+        artifacts: PhasePlan | ScriptArtifact = ScriptArtifact(data["code"])
     else:
         data = required_object(text, {})
         given = data.get("phase_artifacts", data)
-        plan = PhasePlan.from_dict(given, question.compilers)
-        artifacts = plan.to_dict()
+        artifacts = PhasePlan.from_dict(given, question.compilers)
     outline = data.get("plan")
     name = data.get("name")
     return Proposal(
@@ -318,6 +318,4 @@ def _code(question: Question) -> dict[str, str]:
     if parent is None:
         return {}
     files = question.journal.files(parent.id)
-    return {
-        f"Code of {parent.id}": shorten(code_of(parent.artifacts or {}, files), _PLAN_CODE_CHARS)
-    }
+    return {f"Code of {parent.id}": shorten(code_of(parent.artifacts, files), _PLAN_CODE_CHARS)}

@@ -19,7 +19,7 @@ from taskweaver.treesearch.agent.telling import code_of, measured_text, metric_t
 from taskweaver.treesearch.agent.thinking import Thinker, as_unusable, required_object
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.model.artifacts import own_files
+from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import Node
@@ -105,13 +105,13 @@ class Reviewer:
 
     def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
         introduction = self._prompts.text(name)
-        files = {**journal.files(node.id), **own_files(node.artifacts)}
+        files = {**journal.files(node.id), **artifact_files(node.artifacts)}
         sections = {
             "Introduction": introduction,
             "Research idea": fenced(self._idea, "markdown"),
             "Evaluation metric": metric_text(journal),
             "Plan": node.plan,
-            "Code": code_of(node.artifacts or {}, files),
+            "Code": code_of(node.artifacts, files),
             "Execution output": output_text(node, _OUTPUT_CHARS),
             **more,
         }

@@ -13,7 +13,7 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.treesearch.agent.telling import code_of
-from taskweaver.treesearch.model.artifacts import own_files
+from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node
 from taskweaver.utils.text import shorten
@@ -52,7 +52,7 @@ class NodeTalk:
             Attachment.create(AttachmentType.plan, node.plan or "1. carry the attempt out"),
             Attachment.create(AttachmentType.current_plan_step, "1. carry the attempt out"),
         ]
-        message = f"{node.plan}\n\n{code_of(node.artifacts or {}, own_files(node.artifacts))}"
+        message = f"{node.plan}\n\n{code_of(node.artifacts, artifact_files(node.artifacts))}"
         self._add(Post.create(message, "Planner", "CodeInterpreter", attachments))
 
     def ran(self, node: Node) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import shorten as shorten_words
 from typing import Any
 
+from taskweaver.treesearch.model.artifacts import Artifacts
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.utils.quoting import quoted_section
@@ -27,7 +28,7 @@ def parent_sections(parent: Node, journal: Journal) -> dict[str, str]:
     sections = {
         "Made from": parent.id,
         "Its plan": quoted_section(f"{made_as}. {parent.plan}", 1),
-        "Code": code_of(parent.artifacts or {}, journal.files(parent.id)),
+        "Code": code_of(parent.artifacts, journal.files(parent.id)),
         "Result": f"{measured_text(journal, parent)} ({parent.status})",
         "Execution output": output_text(parent),
     }
@@ -67,7 +68,7 @@ def repeated(node: Node, journal: Journal) -> dict[str, str]:
     return {"With other seeds": text}
 
 
-def code_of(artifacts: Mapping[str, Any], files: Mapping[str, str]) -> str:
+def code_of(artifacts: Artifacts | None, files: Mapping[str, str]) -> str:
     """Return code as prompts show it: files, and how they are built and run.
 
     Args:
@@ -75,7 +76,8 @@ def code_of(artifacts: Mapping[str, Any], files: Mapping[str, str]) -> str:
         files: Text by path; of a script the one file.
     """
     parts = [f"{path}\n{fenced(text)}" for path, text in files.items()]
-    rest = {name: artifacts[name] for name in ("compile", "run") if name in artifacts}
+    sections = artifacts.to_dict() if artifacts else {}
+    rest = {name: sections[name] for name in ("compile", "run") if name in sections}
     if rest:
         parts.append(fenced(json.dumps(rest, ensure_ascii=False), "json"))
     return shorten("\n\n".join(parts), _CODE_CHARS)
