@@ -281,7 +281,10 @@ class SessionManager:
         if not issubclass(found, Role):
             raise RoleError(entry.name, f"{entry.module} is not a Role")
         try:
-            return child.create_object(found, {"role_entry": entry})
+            own: dict[str, object] = {"role_entry": entry}
+            if found.config_type is not None:
+                own["config"] = child.get(found.config_type)
+            return child.create_object(found, own)
         except TaskWeaverError:
             raise
         except Exception as error:

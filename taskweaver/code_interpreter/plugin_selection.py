@@ -12,7 +12,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.cells import successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.utils.ranking import WordIndex, cosine, words
+from taskweaver.utils.ranking import WordIndex, cosine, topic_words
 
 _WORD = re.compile(r"\w+")
 
@@ -71,7 +71,7 @@ class PluginSelection:
         if self._index is None or texts != self._texts:
             self.close()
             self._texts, self._index = texts, WordIndex(texts, is_stemming=True)
-        return self._index.ranks(words(request))
+        return self._index.ranks(topic_words(request))
 
     def _similarities(self, texts: list[str], request: str) -> list[float] | None:
         new = [text for text in dict.fromkeys([*texts, request]) if text not in self._vectors]

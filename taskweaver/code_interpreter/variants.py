@@ -3,94 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
-from injector import inject
-
-from taskweaver.ces.common import Client
-from taskweaver.code_interpreter.code_generator import CodeGenerator
 from taskweaver.code_interpreter.code_interpreter import CodeInterpreter, CodeInterpreterConfig
 from taskweaver.code_interpreter.scope import PluginCalls, Scope, ShellScripts
-from taskweaver.logging.log import TelemetryLogger
-from taskweaver.logging.tracing import Tracing
-from taskweaver.mcp.servers import MCPServers
-from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.plugin.registry import PluginRegistry
-from taskweaver.role.role import RoleEntry
 
 
-class PluginOrchestratorConfig(CodeInterpreterConfig):
-    """Keys under ``code_interpreter_plugin_only.``."""
+class _NarrowConfig(CodeInterpreterConfig):
+    """Configuration of a code interpreter whose scope has a prompt file."""
 
-    role = "code_interpreter_plugin_only"
+    scope_type: ClassVar[type[PluginCalls] | type[ShellScripts]]
 
     def _read_scope(self) -> Scope:
         file = self._get_path("prompt_file_path")
-        return PluginCalls(Path(file) if file else None)
+        return self.scope_type(Path(file) if file else None)
+
+
+class PluginOrchestratorConfig(_NarrowConfig):
+    """Keys under ``code_interpreter_plugin_only.``."""
+
+    role = "code_interpreter_plugin_only"
+    scope_type = PluginCalls
 
 
 class PluginOrchestrator(CodeInterpreter):
     """Answers tasks by calling plugins; its code is calls of them and nothing else."""
 
-    @inject
-    def __init__(  # noqa: PLR0913 - as the CodeInterpreter
-        self,
-        config: PluginOrchestratorConfig,
-        logger: TelemetryLogger,
-        tracing: Tracing,
-        event_emitter: SessionEventEmitter,
-        generator: CodeGenerator,
-        client: Client,
-        plugin_registry: PluginRegistry,
-        mcp_servers: MCPServers,
-        role_entry: RoleEntry,
-    ) -> None:
-        super().__init__(
-            config,
-            logger,
-            tracing,
-            event_emitter,
-            generator,
-            client,
-            plugin_registry,
-            mcp_servers,
-            role_entry,
-        )
+    config_type = PluginOrchestratorConfig
 
 
-class CLIAgentConfig(CodeInterpreterConfig):
+class CLIAgentConfig(_NarrowConfig):
     """Keys under ``code_interpreter_cli_only.``."""
 
     role = "code_interpreter_cli_only"
-
-    def _read_scope(self) -> Scope:
-        file = self._get_path("prompt_file_path")
-        return ShellScripts(Path(file) if file else None)
+    scope_type = ShellScripts
 
 
 class CLIAgent(CodeInterpreter):
     """Answers tasks with shell commands, in the session's kernel and its sandbox."""
 
-    @inject
-    def __init__(  # noqa: PLR0913 - as the CodeInterpreter
-        self,
-        config: CLIAgentConfig,
-        logger: TelemetryLogger,
-        tracing: Tracing,
-        event_emitter: SessionEventEmitter,
-        generator: CodeGenerator,
-        client: Client,
-        plugin_registry: PluginRegistry,
-        mcp_servers: MCPServers,
-        role_entry: RoleEntry,
-    ) -> None:
-        super().__init__(
-            config,
-            logger,
-            tracing,
-            event_emitter,
-            generator,
-            client,
-            plugin_registry,
-            mcp_servers,
-            role_entry,
-        )
+    config_type = CLIAgentConfig

@@ -4,11 +4,38 @@ from __future__ import annotations
 
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
+from taskweaver.module.event_emitter import PostEventProxy
 from taskweaver.role.correction import task_of
 from taskweaver.role.errors import RoleError
+from taskweaver.role.role import Role
 from taskweaver.utils.text import wrap_temporal
 
 _DELIMITER = "{{DELIMITER_"
+
+
+class TaskRole(Role):
+    """Role that answers its newest task with a text; a subclass overrides `answer`."""
+
+    def reply(self, memory: Memory, **_kwargs: object) -> Post:
+        """Answer the newest task.
+
+        Raises:
+            TaskWeaverError: If there is no task (`RoleError`), or no answer to it.
+        """
+        task = task_for(memory, self.alias)
+        with self.event_emitter.post(self.alias) as proxy:
+            proxy.update_send_to(task.send_from)
+            proxy.update_message(self.answer(task, proxy))
+            return proxy.end()
+
+    def answer(self, task: Post, proxy: PostEventProxy) -> str:
+        """Return the answer to a task.
+
+        Args:
+            task: The newest post to this role.
+            proxy: The post that the answer is written to, for its status.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement answer")
 
 
 def task_for(memory: Memory, alias: str) -> Post:

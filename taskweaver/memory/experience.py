@@ -21,7 +21,7 @@ from taskweaver.memory.errors import ConversationError, SubPathRefused
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.utils.files import PRIVATE, dump_yaml, inside, read_yaml, write_yaml
-from taskweaver.utils.ranking import WordIndex, cosine, words
+from taskweaver.utils.ranking import WordIndex, cosine, topic_words
 from taskweaver.utils.text import shorten
 
 PROMPT_FILE = Path(__file__).with_name("experience_prompt.yaml")
@@ -302,11 +302,13 @@ def _without_ids(value: Any) -> Any:
 
 def _by_words(items: Sequence[Experience], query: str) -> list[tuple[Experience, float]]:
     """Rank experiences by the share of a query's words they have, then by bm25."""
-    wanted = words(query)
+    wanted = topic_words(query)
     if not wanted:
         return []
     with closing(WordIndex([item.experience_text for item in items])) as index:
         ranks = index.ranks(wanted)
-    shares = [len(set(wanted) & set(words(item.experience_text))) / len(wanted) for item in items]
+    shares = [
+        len(set(wanted) & set(topic_words(item.experience_text))) / len(wanted) for item in items
+    ]
     order = sorted(range(len(items)), key=lambda n: (-shares[n], -ranks[n]))
     return [(items[n], shares[n]) for n in order]

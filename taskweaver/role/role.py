@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from injector import inject
 
@@ -54,12 +55,15 @@ class Role:
             of the session, so that their numbers are checked.
         answer_review: Checks its answers to the user; None for no check.
         files: The user's files.
+        config_type: Class of its configuration where its constructor is inherited; None takes the
+            one that the constructor names.
     """
 
     only_acknowledges = False
     answers_from_outcomes = False
     answer_review: AnswerReview | None = None
     files: RoleFiles = NoFiles()
+    config_type: ClassVar[type[RoleConfig] | None] = None
 
     @inject
     def __init__(

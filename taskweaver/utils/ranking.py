@@ -1,4 +1,4 @@
-"""How well texts suit a request, by its words or by vectors."""
+"""Ranking of texts for a request: by their words, in SQLite's full-text search, or by vectors."""
 
 from __future__ import annotations
 
@@ -6,18 +6,44 @@ import math
 import re
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 
-_WORD = re.compile(r"[^\W_]{2,}")
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+"""Full-text search in which forms of an English word count as the same word."""
+
+WORD = re.compile(r"\w+")
+MOST_WORDS = 32
+"""Words of a request that are looked for."""
+
+_TOPIC_WORD = re.compile(r"[^\W_]{2,}")
 _COMMON = frozenset(
     "the a an of to in on and or for with is are was be it this that what how me my please".split()
 )
 
 
-def words(text: str) -> list[str]:
+def topic_words(text: str) -> list[str]:
     """Return the words that say what a text is about: in small letters, each once."""
-    found = dict.fromkeys(word.lower() for word in _WORD.findall(text))
+    found = dict.fromkeys(word.lower() for word in _TOPIC_WORD.findall(text))
     return [word for word in found if word not in _COMMON]
+
+
+def query_words(text: str) -> list[str]:
+    """Return the first words of a text, in small letters, each once."""
+    return list(dict.fromkeys(WORD.findall(text.lower())))[:MOST_WORDS]
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Return a full-text query for any of some words: each is quoted, so none is an operator."""
+    return " OR ".join(f'"{word}"' for word in words)
+
+
+def best_texts(texts: Sequence[str], query: str, count: int) -> list[int]:
+    """Return the places of the texts that suit a query best by bm25, best first."""
+    with closing(WordIndex(texts, is_stemming=True)) as index:
+        ranks = index.ranks(query_words(query))
+    found = [place for place, rank in enumerate(ranks) if rank]
+    return sorted(found, key=lambda place: -ranks[place])[:count]
 
 
 def cosine(one: Sequence[float], two: Sequence[float]) -> float:
@@ -41,7 +67,7 @@ class WordIndex:
         self._count = len(texts)
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
-        tokenizer = "porter unicode61" if is_stemming else "unicode61"
+        tokenizer = TOKENIZER if is_stemming else "unicode61"
         self._is_usable = True
         try:
             self._connection.execute(
@@ -58,14 +84,13 @@ class WordIndex:
         ranks = [0.0] * self._count
         if not self._is_usable or not wanted:
             return ranks
-        query = " OR ".join(f'"{word}"' for word in wanted)
         with self._lock:
             for row, rank in self._connection.execute(
-                "SELECT rowid, -bm25(texts) FROM texts WHERE texts MATCH ?", (query,)
+                "SELECT rowid, -bm25(texts) FROM texts WHERE texts MATCH ?", (any_of(wanted),)
             ):
                 ranks[row - 1] = rank
         return ranks
 
     def close(self) -> None:
-        """Give the texts up."""
+        """Discard the texts."""
         self._connection.close()

@@ -15,13 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
+import h11
+
 from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ces.sandbox.hosts import KEY, AllowedHosts, is_public
-from taskweaver.ces.sandbox.httphead import END, BadHead, Request, read_reply, read_request
-from taskweaver.utils.system.relay import IDLE_S, Stream, carry, idle_limit, pump
+from taskweaver.ces.sandbox.http_messages import (
+    END,
+    BadRequest,
+    ClientSide,
+    ProxyRequest,
+    ServerSide,
+)
+from taskweaver.utils.system.relay import IDLE_S, Stream, carry, idle_limit
 
 _HEAD_BYTES = 16 << 10
-_REPLY_HEAD_BYTES = 64 << 10
 _MOST_CONNECTIONS = 64
 _MOST_LOOKUPS = 8
 _CONNECT_S = 10.0
@@ -125,15 +132,16 @@ class EgressProxy:
             client.abort()
 
     async def _attend(self, client: Stream) -> None:
+        own = ClientSide(client)
         try:
-            request = await self._request(client)
+            request = await self._request(client, own)
             server = await self._connect(request)
             try:
-                if request.is_tunnel:
+                if request.forwarded is None:
                     await client.send(b"HTTP/1.1 200 Connection established" + END)
                     await carry(client, server, self._idle_s)
                 else:
-                    await self._fetch(client, server, request)
+                    await self._fetch(own, ServerSide(server), request, request.forwarded)
             finally:
                 server.abort()
         except _Refused as refused:
@@ -144,14 +152,14 @@ class EgressProxy:
                 while await client.reader.read(_HEAD_BYTES):
                     continue
 
-    async def _request(self, client: Stream) -> Request:
+    async def _request(self, client: Stream, own: ClientSide) -> ProxyRequest:
         try:
             async with asyncio.timeout(self._idle_s):
-                request = read_request(await client.reader.readuntil(END))
+                request = own.read_head(await client.reader.readuntil(END))
         except asyncio.LimitOverrunError:
             text = f"the head of the request has more than {_HEAD_BYTES} bytes"
             raise _Refused(431, "Header too long", text) from None
-        except (BadHead, asyncio.IncompleteReadError) as error:
+        except (BadRequest, asyncio.IncompleteReadError) as error:
             raise _Refused(400, "Bad request", str(error)) from error
         if (request.host, request.port) not in self._hosts:
             text = (
@@ -161,7 +169,7 @@ class EgressProxy:
             raise _Refused(403, f"Not in {KEY}", text)
         return request
 
-    async def _connect(self, request: Request) -> Stream:
+    async def _connect(self, request: ProxyRequest) -> Stream:
         where = f"{request.host}, port {request.port}"
         addresses = await self._addresses(request)
         reason: Exception | None = None
@@ -169,17 +177,13 @@ class EgressProxy:
             try:
                 async with asyncio.timeout(_CONNECT_S):
                     # The address is numeric: nothing is looked up again.
-                    return Stream(
-                        *await asyncio.open_connection(
-                            address, request.port, limit=_REPLY_HEAD_BYTES
-                        )
-                    )
+                    return Stream(*await asyncio.open_connection(address, request.port))
             except OSError as error:
                 reason = error
         text = f"{where}, cannot be reached: {reason or 'it has no address'}"
         raise _Refused(502, "Cannot be reached", text) from reason
 
-    async def _addresses(self, request: Request) -> list[str]:
+    async def _addresses(self, request: ProxyRequest) -> list[str]:
         """Return where a host is; all of its addresses must be permitted."""
         look_up = partial(socket.getaddrinfo, request.host, request.port, type=socket.SOCK_STREAM)
         try:
@@ -198,29 +202,32 @@ class EgressProxy:
                 raise _Refused(403, "Not a public address, needs execution.network", text)
         return addresses
 
-    async def _fetch(self, client: Stream, server: Stream, request: Request) -> None:
+    async def _fetch(
+        self, client: ClientSide, server: ServerSide, request: ProxyRequest, forwarded: h11.Request
+    ) -> None:
         """Pass one request on, and its reply back."""
         has_begun = False
         problem: BaseException | None = None
         try:
             async with idle_limit(self._idle_s) as touch, asyncio.TaskGroup() as exchange:
-                await server.send(request.forwarded)
+                await server.send(forwarded)
                 upload = exchange.create_task(_upload(client, server, touch))
-                status = 100
-                while 100 <= status < 200:
-                    status, head = read_reply(await server.reader.readuntil(END))
-                    await client.send(head)
+                async for event in server.reply(touch):
+                    await client.send(event)
                     has_begun = True
-                await pump(server, client, touch)
+                    touch()
                 upload.cancel()
-        except* (OSError, EOFError, BadHead, asyncio.LimitOverrunError) as errors:
+        except* (OSError, h11.ProtocolError, BadRequest) as errors:
             problem = errors.exceptions[0]
-        if problem is not None and not has_begun:
-            why = str(problem) or "not in time"
-            text = f"{request.host}, port {request.port}, gave no reply: {why}"
-            raise _Refused(502, "No reply", text) from problem
+        if problem is None or has_begun:
+            return
+        if isinstance(problem, BadRequest):
+            raise _Refused(400, "Bad request", str(problem)) from problem
+        why = str(problem) or "not in time"
+        text = f"{request.host}, port {request.port}, gave no reply: {why}"
+        raise _Refused(502, "No reply", text) from problem
 
 
-async def _upload(client: Stream, server: Stream, touch: Callable[[], None]) -> None:
+async def _upload(client: ClientSide, server: ServerSide, touch: Callable[[], None]) -> None:
     with suppress(OSError):  # a server may answer, and end, before it has read everything
-        await pump(client, server, touch)
+        await client.send_body_to(server, touch)

@@ -15,15 +15,14 @@ from pathlib import Path
 from injector import inject
 
 from taskweaver.ext_role.document_retriever.index import SUFFIXES, DocumentIndex, Passage
-from taskweaver.ext_role.task import for_this_round, task_for
+from taskweaver.ext_role.task import TaskRole, for_this_round
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
-from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.role.role import RoleConfig, RoleEntry
 from taskweaver.utils.text import shorten
 
 _CHARS_PER_TOKEN = 4
@@ -43,7 +42,7 @@ class DocumentRetrieverConfig(RoleConfig):
         self.has_embedding = self.src.get_enum("llm.embedding_api_type") != "none"
 
 
-class DocumentRetriever(Role):
+class DocumentRetriever(TaskRole):
     """Looks things up in a folder of documents; needs no model.
 
     Where an embedding model is configured, it puts the passages the words found in order.
@@ -68,19 +67,9 @@ class DocumentRetriever(Role):
             file, config.folder, config.target_chars, config.workspace, config.src.link_root
         )
 
-    def reply(self, memory: Memory, **_kwargs: object) -> Post:
-        """Answer with the passages that suit the newest message.
-
-        Raises:
-            RoleError: If nobody sent this role anything.
-        """
-        task = task_for(memory, self.alias)
-        with self.event_emitter.post(self.alias) as proxy:
-            proxy.update_send_to(task.send_from)
-            proxy.update_message(self._answer(task.message, proxy))
-            return proxy.end()
-
-    def _answer(self, query: str, proxy: PostEventProxy) -> str:
+    def answer(self, task: Post, proxy: PostEventProxy) -> str:
+        """Return the passages that suit the newest message."""
+        query = task.message
         if not self.folder.is_dir():
             return (
                 f"There is no folder of documents at {self.folder}. Put documents there, or set"

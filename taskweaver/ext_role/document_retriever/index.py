@@ -17,9 +17,9 @@ from pathlib import Path
 from stat import S_ISREG
 
 from taskweaver.ext_role.document_retriever.pieces import Piece, pieces
-from taskweaver.ext_role.words import TOKENIZER, any_word
 from taskweaver.utils.documents import read_document
 from taskweaver.utils.files import leaves
+from taskweaver.utils.ranking import TOKENIZER, any_of, query_words
 
 SUFFIXES = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".docx"})
 _VERSION = 1
@@ -137,7 +137,7 @@ class DocumentIndex:
                         "SELECT path, problem FROM files WHERE problem != '' ORDER BY path"
                     )
                 ]
-                return list(self._passages(connection, any_word(query), size)), problems
+                return list(self._passages(connection, any_of(query_words(query)), size)), problems
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from injector import inject
-
-from taskweaver.ext_role.task import task_for
-from taskweaver.logging.log import TelemetryLogger
-from taskweaver.logging.tracing import Tracing
-from taskweaver.memory.memory import Memory
+from taskweaver.ext_role.task import TaskRole
 from taskweaver.memory.post import Post
-from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.module.event_emitter import PostEventProxy
+from taskweaver.role.role import RoleConfig
 
 
 class EchoConfig(RoleConfig):
@@ -20,29 +15,12 @@ class EchoConfig(RoleConfig):
         self.decorator = self._get_str("decorator")
 
 
-class Echo(Role):
+class Echo(TaskRole):
     """Says what it is told; useful to try a project's wiring without a kernel."""
 
-    @inject
-    def __init__(
-        self,
-        config: EchoConfig,
-        logger: TelemetryLogger,
-        tracing: Tracing,
-        event_emitter: SessionEventEmitter,
-        role_entry: RoleEntry,
-    ) -> None:
-        super().__init__(config, logger, tracing, event_emitter, role_entry)
-        self.decorator = config.decorator
+    config: EchoConfig
+    config_type = EchoConfig
 
-    def reply(self, memory: Memory, **_kwargs: object) -> Post:
-        """Answer with the newest message, the decorator before and after it.
-
-        Raises:
-            RoleError: If nobody sent this role anything.
-        """
-        task = task_for(memory, self.alias)
-        with self.event_emitter.post(self.alias) as proxy:
-            proxy.update_send_to(task.send_from)
-            proxy.update_message(f"{self.decorator}{task.message}{self.decorator}")
-            return proxy.end()
+    def answer(self, task: Post, proxy: PostEventProxy) -> str:  # noqa: ARG002 - there is no progress
+        """Return the task's message, the decorator before and after it."""
+        return f"{self.config.decorator}{task.message}{self.config.decorator}"

@@ -12,7 +12,7 @@ from taskweaver.ext_role.image_reader.images import (
     find_image,
     listed_images,
 )
-from taskweaver.ext_role.task import task_for
+from taskweaver.ext_role.task import TaskRole
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.json_stream import parse_reply
@@ -20,11 +20,10 @@ from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.prompt import load_prompt, reply_schema
-from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.role.role import RoleConfig, RoleEntry
 from taskweaver.role.workplace import Workplace
 from taskweaver.utils.text import fill, remove_temporal_delimiters, shorten
 
@@ -39,7 +38,7 @@ class ImageReaderConfig(RoleConfig):
         self.planners_alias = self.src.get_str("planner.llm_alias")
 
 
-class ImageReader(Role):
+class ImageReader(TaskRole):
     """Has a model that takes images look at one, and answers with what it says."""
 
     @inject
@@ -59,20 +58,12 @@ class ImageReader(Role):
         self._texts = load_prompt(_PROMPT_FILE, ("find", "look"))
         self._is_planners_model = config.llm_alias == config.planners_alias
 
-    def reply(self, memory: Memory, **_kwargs: object) -> Post:
+    def answer(self, task: Post, proxy: PostEventProxy) -> str:
         """Answer what the newest message asks about an image.
 
         Raises:
-            RoleError: If nobody sent this role anything.
             ModelError: If the model cannot be asked which image is meant.
         """
-        task = task_for(memory, self.alias)
-        with self.event_emitter.post(self.alias) as proxy:
-            proxy.update_send_to(task.send_from)
-            proxy.update_message(self._answer(task, proxy))
-            return proxy.end()
-
-    def _answer(self, task: Post, proxy: PostEventProxy) -> str:
         asked = remove_temporal_delimiters(task.message)
         proxy.update_status("finding the image")
         name = self._name_in(asked)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from injector import inject
-
-from taskweaver.ext_role.task import task_for
-from taskweaver.logging.log import TelemetryLogger
-from taskweaver.logging.tracing import Tracing
-from taskweaver.memory.memory import Memory
+from taskweaver.ext_role.task import TaskRole
 from taskweaver.memory.post import Post
-from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.module.event_emitter import PostEventProxy
+from taskweaver.role.role import RoleConfig
 
 ACKNOWLEDGEMENT = "Noted. Go on."
 
@@ -22,31 +17,13 @@ class ReceptaConfig(RoleConfig):
         self.decorator = self._get_str("decorator")
 
 
-class Recepta(Role):
+class Recepta(TaskRole):
     """Acknowledges a note; the note itself stays in the conversation, where its author reads it."""
 
+    config: ReceptaConfig
+    config_type = ReceptaConfig
     only_acknowledges = True
 
-    @inject
-    def __init__(
-        self,
-        config: ReceptaConfig,
-        logger: TelemetryLogger,
-        tracing: Tracing,
-        event_emitter: SessionEventEmitter,
-        role_entry: RoleEntry,
-    ) -> None:
-        super().__init__(config, logger, tracing, event_emitter, role_entry)
-        self.decorator = config.decorator
-
-    def reply(self, memory: Memory, **_kwargs: object) -> Post:
-        """Acknowledge the newest note.
-
-        Raises:
-            RoleError: If nobody sent this role anything.
-        """
-        task = task_for(memory, self.alias)
-        with self.event_emitter.post(self.alias) as proxy:
-            proxy.update_send_to(task.send_from)
-            proxy.update_message(f"{self.decorator}{ACKNOWLEDGEMENT}{self.decorator}")
-            return proxy.end()
+    def answer(self, task: Post, proxy: PostEventProxy) -> str:  # noqa: ARG002 - any note will do
+        """Acknowledge the note."""
+        return f"{self.config.decorator}{ACKNOWLEDGEMENT}{self.config.decorator}"

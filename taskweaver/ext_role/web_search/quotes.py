@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from taskweaver.ext_role.words import best_texts
+from taskweaver.utils.ranking import best_texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import ClassVar
 
-from injector import inject
-
 from taskweaver.config.errors import ConfigError
-from taskweaver.ext_role.task import for_this_round, task_for
+from taskweaver.ext_role.task import TaskRole, for_this_round
 from taskweaver.ext_role.web_search.http import WebError
 from taskweaver.ext_role.web_search.pages import Page, read_page
 from taskweaver.ext_role.web_search.providers import (
@@ -24,12 +21,9 @@ from taskweaver.ext_role.web_search.providers import (
     SearXNG,
 )
 from taskweaver.ext_role.web_search.quotes import Quote, best_quotes, chunks
-from taskweaver.logging.log import TelemetryLogger
-from taskweaver.logging.tracing import Tracing
-from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.module.event_emitter import PostEventProxy
+from taskweaver.role.role import RoleConfig
 from taskweaver.utils.redact import register_secret
 from taskweaver.utils.text import fenced, shorten
 
@@ -62,7 +56,7 @@ class WebSearchConfig(RoleConfig):
             )
 
 
-class WebSearch(Role):
+class WebSearch(TaskRole):
     """Looks things up on the web; needs no model.
 
     Attributes:
@@ -70,35 +64,13 @@ class WebSearch(Role):
             alone, and so no configuration key.
     """
 
+    config: WebSearchConfig
+    config_type = WebSearchConfig
     allows_private_addresses: ClassVar[bool] = False
 
-    @inject
-    def __init__(
-        self,
-        config: WebSearchConfig,
-        logger: TelemetryLogger,
-        tracing: Tracing,
-        event_emitter: SessionEventEmitter,
-        role_entry: RoleEntry,
-    ) -> None:
-        super().__init__(config, logger, tracing, event_emitter, role_entry)
-        self.search_config = config
-        self.provider = _provider(config)
-
-    def reply(self, memory: Memory, **_kwargs: object) -> Post:
-        """Answer with quotes for each query of the newest message.
-
-        Raises:
-            RoleError: If nobody sent this role anything.
-        """
-        task = task_for(memory, self.alias)
-        with self.event_emitter.post(self.alias) as proxy:
-            proxy.update_send_to(task.send_from)
-            proxy.update_message(self._answer(task.message, proxy))
-            return proxy.end()
-
-    def _answer(self, message: str, proxy: PostEventProxy) -> str:
-        asked = [" ".join(part.split())[:_MOST_QUERY_CHARS] for part in message.split("|")]
+    def answer(self, task: Post, proxy: PostEventProxy) -> str:
+        """Return quotes for each query of the newest message."""
+        asked = [" ".join(part.split())[:_MOST_QUERY_CHARS] for part in task.message.split("|")]
         queries = list(dict.fromkeys(filter(None, asked)))
         if not queries:
             return "There is nothing to search for in this message."
@@ -109,10 +81,10 @@ class WebSearch(Role):
         return "\n\n".join(parts)
 
     def _searched(self, query: str, proxy: PostEventProxy) -> str:
-        count = self.search_config.result_count
+        count = self.config.result_count
         proxy.update_status("searching the web")
         try:
-            results = self.provider.search(query, count)
+            results = _provider(self.config).search(query, count)
         except WebError as error:
             self.logger.warning(f"the web search failed: {error}")
             return f"The web search for `{query}` failed. {error}"
@@ -121,11 +93,7 @@ class WebSearch(Role):
         proxy.update_status(f"reading {len(results)} pages")
         pages = self._pages(results)
         quotes = [quote for item in zip(results, pages, strict=True) for quote in self._of(*item)]
-        try:
-            best = best_quotes(quotes, query, count)
-        except sqlite3.Error as error:
-            self.logger.warning(f"pages cannot be ranked: {error}")
-            best = quotes[:count]
+        best = best_quotes(quotes, query, count)
         return f"Found on the web for: {query}\n\n{for_this_round(_shown(best, results, pages))}"
 
     def _pages(self, results: Sequence[Result]) -> list[Page | WebError]:
@@ -140,7 +108,7 @@ class WebSearch(Role):
 
     def _of(self, result: Result, page: Page | WebError) -> list[Quote]:
         """Return what can be quoted of a page; of one that is not read, the engine's own words."""
-        config = self.search_config
+        config = self.config
         if isinstance(page, Page) and page.text.strip():
             title = page.title or result.title
             parts = chunks(page.text, config.chunk_size, config.chunk_overlap)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
@@ -17,6 +18,7 @@ Pair = tuple[str | None, str | None]
 _SIDES = ("only the first", "only the second")
 _ROUND_EVENT = "[round] "
 _LINE_CHARS = 120
+_SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +96,18 @@ def changed_variables(recorded: dict[str, str], now: Mapping[str, str]) -> dict[
 
 
 def files_of(folder: Folder) -> dict[str, tuple[int, bytes]]:
-    """Return the files of a folder by name, with size and content where it is small."""
+    """Return the size of each file by name, with its hash if it is small, else its time."""
     found = {}
     for path, facts in folder.files():
-        content = str(facts.st_mtime_ns).encode()
+        version = str(facts.st_mtime_ns).encode()
         if facts.st_size <= _SMALL:
             try:
                 with folder.open_file(path) as file:
-                    content = file.read(_SMALL)
+                    version = sha256(file.read(_SMALL)).digest()
             except OSError:
                 continue  # removed or replaced since it was listed
-        found[path] = (facts.st_size, content)
+        found[path] = (facts.st_size, version)
     return found
-
-
-_SMALL = 1 << 20
 
 
 def differing_files(first: Folder, second: Folder) -> dict[str, Pair]:

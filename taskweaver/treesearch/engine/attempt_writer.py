@@ -10,10 +10,10 @@ from typing import Any
 
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
+from taskweaver.treesearch.agent.describe import attempt_lines
 from taskweaver.treesearch.agent.events import storable
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, save_plan
-from taskweaver.treesearch.agent.proposing import Proposer, Question
-from taskweaver.treesearch.agent.telling import attempt_lines
+from taskweaver.treesearch.agent.proposer import Proposer, Question
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.record.places import NodePlaces

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from taskweaver.treesearch.agent.managing import Manager
-from taskweaver.treesearch.agent.telling import code_of, metric_text
+from taskweaver.treesearch.agent.describe import code_of, metric_text
+from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal, Judgement
@@ -51,17 +51,17 @@ def candidates(journal: Journal) -> list[Node]:
 class Judge:
     """Asks a model for the node to go on from."""
 
-    def __init__(self, journal: Journal, manager: Manager, idea: str, *, asks: bool) -> None:
+    def __init__(self, journal: Journal, agent: RunAgent, idea: str, *, asks: bool) -> None:
         """Create a judge.
 
         Args:
             journal: All nodes.
-            manager: Asks the model.
+            agent: Asks the model.
             idea: Text of the idea.
             asks: Whether the model is asked at all.
         """
         self._journal = journal
-        self._manager = manager
+        self._agent = agent
         self._idea = idea
         self._asks = asks
 
@@ -98,7 +98,7 @@ class Judge:
             "Goals": stage.goals,
             "Candidates": {node.id: self._described(node) for node in nodes},
         }
-        return self._manager.ask(_NAME, f"{stage.label}_best_node", shown, _ANSWER)
+        return self._agent.ask(_NAME, f"{stage.label}_best_node", shown, _ANSWER)
 
     def _described(self, node: Node) -> dict[str, str]:
         objective = self._journal.objective

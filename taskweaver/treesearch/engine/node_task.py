@@ -15,9 +15,9 @@ from typing import NamedTuple
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.treesearch.agent.events import NodeEvents
-from taskweaver.treesearch.agent.proposing import Question
-from taskweaver.treesearch.agent.talk import NodeTalk
-from taskweaver.treesearch.agent.thinking import FATAL
+from taskweaver.treesearch.agent.node_agent import FATAL
+from taskweaver.treesearch.agent.proposer import Question
+from taskweaver.treesearch.agent.transcript import NodeTranscript
 from taskweaver.treesearch.engine.assessment import NodeAssessor
 from taskweaver.treesearch.engine.attempt_writer import AttemptWriter
 from taskweaver.treesearch.engine.node_executor import NodeExecutor, WorkCancelled
@@ -33,12 +33,12 @@ class NodeSteps(NamedTuple):
     """The parts of a task that ask a model, and the conversation they are written to.
 
     Attributes:
-        talk: The conversation of the node, begun.
+        transcript: The conversation of the node, begun.
         writer: Writes the proposal.
         assessor: Assesses the result.
     """
 
-    talk: NodeTalk
+    transcript: NodeTranscript
     writer: AttemptWriter
     assessor: NodeAssessor
 
@@ -84,12 +84,12 @@ class NodeTask:
         """
         node = self.question.node
         self.events.created(node, self.question.state.label, self.question.loss)
-        talk, writer, assessor = self.open_steps()
+        transcript, writer, assessor = self.open_steps()
         try:
             node = writer.write(node)
-            talk.proposed(node)
+            transcript.proposed(node)
             node, result = self._execute(node, writer)
-            talk.ran(node)
+            transcript.ran(node)
             node = assessor.assess(node, result)
         except ReplyUnusable as error:
             node = node.failed(NodeError("PhasePlanError", str(error)))
@@ -101,7 +101,7 @@ class NodeTask:
             node = node.failed(NodeError("ModelError", str(error)))
         node = replace(node, finished_at=time.time(), cost=self._cost())
         self.events.result(node)
-        talk.ended(node, self.question.journal.objective)
+        transcript.ended(node, self.question.journal.objective)
         return node
 
     def _execute(self, node: Node, writer: AttemptWriter) -> tuple[Node, JobResult]:

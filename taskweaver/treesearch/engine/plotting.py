@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from taskweaver.treesearch.agent.events import NodeEvents
-from taskweaver.treesearch.agent.reviewing import MOST_PLOTS, Reviewer
+from taskweaver.treesearch.agent.reviewer import MOST_PLOTS, Reviewer
 from taskweaver.treesearch.errors import PhasePlanError, ReplyUnusable, WorkerLost
 from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.execution.takeover import list_files, read_inside

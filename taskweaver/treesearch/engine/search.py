@@ -20,9 +20,9 @@ from taskweaver.memory.branched.run.resources import update_resource_snapshot_if
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.treesearch.agent.events import RunEvents
-from taskweaver.treesearch.agent.managing import Manager
-from taskweaver.treesearch.agent.metering import RunMeter, check_prices
-from taskweaver.treesearch.agent.prompting import PromptFiles
+from taskweaver.treesearch.agent.prompt_files import PromptFiles
+from taskweaver.treesearch.agent.run_agent import RunAgent
+from taskweaver.treesearch.agent.run_meter import RunMeter, check_prices
 from taskweaver.treesearch.embedded.choice import model_for, needs_of
 from taskweaver.treesearch.engine.attempt_writer import ChangeClaims
 from taskweaver.treesearch.engine.best_node_judge import Judge
@@ -110,7 +110,7 @@ class Search:
             self.store = self._memory(stack) if config.has_memory else None
             prompts = PromptFiles(config.prompt_dir)
             setup = self._execution(stack)
-            self._manager = Manager(
+            self._agent = RunAgent(
                 self.services, prompts, self.store, config.asking, places.manager_prompts
             )
             self._reopen_if_there_is_more()
@@ -263,8 +263,8 @@ class Search:
             self.state,
             self._log,
             RunEvents(self.store, journal),
-            Substages(config, journal, self._manager, idea.text, asks=asks),
-            Judge(journal, self._manager, idea.text, asks=asks and config.has_judge),
+            Substages(config, journal, self._agent, idea.text, asks=asks),
+            Judge(journal, self._agent, idea.text, asks=asks and config.has_judge),
         )
         return Coordinator(
             config=config,
@@ -298,7 +298,7 @@ class Search:
         """Stop soon, from any thread; `run` does nothing when it comes later."""
         self._memory_api.close()  # a text it cannot have summed up is cut
         self._coordinator.stop()
-        self._manager.give_up()
+        self._agent.give_up()
 
     def close(self) -> None:
         """End all that works on it; safe to call again."""

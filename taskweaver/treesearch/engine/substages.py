@@ -6,8 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.treesearch.agent.managing import Manager
-from taskweaver.treesearch.agent.telling import attempt_lines, findings_lines, metric_text, repeated
+from taskweaver.treesearch.agent.describe import (
+    attempt_lines,
+    findings_lines,
+    metric_text,
+    repeated,
+)
+from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
@@ -49,20 +54,20 @@ class Substages:
     """Asks a model about stages; without one, the figures alone decide and speak."""
 
     def __init__(
-        self, config: SearchConfig, journal: Journal, manager: Manager, idea: str, *, asks: bool
+        self, config: SearchConfig, journal: Journal, agent: RunAgent, idea: str, *, asks: bool
     ) -> None:
         """Create them.
 
         Args:
             config: Which questions are asked.
             journal: All nodes.
-            manager: Asks the model.
+            agent: Asks the model.
             idea: Text of the idea.
             asks: Whether a model is asked at all.
         """
         self._config = config
         self._journal = journal
-        self._manager = manager
+        self._agent = agent
         self._idea = idea
         self._asks = asks
 
@@ -117,7 +122,7 @@ class Substages:
         best = self._journal.best(nodes)
         if best is not None:
             shown |= repeated(best, self._journal)
-        return self._manager.ask(f"agent/manager/{name}", f"{stage.label}_{name}", shown, schema)
+        return self._agent.ask(f"agent/manager/{name}", f"{stage.label}_{name}", shown, schema)
 
     def _figures(self, stage: StageState) -> str:
         journal = self._journal

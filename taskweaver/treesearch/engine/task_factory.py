@@ -12,11 +12,11 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.protocol.injections import PromptLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.events import NodeEvents, said_elsewhere
-from taskweaver.treesearch.agent.prompting import PromptFiles
-from taskweaver.treesearch.agent.proposing import Proposer, Question
-from taskweaver.treesearch.agent.reviewing import Reviewer
-from taskweaver.treesearch.agent.talk import NodeTalk
-from taskweaver.treesearch.agent.thinking import MemorySeat, Thinker
+from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory
+from taskweaver.treesearch.agent.prompt_files import PromptFiles
+from taskweaver.treesearch.agent.proposer import Proposer, Question
+from taskweaver.treesearch.agent.reviewer import Reviewer
+from taskweaver.treesearch.agent.transcript import NodeTranscript
 from taskweaver.treesearch.engine.assessment import NodeAssessor
 from taskweaver.treesearch.engine.attempt_writer import AttemptWriter, ChangeClaims
 from taskweaver.treesearch.engine.node_executor import ExecutionSetup, NodeExecutor, WorkCancelled
@@ -120,18 +120,18 @@ class NodeTaskFactory:
         node, idea = question.node, self.background.idea
         places = self.setup.places.node(node.id)
         branch = self.store[node.branch] if self.store is not None else None
-        talk = NodeTalk(self.store, node, idea.title)
-        seat = None
+        transcript = NodeTranscript(self.store, node, idea.title)
+        memory = None
         if branch is not None:
             log = PromptLog(places.prompt_logs, stage=question.state.label)
-            seat = MemorySeat(branch, log, said_elsewhere(node))
+            memory = NodeMemory(branch, log, said_elsewhere(node))
         system, limits = self.prompts.text("core/system"), self.config.asking
-        thinker = Thinker(api, node.id, places.prompt_logs, system, seat, limits)
-        reviewer = Reviewer(self.prompts, thinker, idea.text)
+        agent = NodeAgent(api, node.id, places.prompt_logs, system, memory, limits)
+        reviewer = Reviewer(self.prompts, agent, idea.text)
         alias = self.config.vlm_alias
         writer = AttemptWriter(
             question=question,
-            proposer=Proposer(self.prompts, thinker),
+            proposer=Proposer(self.prompts, agent),
             places=places,
             memory=branch,
             claims=self.claims,
@@ -148,4 +148,4 @@ class NodeTaskFactory:
             asks=not self.is_embedded and node.kind is not NodeKind.SEED,
             on_phase=self.setup.on_phase,
         )
-        return NodeSteps(talk, writer, assessor)
+        return NodeSteps(transcript, writer, assessor)

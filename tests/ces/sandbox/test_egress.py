@@ -77,9 +77,11 @@ def answering(reply: Callable[[socket.socket], None]) -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve)
         thread.start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def test_an_allowed_host_answers(
     assert "elsewhere" not in body
     assert [name for name in ("X-Mine", "keep-alive", "Proxy-") if name in body] == []
     assert status_of(get(proxy, f"files.test:{files}", "")) == 200
-    post = f"POST http://files.test:{files}/ HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"
+    post = f"POST http://files.test:{files}/ HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
     assert ask(proxy, post).endswith("\r\n\r\ncba")
 
 
@@ -171,7 +173,7 @@ def test_a_tunnel_carries_bytes_both_ways(
         answering(lambda connection: connection.sendall(rest_of(connection)[::-1])) as port,
         connected(opened(f"*.echo.test:{port}")) as client,
     ):
-        client.sendall(f"CONNECT deep.echo.test:{port} HTTP/1.1\r\n\r\n".encode())
+        client.sendall(f"CONNECT deep.echo.test:{port} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert client.recv(1 << 10) == b"HTTP/1.1 200 Connection established\r\n\r\n"
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
@@ -216,7 +218,7 @@ def test_what_is_not_on_the_list_is_refused(
     names |= {name: ["127.0.0.1"] for name in ("files.test", "sub.files.test", "other.test")}
     proxy = opened(f"files.test:{files}")
     for place in (f"other.test:{files}", f"sub.files.test:{files}", "files.test:80", "[::1]:80"):
-        reply = ask(proxy, request_line.format(place) + "\r\n\r\n")
+        reply = ask(proxy, request_line.format(place) + "\r\nHost: x\r\n\r\n")
         assert reply.startswith("HTTP/1.1 403 Not in execution.allowed_hosts\r\n")
         assert "add it to execution.allowed_hosts" in reply
 
@@ -233,7 +235,7 @@ def test_an_address_that_is_not_public_is_refused_though_it_is_listed(
     reply = get(proxy, f"{host}:{files}")
     assert status_of(reply) == 403
     assert "not a public address: only execution.network" in reply
-    assert status_of(ask(proxy, f"CONNECT {host}:{files} HTTP/1.1\r\n\r\n")) == 403
+    assert status_of(ask(proxy, f"CONNECT {host}:{files} HTTP/1.1\r\nHost: x\r\n\r\n")) == 403
 
 
 def test_one_address_that_is_not_public_spoils_the_others(
@@ -285,7 +287,89 @@ def test_public_addresses(address: str, expected: bool) -> None:
     ],
 )  # fmt: skip
 def test_garbage_is_refused(head: bytes, opened: Callable[..., EgressProxy]) -> None:
-    assert status_of(ask(opened("a.test", "a"), head + b"\r\n\r\n")) == 400
+    for host in (b"", b"\r\nHost: x"):  # HTTP/1.1 demands one
+        assert status_of(ask(opened("a.test", "a"), head + host + b"\r\n\r\n")) == 400
+
+
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        ("Content-Length: 3\r\nTransfer-Encoding: chunked", "0\r\n\r\n"),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 3", "0\r\n\r\n"),
+        ("Content-Length: 3\r\nContent-Length: 30", "abc"),
+        ("Content-Length: 3, 30", "abc"), ("Content-Length : 3", "abc"),
+        ("Content-Length: +3", "abc"), ("Content-Length: 0x3", "abc"), ("Content-Length: -1", ""),
+        ("Transfer-Encoding: xchunked", "0\r\n\r\n"), ("Transfer-Encoding : chunked", "0\r\n\r\n"),
+        ("Transfer-Encoding: gzip, chunked", "0\r\n\r\n"),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", "0\r\n\r\n"),
+        ("Transfer-Encoding: chunked", "-1\r\n\r\n"),
+        ("Transfer-Encoding: chunked", "3\r\nabcd\r\n"),
+        ("Host: other.test", ""), ("Content-Length: 30", "abc"),
+    ],
+)  # fmt: skip
+def test_a_body_of_uncertain_length_is_refused(
+    fields: str, body: str, names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["a.test"] = ["127.0.0.1"]
+    with answering(lambda connection: rest_of(connection) and None) as port:
+        proxy = opened(f"a.test:{port}")
+        head = f"POST http://a.test:{port}/ HTTP/1.1\r\nHost: x\r\n{fields}\r\n\r\n"
+        with connected(proxy) as client:
+            client.sendall((head + body).encode())
+            client.shutdown(socket.SHUT_WR)
+            assert b" 400 " in rest_of(client).partition(b"\r\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        ("Content-Length: 3", b"abc"), ("Content-Length: 3, 3", b"abc"), ("X: 1", b""),
+        ("Transfer-Encoding: Chunked", b"3;x=y\r\nabc\r\n0\r\nX-Late: 1\r\n\r\n"),
+        ("Connection: Content-Length, Host\r\nContent-Length: 3", b"abc"),
+    ],
+)  # fmt: skip
+def test_a_second_request_and_a_second_reply_are_not_passed_on(
+    fields: str, body: bytes, names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["a.test"] = ["127.0.0.1"]
+    received: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        data = b""
+        while not data.endswith((b"abc", b"0\r\n\r\n") if body else b"\r\n\r\n"):
+            data += connection.recv(1 << 16)
+        second = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + second)
+        received.append(data + rest_of(connection))
+
+    hidden = b"GET /hidden HTTP/1.1\r\nHost: other.test\r\n\r\n"
+    with answering(serve) as port:
+        head = f"POST http://a.test:{port}/ HTTP/1.1\r\nHost: x\r\n{fields}\r\n\r\n"
+        reply = ask(opened(f"a.test:{port}"), head.encode() + body + hidden)
+    assert reply.endswith("\r\n\r\nok")
+    assert [word for word in (b"hidden", b"X-Late", b"other.test") if word in received[0]] == []
+    assert received[0].count(b"Host:") == received[0].count(f"Host: a.test:{port}".encode()) == 1
+
+
+def test_a_reply_without_a_length_and_one_that_breaks_off(
+    names: dict[str, list[str]], opened: Callable[..., EgressProxy]
+) -> None:
+    names["a.test"] = ["127.0.0.1"]
+    for sent, is_whole in (
+        (b"HTTP/1.1 200 OK\r\n\r\nall of it", True),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nall\r\n", False),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nall", False),
+    ):
+
+        def reply_with(connection: socket.socket, sent: bytes = sent) -> None:
+            connection.recv(1 << 16)
+            connection.sendall(sent)
+
+        with answering(reply_with) as port:
+            reply = get(opened(f"a.test:{port}"), f"a.test:{port}")
+        assert "\r\nConnection: close\r\n" in reply
+        assert "all" in reply.partition("\r\n\r\n")[2]
+        assert reply.endswith("\r\n0\r\n\r\n") == is_whole
 
 
 def test_a_head_that_is_too_long_or_broken_off_is_refused(
@@ -341,7 +425,7 @@ def test_whoever_says_nothing_is_hung_up_on(
         proxy = opened(f"silent.test:{port}", idle_s=0.3)
         assert ask(proxy, b"") == ""
         assert ask(proxy, b"GET http") == ""
-        tunnel = ask(proxy, f"CONNECT silent.test:{port} HTTP/1.1\r\n\r\n")
+        tunnel = ask(proxy, f"CONNECT silent.test:{port} HTTP/1.1\r\nHost: x\r\n\r\n")
     assert tunnel == "HTTP/1.1 200 Connection established\r\n\r\n"
     with answering(rest_of) as port:  # type: ignore[arg-type]
         proxy = opened(f"silent.test:{port}", idle_s=0.3)
@@ -368,7 +452,7 @@ def test_closing_ends_everything(
         proxy = opened(f"silent.test:{port}")
         assert (proxy.path.parent.stat().st_mode & 0o777) == 0o700
         with connected(proxy) as quiet, connected(proxy) as tunnel, connected(proxy) as waiting:
-            tunnel.sendall(f"CONNECT silent.test:{port} HTTP/1.1\r\n\r\n".encode())
+            tunnel.sendall(f"CONNECT silent.test:{port} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert b" 200 " in tunnel.recv(1 << 10)
             waiting.sendall(b"GET http://silent.test:")
             proxy.close()

@@ -11,9 +11,9 @@ import pytest
 from search_lab import FULL, Climber, lab, proposal, remembering, search
 
 from taskweaver.memory.branched.manager import MemoryManager
+from taskweaver.treesearch.agent.node_agent import required_object
 from taskweaver.treesearch.agent.phase0 import read_plan
-from taskweaver.treesearch.agent.prompting import PromptFiles, plan_lines
-from taskweaver.treesearch.agent.thinking import required_object
+from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeKind

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 
 from taskweaver.memory.branched.types import Path, Segment
+from taskweaver.utils.ranking import any_of
 
 _ASCII_WORD = re.compile(r"[0-9A-Za-z_]")
 _TOGETHER, _MOST_TOGETHER = 8, 256
@@ -136,7 +137,7 @@ def has_terms(tags: Sequence[str]) -> bool:
 
 def _any_of(words: Iterable[str]) -> str:
     """Return an expression for words in text or tags: each quoted, any of them."""
-    return "{text tags} : (" + " OR ".join(f'"{word}"' for word in words) + ")"
+    return f"{{text tags}} : ({any_of(words)})"
 
 
 def _all_of(parts: Iterable[str]) -> str:
@@ -144,7 +145,7 @@ def _all_of(parts: Iterable[str]) -> str:
 
 
 def _places(segments: Iterable[Segment]) -> str:
-    return "place : (" + " OR ".join(f'"b{segment.branch}"' for segment in segments) + ")"
+    return f"place : ({any_of(f'b{segment.branch}' for segment in segments)})"
 
 
 def _tag_terms(tags: Sequence[str]) -> list[str]:

@@ -21,16 +21,15 @@ from taskweaver.memory.branched.tiers.archival import COLUMNS, Archival, record
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.types import Branch, Path, Record
 from taskweaver.memory.branched.values import tag_filter
+from taskweaver.utils.ranking import MOST_WORDS, WORD
 
 Reranker = Callable[[str, Sequence[str]], Sequence[float]]
 """Scores texts for a query, from 0 to 1; an embedding model, for instance. None is needed."""
 
-_WORD = re.compile(r"\w+")
 _CHUNK = re.compile(r"[^\s\x00-/:-@\[-^`{-\x7f\ud800-\udfff]+")
 """Letters and what is beyond ASCII. The index decides what of it is a word: a letter with a mark
-of its own, a sign of a vowel and a picture are none to `_WORD`."""
+of its own, a sign of a vowel and a picture are none to `WORD`."""
 
-_MOST_WORDS = 32
 _COMMON = 400
 """A word in more records than this is not weighed."""
 
@@ -89,7 +88,7 @@ class Search:
         tags = tag_filter(tags)
         if k <= 0:
             return []
-        words = _words(query)[:_MOST_WORDS]
+        words = _words(query)[:MOST_WORDS]
         path = self._branches.path(connection, branch, "archival", at)
         if words:
             most = max(k, _RERANKED if self._rerank else 0)
@@ -213,14 +212,14 @@ class Search:
 def _words(query: str) -> list[str]:
     """Return what is looked for, each once; the index folds capitals, in its own way."""
     found: dict[str, str] = {}
-    for word in (*_WORD.findall(query), *_more_words(query)):
+    for word in (*WORD.findall(query), *_more_words(query)):
         found.setdefault(word.lower(), word)
     return list(found.values())
 
 
 def _more_words(text: str) -> list[str]:
     """Return the parts of a text that may be words, though they are not all letters."""
-    return [part for part in _CHUNK.findall(text) if not _WORD.fullmatch(part)]
+    return [part for part in _CHUNK.findall(text) if not WORD.fullmatch(part)]
 
 
 def _scanned(path: Path, seen: Iterable[Record], words: list[str], k: int) -> list[Record]:
@@ -230,7 +229,7 @@ def _scanned(path: Path, seen: Iterable[Record], words: list[str], k: int) -> li
     distances = {segment.branch: place for place, segment in enumerate(path)}
     for item in seen:
         text = f"{item.text} {' '.join(item.tags)}".lower()
-        texts = [*_WORD.findall(text), *_more_words(text)]
+        texts = [*WORD.findall(text), *_more_words(text)]
         hits = [texts.count(word) for word in words if word in texts]
         if hits:
             score = len(hits) + sum(math.log(hit) for hit in hits) / 10

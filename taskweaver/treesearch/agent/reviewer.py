@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.treesearch.agent.prompting import PromptFiles, plan_lines
-from taskweaver.treesearch.agent.telling import code_of, measured_text, metric_text, output_text
-from taskweaver.treesearch.agent.thinking import Thinker, as_unusable, required_object
+from taskweaver.treesearch.agent.describe import code_of, measured_text, metric_text, output_text
+from taskweaver.treesearch.agent.node_agent import NodeAgent, as_unusable, required_object
+from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.model.artifacts import artifact_files
@@ -96,11 +96,11 @@ def measured(result: Mapping[str, Any] | None) -> Measurement | None:
 
 
 class Reviewer:
-    """Puts the questions about one finished run to the thinker of its node."""
+    """Puts the questions about one finished run to the agent of its node."""
 
-    def __init__(self, prompts: PromptFiles, thinker: Thinker, idea: str) -> None:
+    def __init__(self, prompts: PromptFiles, agent: NodeAgent, idea: str) -> None:
         self._prompts = prompts
-        self._thinker = thinker
+        self._agent = agent
         self._idea = idea
 
     def _prompt(self, name: str, node: Node, journal: Journal, **more: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Reviewer:
     ) -> dict[str, Any]:
         first = self._prompts.text(name, with_memory=True)
         with as_unusable():
-            return self._thinker.ask_structured(label, prompt, schema, first, hint=label)
+            return self._agent.ask_structured(label, prompt, schema, first, hint=label)
 
     def review(self, node: Node, journal: Journal) -> Review:
         """Judge whether a node did what it set out to do.
@@ -174,7 +174,7 @@ class Reviewer:
         name = "agent/parallel/tasks/plotting/introduction"
         form = 'Reply with one JSON object: {"code": "the whole program"}'
         prompt = self._prompt(name, node, journal, Files=list(result.files), Instructions=form)
-        has_memory = self._thinker.memory is not None
+        has_memory = self._agent.memory is not None
         prompt["Introduction"] = self._prompts.text(name, with_memory=has_memory)
         if failed:
             code, problem = failed[-1]
@@ -188,7 +188,7 @@ class Reviewer:
 
         label = f"plotting{len(failed) + 1}"
         with as_unusable():
-            return self._thinker.ask(label, prompt, read, hint="plotting_code")
+            return self._agent.ask(label, prompt, read, hint="plotting_code")
 
     def select_plots(self, node: Node, journal: Journal, plots: Sequence[str]) -> list[str]:
         """Return the most telling plots, at most `MOST_PLOTS`.
@@ -219,7 +219,7 @@ class Reviewer:
         images = [_data_url(plot) for plot in shown]
         label = "vlm_analysis"
         with as_unusable(fatal={"cancelled"}):  # the search does not need that model
-            answer = self._thinker.ask_structured(
+            answer = self._agent.ask_structured(
                 label, prompt, _VISION, first, hint=label, alias=alias, images=images
             )
         return str(answer["vlm_feedback_summary"])

@@ -12,7 +12,7 @@ from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.treesearch.agent.telling import code_of
+from taskweaver.treesearch.agent.describe import code_of
 from taskweaver.treesearch.model.artifacts import artifact_files
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import Node
@@ -21,7 +21,7 @@ from taskweaver.utils.text import shorten
 _OUTPUT_CHARS = 6000
 
 
-class NodeTalk:
+class NodeTranscript:
     """Writes the round of a node while it happens."""
 
     def __init__(self, store: BranchedMemory | None, node: Node, title: str) -> None:

@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
-from taskweaver.treesearch.agent.prompting import PromptFiles, plan_lines
-from taskweaver.treesearch.agent.telling import (
+from taskweaver.treesearch.agent.describe import (
     code_of,
     environment_lines,
     measured_text,
@@ -19,7 +17,9 @@ from taskweaver.treesearch.agent.telling import (
     parent_sections,
     sibling_digest,
 )
-from taskweaver.treesearch.agent.thinking import Thinker, required_object
+from taskweaver.treesearch.agent.node_agent import NodeAgent, required_object
+from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
+from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError
 from taskweaver.treesearch.model.artifacts import Artifacts, ScriptArtifact
 from taskweaver.treesearch.model.idea import Idea
@@ -101,11 +101,11 @@ class Proposal:
 
 
 class Proposer:
-    """Puts the questions of one node to its thinker."""
+    """Puts the questions of one node to its agent."""
 
-    def __init__(self, prompts: PromptFiles, thinker: Thinker) -> None:
+    def __init__(self, prompts: PromptFiles, agent: NodeAgent) -> None:
         self._prompts = prompts
-        self._thinker = thinker
+        self._agent = agent
 
     def plan(self, question: Question) -> tuple[Phase0Plan, str]:
         """Return the plan of Phase 0, normalised, and the reply it was read from.
@@ -129,7 +129,7 @@ class Proposer:
         def read(text: str) -> tuple[Phase0Plan, str]:
             return read_plan(text), text
 
-        return self._thinker.ask("phase0", prompt, read, hint="phase0_planning")
+        return self._agent.ask("phase0", prompt, read, hint="phase0_planning")
 
     def propose(
         self, question: Question, plan: Phase0Plan | None, claim: Callable[[Node, str], str]
@@ -156,7 +156,7 @@ class Proposer:
                 )
             return found
 
-        return self._thinker.ask(kind.value, prompt, read, hint=HINTS[kind])
+        return self._agent.ask(kind.value, prompt, read, hint=HINTS[kind])
 
     def install_step(
         self,
@@ -198,7 +198,7 @@ class Proposer:
             return step
 
         label = f"phase1_step{progress.get('step', 0)}"
-        return self._thinker.ask(label, prompt, read, hint="phase1")
+        return self._agent.ask(label, prompt, read, hint="phase1")
 
     def _task(self, question: Question) -> dict[str, Any]:
         node, parent = question.node, question.parent

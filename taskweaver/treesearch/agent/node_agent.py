@@ -20,7 +20,7 @@ from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.protocol.blocks import Reply, read_reply
 from taskweaver.memory.branched.protocol.injections import PromptLog
 from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads, instructions
-from taskweaver.treesearch.agent.prompting import save_prompt, to_markdown
+from taskweaver.treesearch.agent.prompt_files import save_prompt, to_markdown
 from taskweaver.treesearch.errors import PhasePlanError, ReplyUnusable
 from taskweaver.treesearch.model.limits import AskLimits
 from taskweaver.utils.files import write_text
@@ -76,7 +76,7 @@ def as_unusable(fatal: Collection[str] = FATAL) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySeat:
+class NodeMemory:
     """Where a node's memory is.
 
     Attributes:
@@ -90,7 +90,7 @@ class MemorySeat:
     left_out: Collection[str] = ()
 
 
-class Thinker:
+class NodeAgent:
     """A node's way to the model.
 
     Attributes:
@@ -103,7 +103,7 @@ class Thinker:
         node_id: str,
         folder: Path,
         system: str,
-        memory: MemorySeat | None,
+        memory: NodeMemory | None,
         limits: AskLimits,
     ) -> None:
         """Sit down.

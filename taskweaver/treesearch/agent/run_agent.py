@@ -11,12 +11,12 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.protocol.injections import PromptLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.events import said_elsewhere
-from taskweaver.treesearch.agent.prompting import KEEPING, PromptFiles
-from taskweaver.treesearch.agent.thinking import MemorySeat, Thinker, as_unusable
+from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory, as_unusable
+from taskweaver.treesearch.agent.prompt_files import KEEPING, PromptFiles
 from taskweaver.treesearch.model.limits import AskLimits
 
 
-class Manager:
+class RunAgent:
     """Asks a model about the run as a whole; what it remembers is on the root."""
 
     def __init__(
@@ -68,13 +68,13 @@ class Manager:
         """
         store = self._store if name in KEEPING else None
         root = store.root if store else None
-        seat = None
+        memory = None
         if root is not None:
-            seat = MemorySeat(root, PromptLog(self._folder), said_elsewhere())
+            memory = NodeMemory(root, PromptLog(self._folder), said_elsewhere())
         system = self._prompts.text("core/system")
-        thinker = Thinker(self._api, "root", self._folder, system, seat, self._limits)
+        agent = NodeAgent(self._api, "root", self._folder, system, memory, self._limits)
         prompt = {"Introduction": self._prompts.text(name), **sections}
         first = self._prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]
         with as_unusable():
-            return thinker.ask_structured(label, prompt, schema, first, hint=hint)
+            return agent.ask_structured(label, prompt, schema, first, hint=hint)
