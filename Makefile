@@ -8,10 +8,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python .ci/install.py
 
-.PHONY: chat search-demo test coverage long attacks bench check audit docs clean
+# Tests start hundreds of processes: none of them compiles what another has compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: chat help search-demo test quick coverage long attacks bench check audit docs clean
 
 chat: $(VENV)/.ready-chat  ## Ask questions about your data.
 	@$(BIN)/python -m taskweaver -p project/
+
+help:  ## List what can be made.
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1: /p' Makefile
 
 search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; no model needed.
 	mkdir -p search-demo
@@ -23,6 +29,11 @@ search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; 
 TESTS := pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=25
 test: $(VENV)/.ready-dev  ## Run all tests.
 	$(BIN)/python -m $(TESTS)
+
+# What is left out is marked by folder in tests/conftest.py.
+SLOW := kernel or sandbox or browser or postgres or search or cli or questions
+quick: $(VENV)/.ready-dev  ## Run the tests that start no kernel, browser, server, search or command.
+	RACES=30 TREES=4 BLOCKS=30 MUTATIONS=6 $(BIN)/python -m $(TESTS) --hypothesis-profile=quick -m "not ($(SLOW))"
 
 coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage erase
@@ -39,6 +50,7 @@ long: $(VENV)/.ready-long  ## Run live forks, races, kills, random trees and dam
 	$(BIN)/python -m bench.branched_kills 10000
 	MUTATIONS=500 $(BIN)/python -m pytest tests/memory/branched/test_damage.py tests/session/test_session_repair.py \
 	  --timeout=3600
+	$(BIN)/python -m pytest --hypothesis-profile=long --timeout=3600 $$(grep -rl --include=*.py "sizes import" tests)
 	ATTACKS=all $(BIN)/python -m pytest tests/attacks tests/ces/bounds --timeout=900
 
 attacks: $(VENV)/.ready-dev  ## Run all attacks on the sandbox and write their table.

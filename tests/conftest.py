@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import tempfile
 import threading
@@ -12,25 +13,95 @@ from pathlib import Path
 import hypothesis
 import psutil
 import pytest
+from warm_kernels import WarmKernels, warm_kernels
+
+from taskweaver.ces import manager
+from taskweaver.ces.process.process import start_kernel
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Made once for all tests, also for those that give a command a home folder of its own.
 os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-cache")
 os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-state")
 
-# How long an example takes is the machine's affair; speed is measured in bench/.
-hypothesis.settings.register_profile("no deadline", deadline=None)
-hypothesis.settings.load_profile("no deadline")
+# What is started in the background ignores Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_TASKS = Path("/proc/self/task")
+# How long an example takes is the machine's affair; speed is measured in bench/. The profile is
+# chosen by `--hypothesis-profile`; `sizes.examples` scales the numbers that tests name.
+for _profile, _percent in {"gate": 100, "quick": 10, "long": 1000}.items():
+    hypothesis.settings.register_profile(
+        _profile,
+        max_examples=_percent,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+hypothesis.settings.load_profile("gate")
+
+_TESTS = Path(__file__).parent
+_SLOW = {
+    "kernel": (
+        "app", "bench_/test_bench_smoke.py", "ces", "docs_/test_analyst_examples.py",
+        "docs_/test_documented_commands.py", "llm_offline", "mcp_", "original",
+    ),
+    "sandbox": ("attacks", "ces/bounds", "ces/sandbox"),
+    "browser": (
+        "ext_role/test_web_explorer.py", "ext_role/test_web_explorer_page.py",
+        "memory/branched/test_page.py", "plugin/test_table_profile.py",
+        "session/test_export_in_browser.py", "treesearch/reports/test_search_page.py",
+    ),
+    "postgres": ("plugin/test_sql_postgresql.py",),
+    "search": ("treesearch/embedded", "treesearch/engine", "treesearch/execution"),
+    "cli": ("ci_", "cli"),
+    "questions": ("analyst/test_benchmark_questions.py", "bench_/test_questions.py"),
+}  # fmt: skip
+"""What is left out by `make quick`: marks, and the places whose tests have them."""
+
 _LOOPBACK = ("127.", "::1", "localhost")
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return the number of processes for tests: they wait for a third of their time."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the number of processes for tests: the slow ones wait for half of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(2, (cores or 1) * 3 // 2)
+    return max(2, (cores or 1) * (1 if config.option.markexpr else 2))
+
+
+def _marks(path: Path) -> list[str]:
+    """Return the marks of the tests of a file."""
+    return [
+        mark
+        for mark, places in _SLOW.items()
+        if any(path.is_relative_to(_TESTS / place) for place in places)
+    ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests by their places; the slow ones go first, so that short ones fill the end."""
+    for item in items:
+        for mark in _marks(item.path):
+            item.add_marker(mark)
+    items.sort(key=lambda item: not _marks(item.path))
+
+
+@pytest.fixture(scope="session")
+def _warm_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmKernels]:
+    with warm_kernels(tmp_path_factory.mktemp("warm") / "warm.log") as kernels:
+        yield kernels
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _kernels_start_warm(_warm_kernels: WarmKernels) -> Iterator[None]:
+    """Fork kernels from one warm process; the tests of kernels themselves do not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manager, "start_kernel", _warm_kernels.start)
+        yield
+
+
+@pytest.fixture
+def cold_kernels(_warm_kernels: WarmKernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start each kernel from nothing: every process below this one is of the test."""
+    _warm_kernels.close()
+    monkeypatch.setattr(manager, "start_kernel", start_kernel)
 
 
 @pytest.fixture(autouse=True)
@@ -68,25 +139,34 @@ def _measure_other_processes_where_they_are_the_point(
         monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
 
 
-def _descendants() -> list[psutil.Process]:
-    """Return the processes below this one; most tests have none, which is cheap to see."""
+def _pids_below(pid: int) -> set[int]:
+    """Return the processes below one; most tests have none, which is cheap to see."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    children = {int(child) for task in tasks for child in (task / "children").read_text().split()}
+    return children.union(*map(_pids_below, children))
+
+
+def _descendants(warm: WarmKernels) -> list[psutil.Process]:
+    """Return the processes below this one, without the warm one."""
+    kept = set() if warm.template is None else {warm.template.pid}
     try:
-        has_children = any((task / "children").read_bytes() for task in _TASKS.iterdir())
-    except OSError:  # a thread has just ended, or the system has no such files
-        has_children = True
-    return psutil.Process().children(recursive=True) if has_children else []
+        is_alone = _pids_below(os.getpid()) == kept
+    except OSError:  # one of them has just ended, or the system has no such files
+        is_alone = False
+    found = [] if is_alone else psutil.Process().children(recursive=True)
+    return [process for process in found if process.pid not in kept]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left_running() -> Iterator[None]:
+def _nothing_left_running(_warm_kernels: WarmKernels) -> Iterator[None]:
     """Fail a test that leaves a child process or a non-daemon thread behind."""
     threads = set(threading.enumerate())
-    children = {child.pid for child in _descendants()}
+    children = {child.pid for child in _descendants(_warm_kernels)}
     yield
     late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
     for thread in late:
-        thread.join(5)
+        thread.join(60)
     assert not [t for t in late if t.is_alive()], "threads left running"
-    new = [c for c in _descendants() if c.pid not in children]
-    _, alive = psutil.wait_procs(new, timeout=5)
+    new = [c for c in _descendants(_warm_kernels) if c.pid not in children]
+    _, alive = psutil.wait_procs(new, timeout=60)
     assert not alive, f"processes left running: {alive}"

@@ -11,7 +11,7 @@ import sys
 import termios
 from time import monotonic
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 def _take_terminal() -> None:

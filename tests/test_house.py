@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,11 +22,13 @@ class Facts:
 
     Attributes:
         lines: How many it has.
+        defines: Functions and classes at its top.
         long: Functions that are too long, with their lines.
         attacks: What could run or build something out of data or text.
     """
 
     lines: int
+    defines: list[str]
     long: list[str]
     attacks: list[str]
 
@@ -35,28 +38,33 @@ def facts(file: Path) -> Facts:
     """Read a file once for all tests; its tree is not kept, for it is large."""
     source = file.read_text(encoding="utf8")
     tree = ast.parse(source)
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    defines = [node.name for node in tree.body if isinstance(node, functions | ast.ClassDef)]
     long = [
         f"{node.name} ({node.end_lineno - node.lineno + 1})"
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if isinstance(node, functions)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno >= MAX_FUNCTION
     ]
-    return Facts(source.count("\n"), long, _attacks(tree))
+    return Facts(source.count("\n"), defines, long, _attacks(tree))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_file_and_its_functions_are_short(file: Path) -> None:
-    found = facts(file)
-    assert found.lines <= MAX_FILE, f"{file} is over {MAX_FILE} lines: split it by purpose"
-    assert not found.long, f"functions over {MAX_FUNCTION} lines: {', '.join(found.long)}"
+def by_file(found: Callable[[Facts], list[str]], files: list[Path] = FILES) -> dict[str, list[str]]:
+    """Return what was found in each file where there was something."""
+    places = {file.relative_to(PACKAGE).as_posix(): found(facts(file)) for file in files}
+    return {place: items for place, items in places.items() if items}
 
 
-@pytest.mark.parametrize("file", sorted(PACKAGE.rglob("__init__.py")), ids=str)
-def test_an_init_defines_nothing(file: Path) -> None:
-    body = ast.parse(file.read_text(encoding="utf8")).body
-    defined = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    assert not defined
+def test_files_and_their_functions_are_short() -> None:
+    long_files = by_file(lambda found: [f"{found.lines} lines"] if found.lines > MAX_FILE else [])
+    assert long_files == {}, f"over {MAX_FILE} lines: split by purpose"
+    assert by_file(lambda found: found.long) == {}, f"functions over {MAX_FUNCTION} lines"
+
+
+def test_an_init_defines_nothing() -> None:
+    inits = [file for file in FILES if file.name == "__init__.py"]
+    assert by_file(lambda found: found.defines, inits) == {}
 
 
 RUNS_CODE = {"plugin/register.py", "ces/inkernel", "treesearch/execution/worker_"}
@@ -99,11 +107,10 @@ def _odd_call(node: ast.Call) -> list[str]:
     return [f"{name} {reason} (line {node.lineno})" for reason, is_so in reasons.items() if is_so]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-def test_data_is_never_code_nor_a_template(file: Path) -> None:
-    place = file.relative_to(PACKAGE).as_posix()
-    if not any(place.startswith(folder) for folder in RUNS_CODE):
-        assert facts(file).attacks == []
+def test_data_is_never_code_nor_a_template() -> None:
+    found = by_file(lambda found: found.attacks)
+    elsewhere = {place: found[place] for place in found if not place.startswith(tuple(RUNS_CODE))}
+    assert elsewhere == {}
 
 
 @pytest.mark.parametrize(
@@ -132,12 +139,13 @@ def _hostile_modules() -> list[str]:
     return list(found["source_modules"])
 
 
-@pytest.mark.parametrize("module", _hostile_modules())
-def test_no_file_is_written_by_path_where_sandboxed_code_writes(module: str) -> None:
-    file = PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
-    called = [
-        node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)
-    ]
-    names = {func.attr for func in called if isinstance(func, ast.Attribute)}
-    names |= {func.id for func in called if isinstance(func, ast.Name)}
-    assert not names & _BY_PATH
+def test_no_file_is_written_by_path_where_sandboxed_code_writes() -> None:
+    written = {}
+    for module in _hostile_modules():
+        file = PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+        tree = ast.walk(ast.parse(file.read_text()))
+        called = [node.func for node in tree if isinstance(node, ast.Call)]
+        names = {func.attr for func in called if isinstance(func, ast.Attribute)}
+        names |= {func.id for func in called if isinstance(func, ast.Name)}
+        written[module] = names & _BY_PATH
+    assert {module: names for module, names in written.items() if names} == {}

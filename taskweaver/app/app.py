@@ -46,9 +46,9 @@ class TaskWeaverApp:
     Attributes:
         app_dir: The project folder.
         session_manager: Owner of the sessions.
-        warnings: What is odd about the project: unknown keys, broken plugins and roles.
-        withheld: Effects of opening the folder that are off for want of the user's consent.
-        trust_notice: One sentence that names these; empty for none.
+        warnings: Problems of the project: unknown keys, broken plugins and roles.
+        withheld: Effects of opening the folder that are off without the user's consent.
+        trust_notice: One sentence that names them; empty for none.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class TaskWeaverApp:
 
     @property
     def sandbox(self) -> str:
-        """Whether code runs in a sandbox, in a few words."""
+        """Kind of sandbox code runs in, or its absence, in a few words."""
         policy = self.app_injector.get(SandboxChoice).policy
         if policy is None:
             return "none: code runs with your rights"
@@ -143,7 +143,7 @@ class TaskWeaverApp:
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        """The bounds on each session's resources, and what holds them here."""
+        """The bounds on each session's resources, and the mechanisms that enforce them here."""
         kernels: Manager = self.app_injector.get(Manager)  # type: ignore[type-abstract]
         return kernels.bounds
 
@@ -153,7 +153,7 @@ class TaskWeaverApp:
         A session that is on disk and not open, as after a restart, is resumed.
 
         Raises:
-            SessionError: If there is no such session, or the application was stopped.
+            SessionError: If the session does not exist, or the application was stopped.
             SessionInUse: If another process has it open.
             RoleError: If a role cannot be used.
         """
@@ -165,7 +165,7 @@ class TaskWeaverApp:
         Its variables come back when code runs; `Session.restore_notice` names those that do not.
 
         Raises:
-            SessionError: If there is none such, or another process has it open.
+            SessionError: If the session does not exist, or another process has it open.
             RoleError: If a role cannot be used.
         """
         return self.session_manager.resume_session(session_id)
@@ -196,7 +196,7 @@ class TaskWeaverApp:
             ModelError: If a cell is to be corrected and the model cannot be asked.
         """
         replaying = Replaying(self.app_injector)
-        yield from replaying.run(Path(file), settings or {}, data or {}, is_mending=repair)
+        yield from replaying.run(Path(file), settings or {}, data or {}, repairs=repair)
 
     def check_receipt(
         self,

@@ -36,7 +36,7 @@ class ReceiptVerdict:
 
     @property
     def is_same(self) -> bool:
-        """Whether inputs, outcomes and the numbers of the answer are as recorded."""
+        """True if inputs, outcomes and the numbers of the answer are as recorded."""
         return self.difference is None
 
 

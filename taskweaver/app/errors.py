@@ -1,4 +1,4 @@
-"""What can go wrong with a project folder."""
+"""Errors of a project folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class ProjectError(TaskWeaverError):
 
     Attributes:
         folder: The folder.
-        problem: What is wrong, and what to do.
+        problem: The problem and its remedy.
     """
 
     def __init__(self, folder: str, problem: str) -> None:
@@ -19,5 +19,5 @@ class ProjectError(TaskWeaverError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """What happened, and what to do."""
+        """The problem and its remedy."""
         return f"{self.folder}: {self.problem}"

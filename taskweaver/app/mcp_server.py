@@ -12,7 +12,7 @@ from mcp.server.mcpserver import Context  # noqa: TID253
 from mcp.server.mcpserver.exceptions import ToolError  # noqa: TID253
 
 from taskweaver import __version__
-from taskweaver.app.serving import Said, Serving, Tell
+from taskweaver.app.serving import Report, Said, Serving
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
 
@@ -32,21 +32,21 @@ def make_server(serving: Serving) -> MCPServer[Any]:
     )
 
     @server.tool()
-    async def ask(  # noqa: D417 - ctx is nothing a caller gives
+    async def ask(  # noqa: D417 - ctx is not an argument of the caller
         question: str, ctx: Context, session: str = "", branch: str = ""
     ) -> Said:
-        """Ask a question in plain words; data, files and earlier answers of the session count.
+        """Ask a question in plain words about data, files and earlier answers of the session.
 
         Args:
-            question: What to find out. Name the files it is about.
-            session: Id of a session to go on with; empty starts a new one.
+            question: The question. Name the files it is about.
+            session: Id of a session to continue; empty starts a new one.
             branch: A branch of it, as `fork` returned; empty takes the current one.
         """
         opened = await _blocking(lambda: serving.open(session, branch))
-        return await _round(ctx, opened, lambda tell: serving.ask(opened, question, tell))
+        return await _round(ctx, opened, lambda report: serving.ask(opened, question, report))
 
     @server.tool()
-    async def run_code(  # noqa: D417 - ctx is nothing a caller gives
+    async def run_code(  # noqa: D417 - ctx is not an argument of the caller
         code: str, ctx: Context, session: str = "", branch: str = ""
     ) -> Said:
         """Run Python code in the session's live kernel; variables stay for later calls.
@@ -57,14 +57,14 @@ def make_server(serving: Serving) -> MCPServer[Any]:
             branch: A branch of it, as `fork` returned; empty takes the current one.
         """
         opened = await _blocking(lambda: serving.open(session, branch))
-        return await _round(ctx, opened, lambda tell: serving.run_code(opened, code, tell))
+        return await _round(ctx, opened, lambda report: serving.run_code(opened, code, report))
 
     @server.tool()
     async def memory_search(query: str, session: str = "") -> list[dict[str, Any]]:
-        """Search what was asked and answered, and what was kept, by words.
+        """Search questions, answers and stored memory by words.
 
         Args:
-            query: Words to look for; any of them counts.
+            query: Words to look for; one match suffices.
             session: Id of a session; empty searches all of them.
         """
         return await _blocking(lambda: serving.memory_search(query, session))
@@ -87,24 +87,24 @@ def make_server(serving: Serving) -> MCPServer[Any]:
     return server
 
 
-async def _round(ctx: Context, session: Session, play: Callable[[Tell], Said]) -> Said:
-    """Play a round in a thread; tell its progress, and give it up when the caller does."""
+async def _round(ctx: Context, session: Session, play: Callable[[Report], Said]) -> Said:
+    """Play a round in a thread; report its progress, and interrupt it when the caller cancels."""
     steps = 0
 
-    def tell(status: str) -> None:
+    def report(status: str) -> None:
         nonlocal steps
         steps += 1
         anyio.from_thread.run(ctx.report_progress, float(steps), None, status)
 
     try:
-        return await _blocking(lambda: play(tell))
+        return await _blocking(lambda: play(report))
     except anyio.get_cancelled_exc_class():
         session.interrupt()
         raise
 
 
 async def _blocking(work: Callable[[], T]) -> T:
-    """Do what blocks in a thread; a reason for a failure is shown to the caller."""
+    """Run a blocking function in a thread; the reason of a failure is shown to the caller."""
     try:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     except (TaskWeaverError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Who provides what: the injector modules of an application and of a session."""
+"""Injector modules of an application, a session and a branch."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROLE_FOLDERS = (PACKAGE / "planner", PACKAGE / "code_interpreter", PACKAGE / "ex
 
 
 class FoldersConfig(ModuleConfig):
-    """Where an application keeps its things."""
+    """Folders of an application."""
 
     def _configure(self) -> None:
         self.workspace = Path(self._get_path("workspace.workspace_path"))
@@ -70,7 +70,7 @@ class BranchedMemoryConfig(ModuleConfig):
 
 
 class AppModule(Module):
-    """What all sessions of an application share."""
+    """Objects that all sessions of an application share."""
 
     def __init__(self, src: AppConfigSource, function: ModelFunction | None) -> None:
         self._src = src
@@ -100,7 +100,7 @@ class AppModule(Module):
     @singleton
     @provider
     def sandbox(self, folders: FoldersConfig, execution: ExecutionConfig) -> SandboxChoice:
-        """Whether kernels run in a sandbox."""
+        """The sandbox for kernels, or its absence."""
         readable = (folders.plugins, *execution.read_only)
         policy = SandboxPolicy(
             execution.has_network, readable, tuple(execution.writable), execution.allowed_hosts
@@ -143,12 +143,12 @@ class AppModule(Module):
 
 
 class SessionModule(Module):
-    """What all branches of a session share."""
+    """Objects that all branches of a session share."""
 
     @singleton
     @provider
     def emitter(self, logger: TelemetryLogger) -> SessionEventEmitter:
-        """Where events go."""
+        """The receiver of events."""
         return SessionEventEmitter(logger)
 
     @singleton
@@ -159,7 +159,7 @@ class SessionModule(Module):
 
 
 class BranchModule(Module):
-    """What the roles of one branch share."""
+    """Objects that the roles of one branch share."""
 
     def __init__(self, metadata: SessionMetadata, memory: Memory, client_id: str) -> None:
         self._metadata = metadata
@@ -168,12 +168,12 @@ class BranchModule(Module):
 
     @provider
     def metadata(self) -> SessionMetadata:
-        """Where the branch lives."""
+        """Id and folders of the branch."""
         return self._metadata
 
     @provider
     def workplace(self, config: AppSessionConfig) -> Workplace:
-        """Where roles find files."""
+        """Folders in which roles find files."""
         folder = config.data_dir
         pictures = folder / "data" if config.has_tables_only else folder
         return Workplace(self._metadata.execution_cwd, pictures.resolve())

@@ -1,4 +1,4 @@
-"""Gives a replay what it needs: a fresh kernel with the plugins, and the files."""
+"""A fresh kernel with plugins and files for a replay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from taskweaver.session.storage.workdir import AddedFile, add_files
 from taskweaver.utils.files import PRIVATE_FOLDER, read_yaml
 from taskweaver.utils.ids import create_id
 
-_PROMPT = Path(__file__).with_name("mend_prompt.yaml")
+_PROMPT = Path(__file__).with_name("repair_prompt.yaml")
 _FENCE = re.compile(r"```(?:python)?[ \t]*\n(.*?)\n```", re.DOTALL)
 
 
@@ -46,7 +46,7 @@ class Replaying:
         self._prefix = injector.get(CodeInterpreterConfig).code_prefix
 
     def run(
-        self, file: Path, settings: Mapping[str, str], data: Mapping[str, Path], *, is_mending: bool
+        self, file: Path, settings: Mapping[str, str], data: Mapping[str, Path], *, repairs: bool
     ) -> Iterator[Step]:
         """Run an experience again; see `TaskWeaverApp.replay`."""
         rounds = Conversation.from_yaml(file).rounds
@@ -58,7 +58,7 @@ class Replaying:
                 result = execute(cell.post_id, cell.code)
                 return Ran(sections(result, level=3), result.reason)
 
-            yield from replay(rounds, run, settings, self._mend if is_mending else None)
+            yield from replay(rounds, run, settings, self._repair if repairs else None)
 
     @contextmanager
     def fresh_kernel(
@@ -95,7 +95,7 @@ class Replaying:
             if not is_kept:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _mend(self, code: str, error: str) -> str | None:
+    def _repair(self, code: str, error: str) -> str | None:
         """Ask the model for a correction; None when it gives none."""
         instructions = str(read_yaml(_PROMPT)["content"])
         reply = self._llm_api.summarize(instructions, f"```python\n{code}\n```\n\nError: {error}")

@@ -84,7 +84,7 @@ def start_search(
 def resume_search(
     app: TaskWeaverApp, run: str, settings: Mapping[str, Any] | None = None
 ) -> Search:
-    """Open a run to go on with it, with the settings it was started with and further ones.
+    """Open a run to continue it, with the settings it was started with and further ones.
 
     Args:
         app: The application.
@@ -92,7 +92,7 @@ def resume_search(
         settings: Configuration keys, before those it was started with.
 
     Raises:
-        SearchError: If there is no such run, or it cannot be opened.
+        SearchError: If the run does not exist, or cannot be opened.
         RunInUse: If another process works on it.
         ConfigError: If a setting is of the wrong type.
     """
@@ -175,17 +175,17 @@ def _machine(app: TaskWeaverApp, src: AppConfigSource) -> Machine:
 
 
 def session_on_node(app: TaskWeaverApp, node: str) -> str:
-    """Make a session that goes on from a node: its conversation, its memory, a copy of its files.
+    """Make a session that continues from a node: its conversation, memory and a copy of its files.
 
     Args:
         app: The application.
-        node: ``RUN/NODE``, such as ``latest/n0007``; ``RUN/best`` is the best node.
+        node: ``RUN/NODE``, for example ``latest/n0007``; ``RUN/best`` is the best node.
 
     Returns:
         The id of the session; `TaskWeaverApp.get_session` opens it.
 
     Raises:
-        SearchError: If there is no such node, or it has no memory to go on from.
+        SearchError: If the node does not exist, or has no memory to continue from.
     """
     run, _, wanted = node.rpartition("/")
     places = find_run(app, run or "latest")

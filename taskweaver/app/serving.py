@@ -1,4 +1,4 @@
-"""What TaskWeaver offers to programs that ask it: questions, code, memory, branches.
+"""TaskWeaver as a service for other programs: questions, code, memory, branches.
 
 Every method blocks, and may be called from any thread; one session does one thing at a time.
 """
@@ -22,22 +22,22 @@ from taskweaver.session.storage.damage import MEMORY_FILE
 from taskweaver.session.storage.stored_sessions import stored_sessions
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 _MOST_FOUND = 20
 
 
 @dataclass(frozen=True)  # without slots, which the package takes for defaults
 class Said:
-    """What came of a round.
+    """Result of a round.
 
     Attributes:
-        answer: The answer, or why there is none.
-        session: Id of the session, to go on with it.
+        answer: The answer, or the reason there is none.
+        session: Id of the session, to continue it.
         branch: Its current branch.
-        is_answered: Whether there is an answer.
+        is_answered: Whether the round was answered.
         files: Files that were made, as absolute paths.
-        warnings: What was gone on without.
+        warnings: Parts that failed while the round continued without them.
     """
 
     answer: str
@@ -49,17 +49,17 @@ class Said:
 
 
 class _Listener:
-    """Passes on what is being done, and keeps what went wrong."""
+    """Listener that reports progress and collects errors."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, report: Report) -> None:
+        self._report = report
         self.error = ""
         self.warnings: list[str] = []
 
     def handle(self, event: TaskWeaverEvent) -> None:
         """Take notice of an event."""
         if event.t is PostEventType.post_status_update:
-            self._tell(event.msg)
+            self._report(event.msg)
         elif event.t is RoundEventType.round_error:
             self.error = event.msg
         elif event.t is RoundEventType.round_warning:
@@ -74,14 +74,14 @@ class Serving:
         self._opening = threading.Lock()
 
     def open(self, session_id: str = "", branch: str = "") -> Session:
-        """Return a session: the one of this id, resumed if need be, or a new one.
+        """Return the session of an id, resumed if need be, or a new one.
 
         Args:
             session_id: Its id; empty makes a new one.
-            branch: Branch to go on with; empty takes the current one.
+            branch: Branch to continue; empty takes the current one.
 
         Raises:
-            SessionError: If there is none such, or another process has it open.
+            SessionError: If the session does not exist, or another process has it open.
         """
         with self._opening:
             session = self._app.session_manager.get_session(session_id or None)
@@ -90,23 +90,23 @@ class Serving:
             return session
 
     @staticmethod
-    def ask(session: Session, question: str, tell: Tell) -> Said:
-        """Ask a question; `tell` hears what is being done.
+    def ask(session: Session, question: str, report: Report) -> Said:
+        """Ask a question; progress is reported through `report`.
 
         Raises:
             SessionError: As `Session.send_message`.
         """
-        listener = _Listener(tell)
+        listener = _Listener(report)
         return _said(session, session.send_message(question, listener), listener)
 
     @staticmethod
-    def run_code(session: Session, code: str, tell: Tell) -> Said:
-        """Run a cell in the session's kernel; `tell` hears what is being done.
+    def run_code(session: Session, code: str, report: Report) -> Said:
+        """Run a cell in the session's kernel; progress is reported through `report`.
 
         Raises:
             SessionError: As `Session.run_code`.
         """
-        listener = _Listener(tell)
+        listener = _Listener(report)
         return _said(session, session.run_code(code, listener), listener)
 
     def fork(self, session_id: str, name: str = "") -> str:
@@ -118,14 +118,14 @@ class Serving:
         return self.open(session_id).fork(name)
 
     def memory_search(self, query: str, session_id: str = "") -> list[dict[str, Any]]:
-        """Return what was said or kept that has a word of the query.
+        """Return messages and stored memory that contain a word of the query.
 
         Args:
             query: Words.
             session_id: A session; empty searches all, the newest first.
 
         Raises:
-            SessionError: If there is no such session.
+            SessionError: If the session does not exist.
         """
         folder = self._app.session_manager.sessions_folder
         stored = stored_sessions(folder)
@@ -162,7 +162,7 @@ class Serving:
 
 
 def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str, Any]]:
-    """Return what the branches of a session see, once each: a branch sees what its parent did."""
+    """Return the matches in a session's branches, once each: a branch inherits its parent's."""
     found: dict[str, str] = {}
     for name in store:
         events = store[name].find_events(query, _MOST_FOUND)

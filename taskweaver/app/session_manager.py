@@ -43,7 +43,7 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class SessionStore(Protocol):
-    """Where running sessions are kept."""
+    """Container of running sessions."""
 
     def get_session(self, session_id: str) -> Session | None:
         """Return a session, or None."""
@@ -123,9 +123,9 @@ class SessionManager:
         A session that is on disk and not open, as after a restart, is resumed.
 
         Raises:
-            SessionError: If there is no such session.
+            SessionError: If the session does not exist.
             SessionInUse: If another process has it open.
-            SessionClosed: If all sessions were stopped for good.
+            SessionClosed: If the manager was stopped.
             UnknownRole: If the configuration names a role that is not installed.
             RoleError: If a role cannot be used.
         """
@@ -162,10 +162,10 @@ class SessionManager:
             session_id: Its id; None takes the one that was used last.
 
         Raises:
-            SessionError: If there is no such session, or its folder is not used.
+            SessionError: If the session does not exist, or its folder is not used.
             StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.
             SessionInUse: If another process, or this one, has it open; without an id, too.
-            SessionClosed: If all sessions were stopped for good.
+            SessionClosed: If the manager was stopped.
         """
         self._check_open()
         folder = self.sessions_folder

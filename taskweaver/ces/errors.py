@@ -53,10 +53,6 @@ class KernelInterrupted(KernelError):
     """An interrupt came before the kernel was ready for the operation."""
 
 
-class KernelBusy(KernelError):
-    """Another cell is running and the caller did not want to wait."""
-
-
 class KernelClosed(KernelError):
     """The client was stopped."""
 

@@ -47,7 +47,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Commands(click.Group):
-    """Tells the user of an error in one line; ``--debug`` shows where it came from."""
+    """Command group that reports an error in one line; ``--debug`` adds the traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -77,7 +77,7 @@ def _end(ctx: click.Context, reason: str, status: int) -> NoReturn:
 
 
 def chat_options(command: F) -> F:
-    """Add the options that say what is asked, and how it is answered."""
+    """Add the options for the question and its answer."""
     options = (
         click.option("-m", "--message", metavar="TEXT", help="Ask one question and exit."),
         click.option(
@@ -153,7 +153,7 @@ def chat(
     resume: str | None,
     node: str | None,
 ) -> None:
-    """Ask questions; this is what happens without a command."""
+    """Ask questions; the default command."""
     require_folder(project)
     if node is not None:
         from taskweaver.cli.search.runs import session_of
@@ -207,7 +207,7 @@ def init(project: Path | None, folder: Path | None, same: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.pass_obj
 def doctor(project: Path | None, *, as_json: bool) -> None:
-    """Say what works here, and what to do about the rest."""
+    """Check what works here, and name the remedy for the rest."""
     require_folder(project)
     from taskweaver.cli.projects.doctor import examine
 
@@ -295,7 +295,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _piped_text() -> str | None:
-    """Return what was piped in, or None at a terminal."""
+    """Return the piped input, or None at a terminal."""
     if sys.stdin is None or sys.stdin.closed:
         return ""
     return None if sys.stdin.isatty() else sys.stdin.read()

@@ -137,8 +137,8 @@ class CodeInterpreter(Role, Interpreter):
         intro = fill(self.intro, plugin_description="\n".join(lines) or "- none")
         return "\n".join(filter(None, [intro, intro_of(self.tools)]))
 
-    def meet(self, peers: Mapping[str, Role]) -> None:
-        """Start the kernel behind whatever comes next; learn who else runs code in it."""
+    def bind_peers(self, peers: Mapping[str, Role]) -> None:
+        """Start the kernel in the background, and learn the other roles that run code in it."""
         found = {name: role for name, role in peers.items() if isinstance(role, CodeInterpreter)}
         self._interpreters = found or self._interpreters
         self.executor.start()

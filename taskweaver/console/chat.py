@@ -1,4 +1,4 @@
-"""A chat: a session and what the terminal adds to it."""
+"""A chat: a session at a terminal."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ _MOST_SHOWN = 10
 
 
 class Chat:
-    """Sends messages and shows what comes of them.
+    """A conversation at a terminal: sends messages and shows the rounds.
 
     Attributes:
         app: The project.
         session: The conversation; replaced by `reset`.
-        surface: Where everything is shown.
+        surface: The display.
         waiting: Files that go with the next message.
     """
 
     def __init__(self, app: TaskWeaverApp, surface: Surface, resume: str | None = None) -> None:
-        """Start a session, or go on with one.
+        """Start a session, or continue one.
 
         Args:
             app: The project.
-            surface: Where everything is shown.
-            resume: The session to go on with: an id, or ``latest``; None starts a new one.
+            surface: The display.
+            resume: The session to continue: an id, or ``latest``; None starts a new one.
 
         Raises:
-            TaskWeaverError: If there is no such session, or it cannot be started.
+            TaskWeaverError: If the session does not exist, or cannot be started.
         """
         self.app = app
         self.surface = surface
@@ -66,7 +66,7 @@ class Chat:
         session.event_emitter.confirmation_handler = TerminalConfirmation(self.surface)
 
     def _show_earlier(self) -> None:
-        """Show what was said, without the steps between."""
+        """Show the earlier messages, without the steps between."""
         rounds = self.session.memory.conversation.rounds
         self.surface.show(
             Note(f"session {self.session.session_id}, {counted(len(rounds), 'round')}")

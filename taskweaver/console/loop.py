@@ -17,7 +17,7 @@ INTERRUPTED = "Interrupted. The session goes on: variables and earlier answers a
 
 
 class Listener(Protocol):
-    """Whoever answers what is typed."""
+    """Receiver of typed lines."""
 
     def handle(self, line: str) -> bool:
         """Answer a line; return whether the conversation goes on."""
@@ -33,7 +33,7 @@ class Listener(Protocol):
 
 
 class Reader(Protocol):
-    """Where lines come from."""
+    """Source of typed lines."""
 
     def read(self) -> str:
         """Return the next line.

@@ -17,7 +17,7 @@ def mentioned_files(message: str, here: Path, there: Path, root: Path | None = N
     A word counts when it looks like a file, that is, has a dot or a folder in it.
 
     Args:
-        message: What the user typed.
+        message: The typed message.
         here: Folder that relative names start from.
         there: The kernel's working directory; a file of the same name there is left alone, for
             the code may have changed it.

@@ -1,8 +1,8 @@
-"""From events to blocks: what of a round is worth showing, and when it is complete.
+"""Conversion of a round's events to blocks: selection, order, and the time each is complete.
 
 Nothing is shown twice: a run's report repeats its code, output and files, so of the report
-only the value is shown; a plan that did not change is left out; a post's error is kept back until
-it is clear whether the round fails of it, which then says so.
+only the value is shown; a plan that did not change is left out; a post's error is held back until
+it is clear whether the round fails with it, since the failure then shows it.
 """
 
 from __future__ import annotations
@@ -60,14 +60,13 @@ _REMARKS = {
 
 @dataclass(slots=True)
 class _Draft:
-    """What is known of the post that is being written."""
+    """State of the post that is being written."""
 
     sender: str
     receiver: str = ""
     message: str = ""
     is_in_words: bool = False
     is_report: bool = False
-    is_sent_back: bool = False
     gave_up: bool = False
     unsupported: str = ""
     texts: dict[str, str] = field(default_factory=dict)
@@ -75,7 +74,7 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Run:
-    """What a running cell printed."""
+    """Output of a running cell."""
 
     since: float = field(default_factory=monotonic)
     pending: dict[str, str] = field(default_factory=dict)
@@ -92,9 +91,9 @@ class RoundView:
         """Show a round.
 
         Args:
-            surface: Where it is shown.
+            surface: The display.
             files_in: Folder the session's artifact paths start from.
-            usage: Asked for what the session's models consumed so far.
+            usage: Returns the consumption of the session's models so far.
         """
         self._surface = surface
         self._files_in = files_in
@@ -109,7 +108,7 @@ class RoundView:
         self._has_given_up = False
 
     def spent(self) -> Usage:
-        """Return what the models consumed since this view was made."""
+        """Return the consumption of the models since this view was made."""
         return self._usage() - self._usage_before
 
     def status(self) -> str:
@@ -118,7 +117,7 @@ class RoundView:
         return f"{tokens:,} tokens, Ctrl-C stops" if tokens else "Ctrl-C stops"
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Show what happened."""
+        """Show an event."""
         if isinstance(event.t, RoundEventType):
             self._round_changed(event.t, event.msg)
         elif isinstance(event.t, PostEventType):
@@ -190,7 +189,7 @@ class RoundView:
             reason = "the reply was unusable"
             if draft.unsupported:
                 reason = f"not found in any result: {draft.unsupported}"
-            what = "mends the code" if draft.is_report else f"answers again: {reason}"
+            what = "repairs the code" if draft.is_report else f"answers again: {reason}"
             self._surface.show(Note(f"{draft.sender} {what}"))
         elif draft.message.strip() and not draft.is_report:
             self._has_given_up = draft.gave_up and draft.receiver == USER

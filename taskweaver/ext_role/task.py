@@ -1,4 +1,4 @@
-"""What a role of this package is asked, and how it answers."""
+"""Tasks of the roles of this package, and their replies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TaskRole(Role):
 
 
 def task_for(memory: Memory, alias: str) -> Post:
-    """Return the newest post somebody else sent `alias` in this round.
+    """Return the newest post another role sent `alias` in this round.
 
     Raises:
         RoleError: If there is none.

@@ -1,4 +1,4 @@
-"""Models: who thinks, where, at what price; one facade for the rest."""
+"""Models: choice, calls, prices; `LLMApi` is the facade for the other packages."""
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.base import CompletionService, EmbeddingService

@@ -28,7 +28,7 @@ _NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
 
 class LLMApi:
-    """A session's way to the models: adds up what its calls consume, and can give them up.
+    """A session's access to the models: adds up the consumption of its calls, and can cancel them.
 
     Attributes:
         prompts: The newest prompts and replies.
@@ -45,7 +45,7 @@ class LLMApi:
 
     @property
     def usage(self) -> Usage:
-        """What the calls made here consumed so far."""
+        """Consumption of the calls made here so far."""
         return self._ledger.total
 
     @property
@@ -84,16 +84,16 @@ class LLMApi:
         """Return whether a model can correct an answer; the built-in offline analyst cannot.
 
         Raises:
-            ModelError: Of kind ``configuration``, if there is no such model.
+            ModelError: Of kind ``configuration``, if the alias names no model.
         """
         service = self._services.model(llm_alias).service
         return bool(getattr(service, "takes_corrections", True))
 
     def interrupt(self) -> None:
-        """Give up every call in flight, and refuse further ones until `resume`.
+        """Cancel every call in flight, and refuse further ones until `resume`.
 
-        Their callers get a `ModelError` of kind ``cancelled``. Whoever was about to call is stopped
-        too: what is given up may be between two calls.
+        Their callers get a `ModelError` of kind ``cancelled``. A caller between two calls is
+        stopped at its next call.
         """
         with self._lock:
             self._is_interrupted = True
@@ -111,7 +111,7 @@ class LLMApi:
         self.interrupt()
 
     def check(self) -> None:
-        """Raise what a call would raise now that is refused.
+        """Raise the error of a refused call, if calls are refused now.
 
         Raises:
             ModelError: Of kind ``cancelled``, if calls are refused.
@@ -160,7 +160,7 @@ class LLMApi:
         on_status: StatusListener | None = None,
         **extra: Any,
     ) -> Iterator[ChatMessage]:
-        """Ask a model; yield its reply piece by piece. Closing the generator gives the call up.
+        """Ask a model; yield its reply piece by piece. Closing the generator cancels the call.
 
         Args:
             messages: The chat so far.
@@ -171,9 +171,9 @@ class LLMApi:
             max_tokens: Longest reply in tokens; None leaves it to the configuration.
             top_p: Nucleus sampling; None leaves it to the configuration.
             stop: Texts that end the reply; None leaves it to the configuration.
-            on_status: Told in a few words when the call waits to be tried again.
-            extra: Options of the endpoint, passed through; those of older callers that say how
-                a reply is read (`stream`, `use_smoother`) are not.
+            on_status: Receives a short text when the call waits before a retry.
+            extra: Options of the endpoint, passed through; options of older callers about
+                reading a reply (`stream`, `use_smoother`) are dropped.
 
         Yields:
             Assistant messages whose contents are the new text.
@@ -200,7 +200,7 @@ class LLMApi:
                     yield {"role": "assistant", "content": text}
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
-        """Return what a model makes of `text` when it follows `instructions`.
+        """Return a model's reply to `text` under `instructions`.
 
         Raises:
             ModelError: If the call fails.

@@ -34,11 +34,11 @@ class ModelError(TaskWeaverError):
     """A model call failed.
 
     Attributes:
-        kind: What went wrong, for callers that act on it.
-        detail: What the service said, redacted and bounded.
-        model: Name of the model asked.
-        hint: What to do about it; empty when there is nothing general to say.
-        retry_after_s: Seconds the server asked us to wait; None when it did not.
+        kind: Class of the failure, for callers that act on it.
+        detail: The service's message, redacted and bounded.
+        model: Name of the model.
+        hint: The remedy; empty where no general one exists.
+        retry_after_s: Seconds to wait before a retry, as the server asks; None if it does not.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ModelError(TaskWeaverError):
         return self.kind in RETRYABLE
 
     def __str__(self) -> str:
-        """What happened, where, and what to do."""
+        """The failure, its place and the remedy."""
         where = f" ({self.model})" if self.model else ""
         text = f"Model call failed{where}, {self.kind.replace('_', ' ')}: {self.detail}"
         return f"{text} {self.hint}" if self.hint else text

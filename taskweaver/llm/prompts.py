@@ -53,7 +53,7 @@ class PromptRecord:
     duration_s: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain data: what was sent and received, as it was."""
+        """Return the record as plain data: messages and reply, unchanged."""
         usage = self.usage or Usage()
         return {
             "number": self.number,

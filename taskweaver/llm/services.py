@@ -35,13 +35,13 @@ ModelFunction = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model and how it is dealt with.
+    """A model with its retry policy and prices.
 
     Attributes:
         service: The model.
-        retry: How often and long a failed call is tried again.
-        prices: What tokens cost.
-        reason: Why it is this one, in a few words.
+        retry: Number and total time of retries.
+        prices: Prices of tokens.
+        reason: Reason for its choice, in a few words.
         origin: Provider and address, as spans carry them.
     """
 
@@ -57,7 +57,7 @@ class ModelServices:
 
     Attributes:
         estimator: Estimates tokens for all of them.
-        meter: Lets calls begin, and is told what they consumed.
+        meter: Admits calls, and adds up their consumption.
         tracing: Records calls.
     """
 
@@ -94,7 +94,7 @@ class ModelServices:
         self.close()
 
     def metered(self, meter: Meter) -> ModelServices:
-        """Return the same models with a meter for the calls made through what is returned."""
+        """Return the same models, with a meter for calls made through the returned object."""
         view = copy(self)
         view.meter = meter
         return view
@@ -269,7 +269,7 @@ def _has_base(src: AppConfigSource, own: Mapping[str, Any]) -> bool:
 def _is_meant(src: AppConfigSource, own: Mapping[str, Any], name: str) -> bool:
     """Return whether a key is set for an alias: by itself, or for the provider it chooses.
 
-    What is set for a provider goes to the provider's own address only.
+    Keys of a provider go to the provider's own address only.
     """
     special = src.provider_name(name) or name
     if name in own or special in own:

@@ -27,7 +27,7 @@ class SurrogateJoiner:
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """Return what is certain so far; a high half at the end waits for its partner."""
+        """Return the complete characters; a high surrogate at the end waits for its partner."""
         text, self._held = self._held + text, ""
         if not text.isascii() and _IS_HIGH.search(text):
             text, self._held = text[:-1], text[-1]

@@ -1,4 +1,4 @@
-"""What travels to and from a model: plain data."""
+"""Messages, requests and replies of models: plain data."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def format_chat_message(
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What model calls consumed.
+    """Consumption of model calls.
 
     Attributes:
         prompt_tokens: Tokens read by the model.
         completion_tokens: Tokens written by the model.
         cost: Money in the configured currency; None when no price is configured.
         calls: Number of calls.
-        is_estimated: Whether any of the token counts is our estimate, not the server's figure.
+        is_estimated: Whether any of the token counts is an estimate, not the server's figure.
         cached_tokens: Tokens among those read that the server had in a cache.
         reasoning_tokens: Tokens among those written that are no part of the reply.
     """
@@ -131,9 +131,9 @@ class Chunk:
 
     Attributes:
         text: New text; may be empty.
-        finish: Why the reply ended; None while it goes on.
-        usage: What the call consumed, when the server said so.
-        model: Name of the model that answered, when the server said so.
+        finish: Reason the reply ended; None before its end.
+        usage: Consumption of the call, if the server reported it.
+        model: Name of the model that answered, if the server named it.
     """
 
     text: str = ""

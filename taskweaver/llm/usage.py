@@ -1,4 +1,4 @@
-"""What calls consumed: the server's figures, or estimates that learn from them."""
+"""Consumption of calls: the server's figures, or estimates calibrated by them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Prices:
 
     @property
     def are_known(self) -> bool:
-        """Whether what a call costs can be told: both prices are there."""
+        """True if both prices are configured, so that a call's cost is known."""
         return self.prompt is not None and self.completion is not None
 
     def apply(self, usage: Usage) -> Usage:
@@ -40,7 +40,7 @@ class Prices:
 
 
 class Meter:
-    """Lets calls begin, and is told what they consumed; this one lets all begin at once."""
+    """Meter of calls: admits them and receives their consumption; this one admits all at once."""
 
     @contextmanager
     def call(self, cancel: CancelToken) -> Iterator[None]:  # noqa: ARG002 - for those that wait
@@ -52,15 +52,15 @@ class Meter:
         yield
 
     def add(self, usage: Usage) -> None:
-        """Take note of what a call consumed."""
+        """Record the consumption of a call."""
 
 
 class TokenEstimator:
     """Estimates tokens, calibrated per model by what its server reports; thread-safe.
 
-    A message is counted once: estimating a conversation costs what is new in it. Learning
-    counts a whole prompt, so it is done at the first, second, fourth, eighth ... call of a
-    model: all of it together costs less than a look at each of the last few prompts.
+    A message is counted once, so an estimate of a conversation counts only its new messages.
+    Learning counts a whole prompt, so it happens at the first, second, fourth, eighth ... call of
+    a model: altogether this costs less than counting each of the last few prompts.
     """
 
     def __init__(self) -> None:
@@ -70,14 +70,14 @@ class TokenEstimator:
         self._counted: dict[tuple[int, int], int] = {}
 
     def estimate(self, model: str, messages: Sequence[ChatMessage], reply: str) -> Usage:
-        """Return an estimate of what a call consumed."""
+        """Return an estimate of a call's consumption."""
         prompt = self._count_all(messages)
         factor = self._factors.get(model, 1.0)
         completion = estimate_tokens(reply)
         return Usage(round(prompt * factor), round(completion * factor), None, 1, True)
 
     def learn(self, model: str, messages: Sequence[ChatMessage], reported: Usage) -> None:
-        """Take note of what the server reported for a call."""
+        """Calibrate by the server's figures for a call."""
         with self._lock:
             reports = self._reports.get(model, 0) + 1
             self._reports[model] = reports
@@ -133,6 +133,6 @@ class Ledger:
             return self._total
 
     def add(self, usage: Usage) -> None:
-        """Add what a call consumed."""
+        """Add the consumption of a call."""
         with self._lock:
             self._total = self._total + usage

@@ -1,4 +1,4 @@
-"""The key ``mcp.servers``: which servers there are, and what they may do."""
+"""The key ``mcp.servers``: the servers and their permissions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MCPConfig(ModuleConfig):
 
 
 class _Fields:
-    """The fields of one server; what is wrong is said with its place."""
+    """The fields of one server; errors name their place."""
 
     def __init__(self, name: str, value: object) -> None:
         self._where = f"mcp.servers.{name}"

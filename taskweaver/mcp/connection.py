@@ -190,7 +190,7 @@ class Connection:
         self._tracing.inject(request.headers)
 
     async def _take(self, message: object) -> None:
-        """Note a change of the tools, and what a server prints that is no message."""
+        """Record a change of the tools, and output of a server that is no message."""
         if getattr(message, "method", "") == "notifications/tools/list_changed":
             self._is_list_stale = True
         if isinstance(message, Exception):
@@ -209,10 +209,10 @@ class Connection:
         return shorten(without_steering(lines[-1].strip()), _MAX_REASON_CHARS) if lines else ""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool; return its result as the package has it.
+        """Call a tool; return its result as the package `mcp` represents it.
 
         Raises:
-            ServerFailed: If it does not answer in time, dies, or answers with what is no result.
+            ServerFailed: If it does not answer in time, dies, or its answer is not a result.
         """
         if self._client is None:
             problem = "it has ended; the next session starts it again."
@@ -244,7 +244,7 @@ class Connection:
             raise ServerFailed(name, f"{asked} gave no usable result: {said}") from error
 
     async def _revived(self, client: Any, tool: str) -> str:
-        """Start a server again that has died; say what became of it."""
+        """Restart a server that has died; return a sentence about the outcome."""
         ended = self._broken or "it ended"
         async with self._lock:
             if self._client is client:

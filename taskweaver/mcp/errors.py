@@ -1,4 +1,4 @@
-"""What can go wrong with an MCP server. Nothing of it ends a conversation."""
+"""Errors of MCP servers. None of them ends a conversation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class ServerFailed(TaskWeaverError):
 
     Attributes:
         server: Its name in the configuration.
-        problem: What is wrong.
+        problem: The problem.
     """
 
     def __init__(self, server: str, problem: str) -> None:
@@ -19,7 +19,7 @@ class ServerFailed(TaskWeaverError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """Which server, and what is wrong."""
+        """The server and its problem."""
         return f"MCP server {self.server!r}: {self.problem}"
 
 

@@ -1,4 +1,4 @@
-"""Bounds on what a server may send: the size of a message, and all of them between two requests."""
+"""Bounds on a server's output: the size of a message, and the sum between two requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool gives back, as the parts `plugin.host_function` makes values and files of."""
+"""Results of tools, as the parts `plugin.host_function` turns into values and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON schemas of servers: what of them is checked here without trusting their author."""
+"""JSON schemas of servers, and the part of them that is safe to check here."""
 
 from __future__ import annotations
 

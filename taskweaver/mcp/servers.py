@@ -34,11 +34,11 @@ _KNOWN_FILE = "mcp_tools.json"
 
 @dataclass(slots=True)
 class Offer:
-    """What the servers offer.
+    """Tools of the servers.
 
     Attributes:
         tools: The tools that can be called, by the name of their function.
-        problems: What cannot be used, and why.
+        problems: Servers and tools that cannot be used, with the reasons.
     """
 
     tools: dict[str, Tool] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class MCPServers:
             return self._offer
 
     def offer(self) -> Offer:
-        """Return what the servers offer; waits for those that are starting."""
+        """Return the tools of the servers; waits for those that are starting."""
         return self.begin().result()
 
     def _started(self) -> Future[Offer]:
@@ -198,10 +198,10 @@ class MCPServers:
 
 
 def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Check arguments against what the tool takes.
+    """Check arguments against the tool's schema.
 
     Raises:
-        ToolFailed: If they do not fit; says which, and what would.
+        ToolFailed: If they do not fit; names them, and the arguments that would.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match

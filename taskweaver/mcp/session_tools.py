@@ -23,12 +23,12 @@ _MAX_REQUEST_CHARS = 20_000
 
 
 class SessionTools:
-    """What a kernel may call, as `ces.hostcalls.HostFunctions`.
+    """Functions a kernel may call, as `ces.hostcalls.HostFunctions`.
 
     Attributes:
         post_id: The post whose code is running, for questions to the user.
-        is_rebuilding: Whether cells run that ran before. What they call, and may change something,
-            is then asked about, whatever the configuration: it would happen twice.
+        is_rebuilding: Whether cells run that ran before. Calls that may change something are then
+            confirmed, whatever the configuration: their effect would happen twice.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class SessionTools:
         return [tool.entry for name, tool in sorted(tools.items()) if name not in taken]
 
     def new_problems(self, taken: Container[str]) -> list[str]:
-        """Return, once each, a sentence for what cannot be used."""
+        """Return, once each, a sentence for each server or tool that cannot be used."""
         offer = self._servers.offer()
         hidden = [
             ServerFailed(tool.server, f"the tool {tool.name!r} is left out: a plugin is {name}.")
@@ -114,7 +114,7 @@ class SessionTools:
 
 
 def intro_of(entries: Iterable[PluginEntry]) -> str:
-    """Return what a role that plans is told of tools: a line for each; empty for none."""
+    """Return the tools as a planning role is shown them: a line for each; empty for none."""
     lines = []
     for entry in entries:
         about = " ".join(entry.spec.description.split())

@@ -1,7 +1,7 @@
-"""A server that is a program: started, spoken to line by line within bounds, and ended.
+"""A server that is a program: its start, its bounded lines, and its end.
 
-The transport of the package `mcp` keeps what a program prints until a line ends, however long it
-grows; this one does not.
+The transport of the package `mcp` buffers a program's output until a line ends, however long it
+grows; this one bounds it.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ async def _end(process: asyncio.subprocess.Process, tasks: Sequence[asyncio.Task
 
 
 async def _drain(process: asyncio.subprocess.Process) -> None:
-    """Discard what a program still prints: one that waits for room in a pipe cannot end."""
+    """Discard a program's further output: one that waits for room in a pipe cannot end."""
     assert process.stdout is not None
     with suppress(ValueError, OSError):
         while await process.stdout.read(1 << 16):

@@ -1,4 +1,4 @@
-"""From what a server says of a tool to a function, as prompts show it and the kernel has it."""
+"""Conversion of a server's description of a tool to a function for prompts and the kernel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class RawTool:
-    """What a server says of a tool."""
+    """A server's description of a tool."""
 
     name: str
     description: str
@@ -53,7 +53,7 @@ class Tool:
 
     Attributes:
         server: The server it belongs to.
-        name: What the server calls it.
+        name: Its name at the server.
         schema: JSON schema of its arguments.
         is_wrapped: Whether its value comes as the only field, ``result``, of an object.
         is_confirmed: Whether a person is asked before each call.
@@ -71,7 +71,7 @@ class Tool:
 
     @property
     def function(self) -> str:
-        """What code calls it."""
+        """Name of its function in the kernel."""
         return self.entry.name
 
 
@@ -84,11 +84,11 @@ def function_name(server: str, tool: str) -> str:
 def make_tools(
     config: ServerConfig, raw: Iterable[RawTool], taken: set[str]
 ) -> tuple[list[Tool], list[ServerFailed]]:
-    """Return the tools a server offers that may and can be called, and what is wrong with others.
+    """Return the allowed and usable tools of a server, and the problems of the others.
 
     Args:
         config: The server.
-        raw: What it says.
+        raw: Its descriptions of its tools.
         taken: Names of functions there are already; those of the tools are added.
     """
     tools, problems, seen = [], [], set()
@@ -175,7 +175,7 @@ def _described(schema: object, root: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _type(schema: object, root: Mapping[str, Any]) -> str:
-    """Return the Python type a JSON schema stands for, as far as that can be said shortly."""
+    """Return the Python type of a JSON schema, in a short form."""
     text = _annotation(schema, root, _DEPTH)
     return text if len(text) <= _MAX_TYPE_CHARS else text.partition("[")[0]
 

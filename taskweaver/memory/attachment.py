@@ -15,7 +15,7 @@ from taskweaver.utils.ids import create_id
 
 
 class AttachmentType(Enum):
-    """What an attachment holds; value and name are the same."""
+    """Type of an attachment; value and name are the same."""
 
     plan = "plan"
     current_plan_step = "current_plan_step"
@@ -66,7 +66,7 @@ class Attachment:
 
     Attributes:
         id: Unique; kept when an attachment is loaded.
-        type: What the content is.
+        type: Type of the content.
         content: Usually text; a list of paths for ``artifact_paths``.
         extra: Plain data, or the `SharedMemoryEntry` of a ``shared_memory_entry``.
     """
@@ -101,7 +101,7 @@ class Attachment:
         """Build an attachment from its wire form.
 
         Returns:
-            The attachment, or None for a type that old conversations hold and nobody reads.
+            The attachment, or None for a type of old conversations that is no longer read.
 
         Raises:
             ValueError: If the type is unknown, or a shared entry is malformed.

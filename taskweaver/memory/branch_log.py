@@ -9,7 +9,7 @@ import json
 from typing import cast
 
 from taskweaver.memory.branch_summaries import BranchSummaries
-from taskweaver.memory.branched.conversation.turns import StoredRound
+from taskweaver.memory.branched.conversation.turns import RoundRow
 from taskweaver.memory.branched.errors import StoreCorrupt
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.conversation import Conversation
@@ -35,12 +35,12 @@ class BranchLog:
         self._seqs: dict[str, int] = {}
 
     def resume(self) -> Conversation:
-        """Return what was said on the branch, to go on with it.
+        """Return the conversation of the branch, to continue it.
 
         A round that was torn is ended as failed.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
             StoreCorrupt: If a row cannot be read.
         """
         conversation = Conversation.init()
@@ -52,10 +52,10 @@ class BranchLog:
         return conversation
 
     def rounds(self) -> list[Round]:
-        """Return what was said on the branch so far; nothing is written.
+        """Return the conversation of the branch so far; nothing is written.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
             StoreCorrupt: If a row cannot be read.
         """
         return [_round(stored) for stored in self._store.turns.load(self.branch_id)]
@@ -85,7 +85,7 @@ class BranchLog:
         return BranchSummaries(self._store, self.branch_id, role)
 
 
-def _round(stored: StoredRound) -> Round:
+def _round(stored: RoundRow) -> Round:
     try:
         data = {
             "id": stored.id,
@@ -105,7 +105,7 @@ def _round(stored: StoredRound) -> Round:
 
 
 def require_texts(post: Post) -> None:
-    """Raise unless what a stored post says is text.
+    """Raise unless the fields of a stored post are text.
 
     Raises:
         TypeError: If sender, receiver, message or id is anything else.

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 
 from taskweaver.memory.branched.conversation.summaries import Extent
-from taskweaver.memory.branched.conversation.turns import StoredRound
+from taskweaver.memory.branched.conversation.turns import RoundRow
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.compacted import CompactedMessage
@@ -65,11 +65,11 @@ class BranchSummaries:
             self._branch_id, self._role, text, up_to_seq=rounds[-1].seq, count=len(rounds)
         )
 
-    def _coverable(self) -> list[StoredRound]:
+    def _coverable(self) -> list[RoundRow]:
         stored = self._store.turns.load(self._branch_id, with_posts=False)
         return [round_ for round_ in stored if round_.state not in _NOT_COVERED]
 
-    def _message(self, covered: Sequence[StoredRound] | None, extent: Extent) -> CompactedMessage:
+    def _message(self, covered: Sequence[RoundRow] | None, extent: Extent) -> CompactedMessage:
         if covered is None or len(covered) != extent.count:
             raise InvalidUpdate(f"summary {extent.seq}", "does not fit the rounds of this branch")
         text = self._store.summaries.text(extent.seq).strip()
@@ -79,7 +79,7 @@ class BranchSummaries:
         return CompactedMessage(1, len(ids), text, covered[-1].id, ids)
 
 
-def _covered(rounds: Sequence[StoredRound], extent: Extent) -> Sequence[StoredRound] | None:
+def _covered(rounds: Sequence[RoundRow], extent: Extent) -> Sequence[RoundRow] | None:
     """Return the rounds up to the last one of an extent; None when that one is not among them."""
     for number, stored in enumerate(rounds, 1):
         if stored.seq == extent.up_to_seq:

@@ -20,7 +20,7 @@ class RecordedCell:
 
     Attributes:
         post_id: Post it belongs to; its files were named after that.
-        code: What was run.
+        code: The code that ran.
         role: Alias of the role that ran it.
     """
 

@@ -1,7 +1,7 @@
-"""A summary that stands for older rounds, and who provides one.
+"""A summary that stands for older rounds, and the interface of its providers.
 
-What a summary covers is a set of round ids, never a position: a round that fails late or is
-left out of a view shifts nothing.
+A summary covers a set of round ids, never a position: a round that fails late or is left out of a
+view shifts nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CompactedMessage:
     round_ids: frozenset[str] = frozenset()
 
     def to_system_message(self) -> str:
-        """Return the summary with a line that says what it stands for."""
+        """Return the summary with a line that names the rounds it stands for."""
         return f"Summary of Rounds {self.start_index}-{self.end_index}:\n{self.summary}"
 
     def uncovered(self, rounds: Sequence[Round]) -> list[Round]:
@@ -43,7 +43,7 @@ class CompactedMessage:
 
 
 class SummaryStore(Protocol):
-    """Where the summaries of one role's rounds are stored."""
+    """Stored summaries of one role's rounds."""
 
     def load(self, retain_recent: int, warn: Callable[[str], None]) -> CompactedMessage | None:
         """Return the stored summary that covers most rounds; None without a usable one.

@@ -1,4 +1,4 @@
-"""Background summaries of old rounds: they change nothing that was said, only what is read.
+"""Background summaries of old rounds: they change only the text that is read, not the rounds.
 
 One compactor serves one role. When enough rounds, or enough text, are not covered by its
 summary, a thread of its own lets a model rewrite the summary with the oldest of them; the thread
@@ -109,7 +109,7 @@ class ContextCompactor:
         self.notify_rounds_changed()
 
     def stop(self) -> None:
-        """End within `STOP_WAIT_S`; what a call that hangs may still return is not used."""
+        """End within `STOP_WAIT_S`; the result of a call that hangs is not used."""
         with self._lock:
             self._is_stopped = True
             worker, self._worker = self._worker, None

@@ -31,7 +31,7 @@ class ConversationDict(TypedDict):
 
 @dataclass(slots=True)
 class Conversation:
-    """Rounds in order, and what is known about them as a whole.
+    """Rounds in order, and facts about them as a whole.
 
     Attributes:
         id: Unique; kept when a conversation is loaded.
@@ -114,5 +114,5 @@ class Conversation:
 
 
 def _without(path: str | Path, error: Exception) -> str:
-    """Return what an error says, without the file's name that it may begin with."""
+    """Return the message of an error, without the file's name that it may begin with."""
     return str(error).removeprefix(f"{path}").removeprefix(":").strip()

@@ -1,4 +1,4 @@
-"""What can go wrong with a stored conversation."""
+"""Errors of stored conversations."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class ConversationError(TaskWeaverError):
     """A stored conversation cannot be read or written.
 
     Attributes:
-        source: The file, or what else was being read.
-        problem: What is wrong with it.
+        source: The file, or another source.
+        problem: The problem in it.
     """
 
     def __init__(self, source: str, problem: str) -> None:
@@ -19,7 +19,7 @@ class ConversationError(TaskWeaverError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """What happened, and where."""
+        """Return the problem and its place."""
         return f"The conversation in {self.source} cannot be used: {self.problem}"
 
 
@@ -27,5 +27,5 @@ class SubPathRefused(ConversationError):
     """A sub-path does not name a folder inside the folder it belongs to."""
 
     def __str__(self) -> str:
-        """What happened, and where."""
+        """Return the problem and its place."""
         return f"The sub-path {self.source!r} cannot be used: {self.problem}"

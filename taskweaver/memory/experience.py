@@ -1,7 +1,7 @@
 """Experiences: conversations kept so that later ones may learn from them.
 
 A raw experience (``raw_exp_<id>.yaml``) is a whole conversation; a handcrafted one
-(``handcrafted_exp_<id>.yaml``) is a text somebody wrote. Of each an experience (``exp_<id>.yaml``)
+(``handcrafted_exp_<id>.yaml``) is a text written by hand. Of each an experience (``exp_<id>.yaml``)
 is made: the text that is shown to a role when it suits the request.
 """
 
@@ -37,7 +37,7 @@ def save_raw_experience(
     """Write a conversation as ``raw_exp_<session_id>.yaml``, all of it or nothing.
 
     Args:
-        conversation: What to keep; read it back with `Conversation.from_yaml`.
+        conversation: The conversation to keep; read it back with `Conversation.from_yaml`.
         session_id: Names the experience.
         exp_dir: Folder of experiences; made when missing.
         thin_mode: Whether all attachments but plans are left out.
@@ -73,7 +73,7 @@ class ExperienceModel(Protocol):
     """A model, as far as experiences need one."""
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
-        """Return what the model makes of `text`."""
+        """Return the model's reply to `text`."""
         ...
 
     def get_embedding_list(self, texts: Sequence[str]) -> list[list[float]]:
@@ -83,7 +83,7 @@ class ExperienceModel(Protocol):
 
 @dataclass(slots=True)
 class Experience:
-    """What is to be learnt from a conversation.
+    """Lessons of a conversation.
 
     Attributes:
         experience_text: The text.
@@ -144,7 +144,7 @@ class ExperienceGenerator:
             embedding_model: Name of the embedding model; empty compares words.
             threshold: Least similarity, from 0 to 1, of an experience that is chosen.
             llm_alias: Which model sums up; empty is the main one.
-            tell: Told what could not be used.
+            tell: Receives messages on entries that could not be used.
         """
         self._model = model
         self._folder = Path(experience_dir)
@@ -177,10 +177,10 @@ class ExperienceGenerator:
         return self._folder / self._sub_path
 
     def refresh(self, prompt: str | None = None) -> list[str]:
-        """Make experiences of what is new or changed; return their ids.
+        """Make experiences of new and changed entries; return their ids.
 
         Args:
-            prompt: Instructions for the summary; None takes ours.
+            prompt: Instructions for the summary; None takes the package's own.
         """
         folder, made = self.get_experience_dir(), []
         sources = sorted([*folder.glob(f"{_RAW}*.yaml"), *folder.glob(f"{_HANDCRAFTED}*.yaml")])
@@ -203,7 +203,7 @@ class ExperienceGenerator:
         return Experience(self.summarize_experience(exp_id, prompt), exp_id, str(source))
 
     def summarize_experience(self, exp_id: str, prompt: str | None = None) -> str:
-        """Return what a model makes of a raw experience.
+        """Return the model's summary of a raw experience.
 
         Raises:
             ConversationError: If it cannot be read.
@@ -256,7 +256,7 @@ class ExperienceGenerator:
         return [(item, score) for item, score in ranked if score >= self._threshold]
 
     def delete_experience(self, exp_id: str) -> None:
-        """Delete an experience; what it was made of stays."""
+        """Delete an experience; its source stays."""
         self._delete(_MADE, exp_id)
 
     def delete_raw_experience(self, exp_id: str) -> None:

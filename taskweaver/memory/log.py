@@ -1,4 +1,4 @@
-"""Where a conversation is written while it happens."""
+"""Log of a conversation, written while it happens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from taskweaver.memory.round import Round
 
 
 class ConversationLog(Protocol):
-    """Keeps what a `Memory` is told. Each call returns when what it was told is safe."""
+    """Keeps the changes of a `Memory`. Each call returns when its change is safe."""
 
     def round_started(self, round_: Round) -> None:
         """Keep a new round."""

@@ -1,4 +1,4 @@
-"""The memory of a session: its conversation, and what each role may see of it.
+"""The memory of a session: its conversation, and the view of each role.
 
 All writes go through `Memory.create_round`, `Memory.add_post` and `Memory.end_round`. One lock
 guards the conversation and the views; it is never held while a compaction provider is called,
@@ -28,7 +28,7 @@ class Memory:
 
     Attributes:
         session_id: Names the session; part of the name of a saved experience.
-        conversation: What was said so far.
+        conversation: The conversation so far.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Memory:
         Args:
             session_id: Names the session.
             log: Where it is written while it happens; None keeps it in memory alone.
-            conversation: What was said before; the log has that already.
+            conversation: The earlier conversation; the log has that already.
         """
         self.session_id = session_id
         self.conversation = conversation or Conversation.init()
@@ -53,7 +53,7 @@ class Memory:
         self._providers: dict[RoleName, CompactionProvider] = {}
 
     def create_round(self, user_query: str) -> Round:
-        """Begin a round with what the user asked."""
+        """Begin a round with the request of the user."""
         round_ = Round.create(user_query)
         with self._lock:
             self._log.round_started(round_)
@@ -134,7 +134,7 @@ class Memory:
 
         Args:
             role: Whose rounds.
-            provider: Told from now on when rounds begin and end.
+            provider: Called from now on when rounds begin and end.
             rounds_getter: Replaces the provider's own.
         """
         if self._providers.setdefault(role, provider) is not provider:
@@ -150,7 +150,7 @@ class Memory:
     def get_shared_memory_entries(
         self, entry_type: SharedMemoryEntryType
     ) -> list[SharedMemoryEntry]:
-        """Return what holds now of one type: the latest entry of each sender, oldest first.
+        """Return the entries of one type that hold now: the latest of each sender, oldest first.
 
         Entries of scope ``round`` hold in the last round only; those of failed rounds never.
         """

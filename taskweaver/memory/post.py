@@ -29,7 +29,7 @@ class Post:
         id: Unique; kept when a post is loaded.
         send_from: Alias of the role that wrote it, or ``User``.
         send_to: Alias of the role it is for; ``Unknown`` until decided.
-        message: What the receiver reads.
+        message: Text for the receiver.
         attachment_list: Typed data, in the order it was added.
     """
 

@@ -58,7 +58,7 @@ class Pass:
     Attributes:
         covered: The summary so far.
         rounds: Rounds to add to it.
-        text: What the model reads of them.
+        text: Text of them for the model.
     """
 
     covered: CompactedMessage | None
@@ -95,7 +95,7 @@ class Schedule:
         self._rest = range(0)
 
     def due(self, rounds: Sequence[Round], covered: CompactedMessage | None) -> Due | None:
-        """Return what a pass should cover, or None when it is not time for one.
+        """Return the rounds that a pass should cover, or None when it is not time for one.
 
         Args:
             rounds: All rounds of the role.

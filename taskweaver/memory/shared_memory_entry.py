@@ -1,4 +1,4 @@
-"""What one role shares with the others beside its messages."""
+"""Entries that one role shares with the others beside its messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SharedMemoryEntry:
     """An entry the Planner or another role shares.
 
     Attributes:
-        type: What the content is, e.g. ``plan`` or ``example_sub_path``.
+        type: Type of the content, e.g. ``plan`` or ``example_sub_path``.
         content: The text itself.
         scope: How long it holds: this round, or the rest of the conversation.
         id: Unique; kept when an entry is loaded.

@@ -1,4 +1,4 @@
-"""What a summariser reads of the rounds: who said what, with the code and its results.
+"""Text of the rounds for a summariser: the messages, with the code and its results.
 
 Each piece is bounded, its middle left out when it is longer, and so is the whole of a round.
 """
@@ -33,7 +33,7 @@ def transcript_of(round_: Round, number: int) -> str:
 
     Args:
         round_: The round.
-        number: What to call it, counting from 1.
+        number: Its number, counting from 1.
     """
     lines = [f"### Round {number}", f"The user asked: {_bounded(round_.user_query, MESSAGE_CHARS)}"]
     if round_.state == "failed":

@@ -1,10 +1,10 @@
-"""What a role sees of a conversation, at the cost of what is new in it.
+"""Views of roles on a conversation, at the cost of its new posts.
 
 A role sees the posts it wrote or received. Text meant for the moment (between the temporal
-delimiters) is seen in the last round only; the delimiters themselves are never seen. What was
-picked from a round is kept, with a cursor into its posts, so a view reads each post once. Nothing
-is copied but posts whose text changes; rounds only ever grow, and posts stay as they are once
-they were added.
+delimiters) is seen in the last round only; the delimiters themselves are never seen. The parts
+picked from a round are kept, with a cursor into its posts, so a view reads each post once. Nothing
+is copied but posts whose text changes; rounds only ever grow, and posts stay as they are once they
+were added.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Picked(Generic[T]):
-    """What was picked from the first `scanned` posts of a round."""
+    """The parts picked from the first `scanned` posts of a round."""
 
     source: Round
     posts: list[Post]
@@ -44,7 +44,7 @@ class _Projection(Generic[T]):
         self._picked: list[_Picked[T]] = []
 
     def refresh(self, rounds: Sequence[Round]) -> list[_Picked[T]]:
-        """Return what is picked from each of `rounds`, which are never to be changed by callers."""
+        """Return the parts picked from each of `rounds`, which callers never change."""
         picked = self._picked
         del picked[len(rounds) :]
         for index, round_ in enumerate(rounds):
@@ -135,7 +135,7 @@ class SharedEntries:
         """Return the latest entry of each sender that holds now, in the order of writing.
 
         An entry of scope ``conversation`` holds from then on, one of scope ``round`` only while
-        its round is the last. What failed rounds said does not count.
+        its round is the last. Entries of failed rounds do not count.
         """
         latest: dict[str, SharedMemoryEntry] = {}
         for round_, picked in zip(conversation, self._entries.refresh(conversation), strict=True):

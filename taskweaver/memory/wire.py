@@ -1,7 +1,7 @@
 """The wire form of a conversation, checked before anything is built from it.
 
-A file may come from a person, another version or another program, so what is wrong with it is
-said with its place, e.g. ``rounds[2].post_list[0].send_to is missing``.
+A file may come from a person, another version or another program, so each problem is named with its
+place, e.g. ``rounds[2].post_list[0].send_to is missing``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KINDS: dict[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What a mapping holds.
+    """Keys of a mapping, and the types of their values.
 
     Attributes:
         needed: Keys it must have, with the types of their values.

@@ -1,8 +1,8 @@
-"""Asking a person before something runs. Where nobody answers, the answer is no.
+"""Confirmation by a person before something runs. Without an answer, it does not run.
 
-A session has one `Confirmations`, at ``session.event_emitter.confirmations``. Whoever can ask a
-person sets its `handler`; `AnsweredElsewhere` is the one for programs whose answer comes from
-another thread, such as a web server's.
+A session has one `Confirmations`, at ``session.event_emitter.confirmations``. A program that can
+ask a person sets its `handler`; `AnsweredElsewhere` is the handler for programs whose answer
+comes from another thread, for example a web server's.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Confirmation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationRequest:
-    """What a person is asked to allow.
+    """Request to a person to allow something.
 
     Attributes:
-        kinds: What it is: ``code``, ``shell`` for commands in it, ``plugin NAME``, ``tool NAME``.
+        kinds: Its kinds: ``code``, ``shell`` for commands in it, ``plugin NAME``, ``tool NAME``.
         content: The whole of it.
         previous: The version of it that ran before, or was refused; empty for none.
         post_id: The post it belongs to.
@@ -48,7 +48,7 @@ class ConfirmationRequest:
     id: str = field(default_factory=lambda: create_id("confirm"))
 
     def diff(self) -> str:
-        """Return what changed since the previous version, as a unified diff; empty for none."""
+        """Return the changes since the previous version, as a unified diff; empty for none."""
         if not self.previous:
             return ""
         before, after = self.previous.splitlines(), self.content.splitlines()
@@ -97,10 +97,10 @@ _AS_CONFIRMATION = {True: Confirmation.yes, False: Confirmation.no}
 
 
 class Confirmations:
-    """What a person has allowed in a session.
+    """Permissions a person has given in a session.
 
     Attributes:
-        handler: Who asks; None when nobody can, and then nothing is allowed.
+        handler: Asks the person; None allows nothing.
     """
 
     def __init__(
@@ -112,8 +112,8 @@ class Confirmations:
         """Allow nothing yet.
 
         Args:
-            tell: Told ``request`` and ``response``, with the answer.
-            log: Told when a handler breaks.
+            tell: Receives ``request`` and ``response``, with the answer.
+            log: Receives the errors of handlers.
             round_id: Returns the id of the open round, for handlers of the original's form.
         """
         self.handler: AnyConfirmationHandler | None = None

@@ -48,7 +48,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class PostEventProxy:
-    """A post being written: every change is made on the post and told to the listeners."""
+    """A post being written: every change is made on the post and emitted as an event."""
 
     post: Post
     _tell: Callable[[PostEventType, str, dict[str, Any]], None]
@@ -59,7 +59,7 @@ class PostEventProxy:
         self._tell(PostEventType.post_send_to_update, "", {"role": send_to})
 
     def update_status(self, status: str) -> None:
-        """Say what is being done; not part of the post."""
+        """Emit the status, which is not part of the post."""
         self._tell(PostEventType.post_status_update, status, {})
 
     def update_message(self, message: str, is_end: bool = True) -> None:  # noqa: FBT001, FBT002 - kept
@@ -113,11 +113,11 @@ class PostEventProxy:
         return last
 
     def emit_execution_output(self, stream: str, text: str) -> None:
-        """Tell what running code prints; not part of the post."""
+        """Emit output of running code, which is not part of the post."""
         self._tell(PostEventType.post_execution_output, text, {"stream": stream, "text": text})
 
     def error(self, msg: str) -> None:
-        """Replace what was written by an error message."""
+        """Replace the post's message by an error message."""
         self.post.attachment_list = []
         self.post.message = msg
         self._tell(PostEventType.post_error, msg, {})
@@ -169,7 +169,7 @@ class SessionEventEmitter:
             self._logger.warning(text)
 
     def register(self, handler: SessionEventHandler) -> None:
-        """Tell `handler` everything from now on."""
+        """Send `handler` every event from now on."""
         self._handlers.append(handler)
 
     def unregister(self, handler: SessionEventHandler) -> None:
@@ -178,7 +178,7 @@ class SessionEventEmitter:
 
     @contextmanager
     def handle_events_ctx(self, handler: SessionEventHandler | None = None) -> Iterator[None]:
-        """Tell `handler` what happens inside the block."""
+        """Send `handler` the events inside the block."""
         if handler is None:
             yield
             return
@@ -189,7 +189,7 @@ class SessionEventEmitter:
             self.unregister(handler)
 
     def emit(self, event: TaskWeaverEvent) -> None:
-        """Tell every listener."""
+        """Send an event to every listener."""
         for handler in tuple(self._handlers):
             try:
                 handler.handle(event)
@@ -199,7 +199,7 @@ class SessionEventEmitter:
                 self._logger.exception(f"a listener failed on {event.t.value}")
 
     def emit_session(self, type: SessionEventType, msg: str = "") -> None:
-        """Tell what happened to the session."""
+        """Emit an event of the session."""
         self.emit(TaskWeaverEvent(EventScope.session, type, None, None, msg))
 
     def start_round(self, round_id: str, query: str = "") -> None:
@@ -219,11 +219,11 @@ class SessionEventEmitter:
         self._round_id = None
 
     def emit_error(self, msg: str) -> None:
-        """Tell why the open round failed."""
+        """Emit the reason the open round failed."""
         self._emit_round(RoundEventType.round_error, msg)
 
     def warn(self, msg: str) -> None:
-        """Tell what the open round goes on without."""
+        """Emit a warning: a part of the open round failed, and the round continues."""
         self._emit_round(RoundEventType.round_warning, msg)
 
     def create_post_proxy(self, send_from: str) -> PostEventProxy:
@@ -245,7 +245,7 @@ class SessionEventEmitter:
 
     @contextmanager
     def post(self, send_from: str) -> Iterator[PostEventProxy]:
-        """Write a post inside the block; whatever interrupts it is told as the post's error."""
+        """Write a post inside the block; an exception becomes the post's error."""
         proxy = self.create_post_proxy(send_from)
         try:
             yield proxy

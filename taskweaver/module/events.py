@@ -1,4 +1,4 @@
-"""Events: what happens in a session, told to whoever listens."""
+"""Events of a session, for its listeners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 class EventScope(Enum):
-    """What an event is about."""
+    """Subject of an event: session, round or post."""
 
     session = "session"
     round = "round"
@@ -26,8 +26,8 @@ class SessionEventType(Enum):
 class RoundEventType(Enum):
     """Events of a round.
 
-    `msg` of ``round_start`` is the query, of ``round_error`` the reason, of ``round_warning``
-    what the round goes on without.
+    `msg` of ``round_start`` is the query, of ``round_error`` the reason, of ``round_warning`` the
+    failure despite which the round continues.
     """
 
     round_start = "round_start"
@@ -65,11 +65,11 @@ EventType = SessionEventType | RoundEventType | PostEventType
 
 @dataclass(frozen=True, slots=True)
 class TaskWeaverEvent:
-    """One thing that happened.
+    """An event of a session.
 
     Attributes:
-        scope: What it is about.
-        t: What happened.
+        scope: Its subject.
+        t: Its type.
         round_id: The round it belongs to; None for a session event.
         post_id: The post it belongs to; None for session and round events.
         msg: Text, see the event types.
@@ -93,7 +93,7 @@ class SessionEventHandler(Protocol):
 
 
 class SessionEventHandlerBase:
-    """A handler that sorts events by scope; override what is of interest."""
+    """A handler that dispatches events by scope; override the methods of interest."""
 
     def handle(self, event: TaskWeaverEvent) -> None:
         """Pass an event to the method of its scope."""

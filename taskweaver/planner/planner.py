@@ -57,10 +57,10 @@ class Planner(Role):
         self.translator = PostTranslator(logger, tracing, event_emitter)
         self.compaction = RoleCompaction(config.compaction, llm_api, logger, config.llm_alias)
         self.experiences = RoleExperiences(config, llm_api, logger)
-        self.meet({})
+        self.bind_peers({})
 
-    def meet(self, peers: Mapping[str, Role]) -> None:
-        """Learn who the workers are, and load the examples they take part in."""
+    def bind_peers(self, peers: Mapping[str, Role]) -> None:
+        """Learn the workers, and load the examples they take part in."""
         workers = {alias: role.get_intro for alias, role in peers.items() if role is not self}
         self.prompt = PlannerPrompt(
             self.alias, workers, self.translator, self.planner_config.prompt_file_path

@@ -11,7 +11,7 @@ ArtifactType = Literal["chart", "df", "file", "txt", "svg", "html", "image"]
 
 
 def artifact_bytes(type: ArtifactType, val: Any) -> bytes:
-    """Return what is written to an artifact's file.
+    """Return the bytes of an artifact's file.
 
     Args:
         type: ``df`` writes a table (anything with `to_csv`) as CSV; the others write text and

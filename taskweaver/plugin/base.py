@@ -1,4 +1,4 @@
-"""What a plugin is: an object that is called like a function."""
+"""Base class of plugins: objects that are called like functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Plugin(ABC):
 
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Do what the plugin is for."""
+        """Run the plugin."""
 
     def log(self, level: LogErrorLevel, message: str) -> None:
         """Write a line to the plugin log, which is shown with the result of the cell."""

@@ -1,4 +1,4 @@
-"""What a plugin sees of the session it runs in, and a stand-in for trying a plugin alone."""
+"""A plugin's access to the session it runs in, and a stand-in for trying a plugin alone."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class PluginContext(ABC):
         """Write a file for the user and list it with the result of the cell.
 
         Args:
-            name: What to call it.
+            name: Its name.
             file_name: Name of the file, without folders.
-            type: What it is; decides how `val` is written.
+            type: Its type, which decides the format of the file.
             val: Its content: text, bytes, a table for ``df``, a path, or plain data.
             desc: A line about it.
 
@@ -88,10 +88,10 @@ class PluginContext(ABC):
 
         Args:
             name: Its name.
-            arguments: Arguments by name: what JSON can say, numbers and arrays of numpy too.
+            arguments: Arguments by name: JSON values, numbers and arrays of numpy too.
 
         Raises:
-            HostCallFailed: If there is no such function, it may not be called, or it fails.
+            HostCallFailed: If the function does not exist, may not be called, or fails.
         """
         raise HostCallFailed(name, "no application is there to call.")
 
@@ -127,9 +127,9 @@ class TestPluginContext(PluginContext):
     """A context without a session: files go to a folder, the rest is kept to be looked at.
 
     Attributes:
-        artifacts: What was added, in order.
+        artifacts: The artifacts added, in order.
         logs: Level, tag and message of each line.
-        session_vars: What `get_session_var` returns.
+        session_vars: The values `get_session_var` returns.
     """
 
     __test__ = False  # its name makes pytest take it for a test

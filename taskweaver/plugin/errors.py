@@ -1,4 +1,4 @@
-"""What can go wrong with a plugin."""
+"""Errors of plugins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class PluginError(TaskWeaverError):
 
     Attributes:
         plugin: Its name, or the file that describes it.
-        problem: What is wrong.
+        problem: The problem.
     """
 
     def __init__(self, plugin: str, problem: str) -> None:
@@ -19,7 +19,7 @@ class PluginError(TaskWeaverError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """Which plugin, and what is wrong."""
+        """The plugin and its problem."""
         return f"Plugin {self.plugin}: {self.problem}"
 
 
@@ -27,5 +27,5 @@ class HostCallFailed(PluginError):
     """A function of the application cannot be called from the kernel, or fails."""
 
     def __str__(self) -> str:
-        """Which function, and what is wrong."""
+        """The function and its problem."""
         return f"{self.plugin}: {self.problem}"

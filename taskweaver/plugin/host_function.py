@@ -1,7 +1,7 @@
 """The plugin behind every function of the application that code in a kernel may call.
 
-Its configuration says how it is called: ``parameters``, the names in order, ``needed``, those a
-call must give, and ``about``, what `help` shows.
+Its configuration describes the call: ``parameters``, the names in order, ``needed``, those a call
+must give, and ``about``, the text `help` shows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A plugin of one file: what it does and how it is called is read off its code, never run.
+"""A plugin of one file: its description is read from its code, which is not run.
 
-The function's signature and docstring say what a YAML file says of other plugins. A class derived
-from `Plugin` is called like its file, and its ``__call__`` has the signature.
+The function's signature and docstring hold the description that other plugins have in a YAML
+file. A class derived from `Plugin` is called like its file, and its ``__call__`` has the signature.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def read_one_file(path: Path, source: str) -> PluginEntry | None:
 
     Args:
         path: The file.
-        source: What is in it.
+        source: Its content.
 
     Returns:
         The plugin; None if nothing in the file is decorated with ``@register_plugin``.
 
     Raises:
-        PluginError: If it is not Python, or what is registered cannot be a plugin; names the
+        PluginError: If it is not Python, or the registered object cannot be a plugin; names the
             file and the line.
     """
     if _MARK not in source:
@@ -107,13 +107,13 @@ class _Reader:
         )
 
     def _check_import(self, tree: ast.Module) -> None:
-        """Tell a file that means to register something from one that only speaks of it."""
+        """Raise if the file imports ``register_plugin`` without using it."""
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and _MARK in {name.name for name in node.names}:
                 raise self._fail(node, f"imports {_MARK}, and nothing has the line @{_MARK}.")
 
     def _call(self, node: _Definition) -> tuple[_Function, int]:
-        """Return what is called, and how many of its parameters the caller does not give."""
+        """Return the called function, and the number of leading parameters a caller omits."""
         if not isinstance(node, ast.ClassDef):
             return node, 0
         for item in node.body:
@@ -213,7 +213,7 @@ def _parameter(
 
 
 def _returns(annotation: ast.expr | None, doc: Docstring) -> tuple[PluginParameter, ...]:
-    """Return what comes back: the parts of a tuple when the docstring names them."""
+    """Return the returned values: the parts of a tuple when the docstring names them."""
     hint = _hint(annotation)
     if hint == "None":
         return ()
@@ -251,7 +251,7 @@ def _hint(annotation: ast.expr | None) -> str:
 
 
 def _shown_default(default: ast.expr) -> str:
-    """Return a default as the stub shows it; what is computed or long is not shown."""
+    """Return a default as the stub shows it; a computed or long one is shown as an ellipsis."""
     text = ast.unparse(default)
     try:
         parsing.literal_value(default)

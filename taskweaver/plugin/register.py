@@ -1,6 +1,6 @@
 """Registering plugins: the decorators authors write, and the collector that runs their files.
 
-A decorator only notes what it decorates while `collect` runs the file; in any other import of
+A decorator only records its object while `collect` runs the file; in any other import of
 the file it does nothing, so plugins can be imported and tested like ordinary modules.
 """
 
@@ -81,12 +81,12 @@ def register_plugin(
 ) -> P | Callable[[P], P]:
     """Make a class or a function the plugin of its file. A file has exactly one.
 
-    The keywords are for plugins without a YAML file. They are read off the source, so they are
-    written out there, not computed.
+    The keywords are for plugins without a YAML file. They are read from the source, so they must
+    be literals.
 
     Args:
         definition: A subclass of `Plugin`, or a function that is called as it is.
-        configurations: What a class reads from ``self.config``.
+        configurations: The values a class reads from ``self.config``.
         examples: Code that calls it, for the model.
         enabled: False switches it off.
     """
@@ -107,7 +107,7 @@ def test_plugin(
     """Make a function a test of the plugin in its file: it gets the plugin, and raises to fail.
 
     Args:
-        name: What to call it; None takes the function's name.
+        name: Its name; None takes the function's name.
         description: A line about it; None takes the first of its docstring.
     """
 

@@ -61,7 +61,7 @@ class PluginRegistry:
 
     @property
     def broken(self) -> dict[str, PluginError]:
-        """What is wrong with each plugin that cannot be used, by the name of its file."""
+        """Problems of the plugins that cannot be used, by the names of their files."""
         with self._lock:
             self._refresh()
             return dict(self._broken)
@@ -82,7 +82,7 @@ class PluginRegistry:
         self._read = {name: read for name, read in self._read.items() if name in files}
 
     def _add(self, file: str, read: _Read) -> str:
-        """Take in what a file holds; return the file that implements it."""
+        """Add the content of a file; return the file that implements it."""
         if isinstance(read, PluginEntry):
             other = self._plugins.get(read.name)
             if not read.enabled:

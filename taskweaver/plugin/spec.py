@@ -1,4 +1,4 @@
-"""The description of a plugin: ``<name>.yaml``, and what prompts show of it."""
+"""The description of a plugin: ``<name>.yaml``, and its form in prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ParameterKind = Literal["", "position", "*", "keyword", "**"]
 
 
 class _Fields:
-    """The keys of one mapping in a plugin file; what is wrong is said with file and key."""
+    """The keys of one mapping in a plugin file; errors name file and key."""
 
     def __init__(self, data: object, where: str, path: str = "") -> None:
         self._where = where
@@ -88,15 +88,15 @@ class _Fields:
 
 @dataclass(frozen=True, slots=True)
 class PluginParameter:
-    """A parameter of a plugin, or a part of what it returns.
+    """A parameter of a plugin, or a part of its result.
 
     Attributes:
         name: Its name.
         type: Its type, as people write it in Python.
-        description: What it is.
+        description: Its meaning.
         required: Whether a call must give it.
-        kind: How a call gives it.
-        default: What it is when it is not given, as Python; None if that is not known.
+        kind: Way a call gives it: by position, by name, or both.
+        default: Its default, as Python; None if that is not known.
     """
 
     name: str
@@ -108,7 +108,7 @@ class PluginParameter:
 
     @classmethod
     def from_fields(cls, fields: _Fields, *, is_named: bool = True) -> Self:
-        """Read one item of ``parameters``, or of ``returns``, whose names are only told."""
+        """Read one item of ``parameters``, or of ``returns``, whose names are informative only."""
         return cls(
             fields.identifier("name") if is_named else fields.text("name"),
             fields.text("type", "Any") or "Any",
@@ -150,7 +150,7 @@ class PluginParameter:
 
 @dataclass(frozen=True, slots=True)
 class PluginSpec:
-    """What a plugin does and how it is called."""
+    """Purpose and signature of a plugin."""
 
     name: str
     description: str = ""
@@ -255,14 +255,14 @@ class PluginEntry:
     Attributes:
         name: Name it is called by.
         impl: File that implements it, without ``.py``.
-        spec: What it does and how it is called.
+        spec: Its purpose and signature.
         config: Its ``configurations``, handed to it when it is made.
         required: Whether it is always shown to the model.
         enabled: Whether it is used at all.
         plugin_only: Whether it may be called where no other code may run.
-        folder: Where its files are; None when it was not read from a file.
-        described_in: The file its description is in.
-        is_one_file: Whether its description was read off its code.
+        folder: Folder of its files; None when it was not read from a file.
+        described_in: The file with its description.
+        is_one_file: Whether its description was read from its code.
         helpers: Digest of the helper files it may import; it is loaded again when it changes.
     """
 
@@ -299,12 +299,12 @@ class PluginEntry:
     def from_yaml_content(
         cls, content: object, folder: Path | None = None, where: str = "(content)"
     ) -> Self:
-        """Build an entry from what a plugin file holds.
+        """Build an entry from the content of a plugin file.
 
         Args:
             content: The mapping in the file.
-            folder: Where the implementation is.
-            where: What to call the file in errors.
+            folder: Folder of the implementation.
+            where: Name of the file in errors.
 
         Raises:
             PluginError: If a key is missing or wrong; names it.

@@ -99,7 +99,7 @@ class Role:
         """Set the name in posts and prompts."""
         self.alias = alias
 
-    def meet(self, peers: Mapping[str, Role]) -> None:
+    def bind_peers(self, peers: Mapping[str, Role]) -> None:
         """Learn, once, which other roles take part, by alias."""
 
     def reply(self, memory: Memory, **kwargs: object) -> Post:

@@ -19,7 +19,7 @@ class AppSessionConfig(ModuleConfig):
         has_tables_only: Whether only the tables of `data_dir` count: it is a folder that is no
             project and has no folder `data`.
         data_root: Folder that links in `data_dir` may not leave; None for any target.
-        stuck_after: Repetitions before a nudge.
+        stuck_after: Repetitions before a hint.
         fork_limit_bytes: Most bytes a fork copies of a working directory.
         checks_answers: Whether numbers of answers are looked up in the outcomes.
         snapshot_limit_bytes: Memory for kernel states at round ends; 0 keeps none.

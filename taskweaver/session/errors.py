@@ -1,4 +1,4 @@
-"""What can go wrong with a session."""
+"""Errors of a session."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from taskweaver.errors import TaskWeaverError
 
 
 class SessionError(TaskWeaverError):
-    """A session cannot do what was asked.
+    """A request to a session that cannot be fulfilled.
 
     Attributes:
-        detail: What happened, and what to do.
+        detail: The problem and its remedy.
     """
 
     def __init__(self, detail: str) -> None:
@@ -17,7 +17,7 @@ class SessionError(TaskWeaverError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """What happened, and what to do."""
+        """The problem and its remedy."""
         return self.detail
 
 
@@ -46,4 +46,4 @@ class RoundInterrupted(SessionError):
 
 
 class LimitReached(SessionError):
-    """A round or a session has used up what it may."""
+    """A round or a session has reached its limit."""

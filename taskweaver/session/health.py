@@ -121,7 +121,7 @@ def _saved_rounds(folder: Path) -> int:
 
 
 def _memory_problems(copy: Path) -> tuple[list[str], int]:
-    """Return what is wrong with a copy of the memory file, and the number of readable rounds.
+    """Return the problems of a copy of the memory file, and the number of readable rounds.
 
     Raises:
         BranchedMemoryError: If it cannot be opened.
@@ -138,7 +138,7 @@ def _memory_problems(copy: Path) -> tuple[list[str], int]:
 
 
 def _states(folder: Path) -> tuple[int, list[str]]:
-    """Return the number of stored states that can be read, and what is wrong with the others."""
+    """Return the number of readable stored states, and the problems of the others."""
     states = StateFolder(folder / "state", 1)
     if not states.folder.is_dir() or states.folder.is_symlink() or not states.is_trusted:
         return 0, []

@@ -1,4 +1,4 @@
-"""What a session may consume before a person is asked to go on."""
+"""Spending limits of a session, which only a person extends."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Spending:
         """Count a round.
 
         Args:
-            used: What the session consumed so far.
+            used: Consumption of the session so far.
 
         Raises:
-            LimitReached: If the session has used up what it may; nothing is counted then.
+            LimitReached: If the session has reached its limit; nothing is counted then.
         """
         self._check_session(used)
         if self.limits.session_rounds and self._rounds >= self.limits.session_rounds * self._shares:
@@ -63,7 +63,7 @@ class Spending:
         """Check, between the steps of a round.
 
         Raises:
-            LimitReached: If the round, or the session, has used up what it may.
+            LimitReached: If the round or the session has reached its limit.
         """
         tokens = (used - self._before).total_tokens
         if self.limits.round_tokens and tokens >= self.limits.round_tokens:

@@ -38,7 +38,7 @@ class Rebuilt:
 
     @property
     def is_same(self) -> bool:
-        """Whether every outcome is as recorded, and no file or other variable differs."""
+        """True if every outcome is as recorded, and no file or other variable differs."""
         has_changes = self.files or self.variables
         return not has_changes and all(step.verdict == "same" for step in self.steps)
 

@@ -1,4 +1,4 @@
-"""Runs a recorded conversation again without a model, and compares what comes out."""
+"""Rerun of a recorded conversation without a model, and comparison of its results."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from taskweaver.utils.parsing import parse, parse_expression
 from taskweaver.utils.redact import MASK_ADVICE, has_mask
 from taskweaver.utils.text import without_addresses
 
-Verdict = Literal["same", "differs", "mended", "failed"]
-Mend = Callable[[str, str], str | None]
+Verdict = Literal["same", "differs", "repaired", "failed"]
+Repair = Callable[[str, str], str | None]
 """Corrects a cell, given its code and the error; None when it cannot."""
 TOLERANCE = 1e-6
 """Numbers that differ relatively by less are the same, unless both are integers."""
@@ -30,13 +30,13 @@ _SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A cell that was run again.
+    """Result of a cell that was run again.
 
     Attributes:
         number: Its place, from 1.
-        code: What was run.
-        verdict: Whether its result is as recorded; a mended one ran after it was corrected.
-        details: Where it differs, or why it failed; a line each.
+        code: The code that ran.
+        verdict: Comparison with the recorded result; a repaired cell ran after a correction.
+        details: The differences, or the error; a line each.
     """
 
     number: int
@@ -49,23 +49,23 @@ def replay(
     rounds: Sequence[Round],
     run: Callable[[RecordedCell], Ran],
     settings: Mapping[str, str],
-    mend: Mend | None = None,
+    repair: Repair | None = None,
     only: Container[str] | None = None,
 ) -> Iterator[Step]:
-    """Run the successful cells of a conversation again, and yield what became of each.
+    """Run the successful cells of a conversation again, and yield the result of each.
 
-    A cell that fails, or holds a mask, is passed over; the ones after it are run all the same.
+    A cell that fails, or holds a mask, is skipped; the cells after it run all the same.
 
     Args:
         rounds: The conversation.
         run: Runs a cell.
         settings: Values, as Python expressions, for names the code assigns at its top level.
-        mend: Corrects a cell that fails, once; None leaves it failed.
+        repair: Corrects a cell that fails, once; None leaves it failed.
         only: Ids of the posts whose cells run; None for all.
 
     Raises:
-        SessionError: If there is nothing to run, or nothing assigns one of the names, or a value
-            is no expression.
+        SessionError: If no cell is to be run, no cell assigns one of the names, or a value is not
+            an expression.
     """
     cells = [cell for cell in successful_cells(rounds) if only is None or cell.post_id in only]
     if not cells:
@@ -83,8 +83,8 @@ def replay(
             continue
         ran = run(RecordedCell(cell.post_id, code, cell.role))
         first_error = ran.error
-        if ran.error and mend is not None:
-            better = mend(code, ran.error)
+        if ran.error and repair is not None:
+            better = repair(code, ran.error)
             if better is not None:
                 code, ran = better, run(RecordedCell(cell.post_id, better))
         if ran.error:
@@ -92,7 +92,7 @@ def replay(
             continue
         found = tuple(differences(recorded.get(cell.post_id, ""), ran.report))
         if first_error:
-            yield Step(number, code, "mended", (f"it failed first: {first_error}", *found))
+            yield Step(number, code, "repaired", (f"it failed first: {first_error}", *found))
         else:
             yield Step(number, code, "differs" if found else "same", found)
 

@@ -34,7 +34,7 @@ from taskweaver.utils.text import fenced
 class Session:
     """Answers messages one after another; use it as a context manager, or call `stop`.
 
-    A session is a tree of branches. What is said goes to the current one: its conversation, its
+    A session is a tree of branches. Messages go to the current branch: its conversation, its
     kernel, its working directory.
 
     Attributes:
@@ -42,7 +42,7 @@ class Session:
         workspace: Its folder.
         config: Its configuration.
         session_var: Variables plugins read.
-        round_usage: What the models consumed in the newest round.
+        round_usage: Consumption of the models in the newest round.
         prompts: The newest prompts and replies.
         is_closed: Whether it was stopped.
     """
@@ -87,7 +87,7 @@ class Session:
 
     @property
     def roles(self) -> Mapping[str, Role]:
-        """Who takes part, by alias."""
+        """Roles of the current branch, by alias."""
         return self._current.roles
 
     @property
@@ -97,12 +97,12 @@ class Session:
 
     @property
     def usage(self) -> Usage:
-        """What the models consumed in this session so far."""
+        """Consumption of the models in this session so far."""
         return self._llm_api.usage
 
     @property
     def kernel_state(self) -> str:
-        """What the kernel is doing, in a word or two."""
+        """State of the kernel, in a word or two."""
         return self._current.client.state
 
     def send_message(
@@ -113,11 +113,11 @@ class Session:
     ) -> Round:
         """Answer a message.
 
-        What goes wrong while roles work makes the round ``failed`` and is told as a ``round_error``
-        event. A KeyboardInterrupt gives up model call and cell, and is raised again.
+        An error while roles work makes the round ``failed`` and is emitted as a ``round_error``
+        event. A KeyboardInterrupt cancels model call and cell, and is raised again.
 
         Args:
-            message: What the user says. Files of the data folder it names are added.
+            message: The user's message. Files of the data folder it names are added.
             event_handler: Listens during this round.
             files: Files to put into the working directory first.
 
@@ -128,7 +128,7 @@ class Session:
             SessionBusy: If another message is being answered.
             SessionClosed: If the session was stopped.
             SessionError: If the message is no text, or an empty one.
-            LimitReached: If the session has used up what it may; see `extend_limits`.
+            LimitReached: If the session has reached its limit; see `extend_limits`.
             FileNotAdded: If a file cannot be added; nothing was asked then.
         """
         _check_text(message)
@@ -178,7 +178,7 @@ class Session:
         return self._branches.restoring()
 
     def restore_notice(self) -> list[str]:
-        """Return, once, which variables the current branch lacks, and what to do about it."""
+        """Return, once, the variables the current branch lacks, and the remedy."""
         return self._current.take_notice(self.restoring())
 
     def wait_until_stored(self) -> None:
@@ -234,20 +234,20 @@ class Session:
 
         Raises:
             SessionBusy, SessionClosed: As `send_message`.
-            SessionError: If the name is taken or malformed, there is no such round, or the files
-                cannot be copied.
+            SessionError: If the name is taken or malformed, the round does not exist, or the
+                files cannot be copied.
         """
         with self._one_at_a_time():
             return self._branches.fork(name, at_round)
 
     @property
     def why_restored(self) -> str:
-        """Why the current branch starts from stored variables; empty if its kernel was forked."""
+        """Reason the current branch starts from stored variables; empty if it was forked."""
         return self._branches.why_restored
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        """The bounds on the session's resources, and what holds each."""
+        """The bounds on the session's resources, and the mechanism that enforces each."""
         return self._current.client.bounds
 
     @property
@@ -257,17 +257,17 @@ class Session:
 
     @property
     def kept_states(self) -> tuple[int, int]:
-        """How many snapshots are kept, and the bytes they take up beyond their kernels."""
+        """Number of snapshots kept, and the bytes they take up beyond their kernels."""
         self._branches.states.settle()
         snapshots = self._branches.states.snapshots
         return len(snapshots), snapshots.extra_bytes
 
     def checkout(self, name: str) -> None:
-        """Go on with another branch; the one that was current keeps its kernel.
+        """Make another branch current; the previous one keeps its kernel.
 
         Raises:
             SessionBusy, SessionClosed: As `send_message`.
-            SessionError: If there is no such branch.
+            SessionError: If the branch does not exist.
         """
         with self._one_at_a_time():
             self._branches.checkout(name)
@@ -290,22 +290,22 @@ class Session:
         return name
 
     def diff(self, first: str, second: str) -> BranchDifference:
-        """Return how two branches differ: rounds, memory, variables, files.
+        """Return the differences of two branches: rounds, memory, variables, files.
 
         Raises:
-            SessionError: If there is no such branch.
+            SessionError: If the branch does not exist.
         """
         return self._stored.diff(first, second)
 
     def merge(self, source: str, policy: str = "theirs") -> MergeReport:
-        """Bring what a branch keeps in core and archival memory to the current one.
+        """Copy a branch's core and archival memory to the current branch.
 
         Conversations, variables and files stay where they are. See `BranchedMemory.merge`.
 
         Raises:
             SessionBusy, SessionClosed: As `send_message`.
-            SessionError: If there is no such branch.
-            InvalidUpdate: If it is the current one, or there is no such policy.
+            SessionError: If the branch does not exist.
+            InvalidUpdate: If it is the current branch, or the policy is unknown.
         """
         with self._one_at_a_time():
             self._stored.require(source)
@@ -340,7 +340,7 @@ class Session:
         self._spending.check(self.usage)
 
     def interrupt(self) -> None:
-        """Give up the open round, from any thread: its call, its cell, and what would come next."""
+        """Cancel the open round, from any thread: its model call, its cell and its later steps."""
         if self._answering.locked():
             self._llm_api.interrupt()
         self._branches.interrupt()

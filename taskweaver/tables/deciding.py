@@ -46,7 +46,7 @@ class Decisions:
 
 
 def names_numerals(column: str) -> bool:
-    """Return whether a column's name says that its numerals are names, such as zip codes."""
+    """Return whether a column's name marks its numerals as names, for example zip codes."""
     return NAMES_OF_NUMERALS.fullmatch(re.sub(r"[\W_]+", " ", column).strip()) is not None
 
 

@@ -120,8 +120,8 @@ def read(path: str | os.PathLike[str], sheet: str | int | None) -> Any:
 def profiles(path: str | os.PathLike[str], find: str, *, matches_only: bool = False) -> Any:
     """Return the profiles of a file's tables; their frames are kept for the next read.
 
-    A table that cannot be read, such as a view of a missing one, is left out, and the reason is
-    printed.
+    A table that cannot be read, for example a view of a missing one, is left out, and the reason
+    is printed.
     """
     from taskweaver.tables.profiles.profiling import FileProfile, profiled
 

@@ -22,6 +22,7 @@ _TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?=[#a-z])", re.IGNORECASE)
 _SPECIAL = re.compile(r"([*\[\]|~]|(?<![^\W_])_|_(?![^\W_]))")
 _BACKSLASHES = re.compile(r"\\[\w\\/:.-]*")
+_IN_BACKTICKS = re.compile(r"(?<![`\\])`([^`\\]+)`(?![`\\])")
 _LINE_START = re.compile(r"[#>+=:-]|\d{1,9}(?=[.)])")
 _WEB_ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 _FILE_ADDRESS = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))[\w%-][\w./%-]*(?:#[\w%.-]*)?\Z", re.ASCII)
@@ -64,6 +65,20 @@ def _indent(line: str) -> str:
 def inert_line(text: str) -> str:
     """Return text as the inside of one line of Markdown that shows its characters."""
     return _escaped(" ".join(without_steering(with_line_feeds(text)).split()))
+
+
+def inert_prose(text: str) -> str:
+    """Return text as the inside of one line of Markdown, where words in backticks are code."""
+    line = " ".join(without_steering(with_line_feeds(text)).split())
+    parts = _IN_BACKTICKS.split(line)
+    return "".join(
+        _code_span(part) if place % 2 else _escaped(part) for place, part in enumerate(parts)
+    )
+
+
+def inert_paragraph(text: str) -> str:
+    """Return text as a paragraph of one line of Markdown, where words in backticks are code."""
+    return _line(inert_prose(text))
 
 
 def inert_picture(path: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
@@ -22,6 +23,52 @@ _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 
 class UnsafeFile(OSError):
     """A file that SQLite must not be given."""
+
+
+def quoted_name(name: str) -> str:
+    """Return the name of a table or a column as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def table_names(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of the tables of a database, without those that SQLite keeps for itself."""
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return [name for (name,) in rows if not name.startswith("sqlite_")]
+
+
+def column_names(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Return the names of the columns that hold values; a computed one holds none."""
+    rows = connection.execute(f"PRAGMA table_info({quoted_name(table)})")
+    return [row[1] for row in rows]
+
+
+def drop_programs(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Drop the triggers and views of a database, and return the kind and the name of each."""
+    found = connection.execute(
+        "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY type"
+    ).fetchall()
+    for kind, name in found:
+        connection.execute(f"DROP {kind} {quoted_name(name)}")
+    return found
+
+
+def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, object]) -> int:
+    """Add a row to a table, and return its number."""
+    names, marks = ", ".join(row), ", ".join("?" * len(row))
+    cursor = connection.execute(
+        f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values())
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def remove_database(path: Path) -> None:
+    """Delete a database with the files that SQLite keeps beside it; none need exist.
+
+    Raises:
+        OSError: If one cannot be deleted.
+    """
+    for ending in ("", *SIDE_FILES):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def require_plain(path: Path) -> None:

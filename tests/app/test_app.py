@@ -280,7 +280,7 @@ def test_an_interrupt_from_another_thread_gives_up_the_model_call(project: Path)
     def model(_messages: Sequence[ChatMessage]) -> Iterator[str]:
         yield '{"response": {"plan_reasoning": "'
         asked.set()
-        let_go.wait(10)
+        let_go.wait(60)
         yield "more"
 
     with TaskWeaverApp(project, model=model) as app:
@@ -288,10 +288,10 @@ def test_an_interrupt_from_another_thread_gives_up_the_model_call(project: Path)
         states: list[str] = []
         thread = threading.Thread(target=lambda: states.append(session.send_message("x").state))
         thread.start()
-        assert asked.wait(10)
+        assert asked.wait(60)
         session.interrupt()
         let_go.set()
-        thread.join(10)
+        thread.join(60)
         assert states == ["failed"]
 
 
@@ -365,18 +365,18 @@ def test_a_session_answers_one_message_at_a_time_and_none_after_its_end(project:
 
     def model(_messages: Sequence[ChatMessage]) -> str:
         asked.set()
-        let_go.wait(10)
+        let_go.wait(60)
         return planner_reply("User", "done")
 
     with TaskWeaverApp(project, model=model) as app:
         session = app.get_session()
         thread = threading.Thread(target=lambda: session.send_message("first"))
         thread.start()
-        assert asked.wait(10)
+        assert asked.wait(60)
         with pytest.raises(SessionBusy):
             session.send_message("second")
         let_go.set()
-        thread.join(10)
+        thread.join(60)
         session.stop()
         session.stop()
         with pytest.raises(SessionClosed):

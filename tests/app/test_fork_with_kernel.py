@@ -144,6 +144,7 @@ def test_a_fork_of_a_resumed_session(tmp_path: Path) -> None:
         assert "42" in run(session, "stamp")
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_no_process_is_left_of_a_session_with_branches(tmp_path: Path) -> None:
     with opened(tmp_path, **{"execution.zygote": True}) as app:
         session = app.get_session()
@@ -183,6 +184,7 @@ def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path
         assert "(None, 300)" in left
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_a_warm_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
     with opened(tmp_path, **{"execution.zygote": True}) as app:
         run(app.get_session(), "1")
@@ -193,6 +195,7 @@ def test_a_warm_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
         assert "3" in run(app.get_session(), "1 + 2")
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_a_new_library_ends_the_warm_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from sizes import examples
 from support import Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -199,7 +200,7 @@ def test_an_exported_report_and_notebook_hold_no_markup(tmp_path: Path, payload:
         max_size=20,
     ).map("".join)
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_no_arrangement_of_fences_lets_markup_through(markdown: str) -> None:
     assert rendered(inert_markdown(markdown)) == []
 
@@ -284,7 +285,7 @@ def test_text_in_a_conversation_comes_out_as_it_went_in(tmp_path: Path) -> None:
 
 
 @given(TEMPLATES, TEMPLATES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 def test_templates_of_ours_take_text_as_it_is(name: str, text: str) -> None:
     filled = fill("a {ONE} b {TWO} c {THREE}", ONE=name, TWO=text)
     assert filled == f"a {name} b {text} c {{THREE}}"

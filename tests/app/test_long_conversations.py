@@ -15,7 +15,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage
 from taskweaver.session.session import Session
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 ROUNDS = 12
 KEYS = {
     f"{role}.{key}": value

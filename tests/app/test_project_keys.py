@@ -20,7 +20,7 @@ from taskweaver.session.errors import SessionError
 from taskweaver.utils.files import write_yaml
 
 ALONE = {"session.roles": ["code_interpreter"]}
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 ECHO = """from taskweaver.ext_role.echo.echo import Echo
 
 

@@ -116,7 +116,7 @@ def test_a_model_may_correct_a_step_that_fails(
     better = CELLS[1].replace("table.Count", "table.Amount")
     replies.append(f"Here it is:\n```python\n{better}\n```\nGood luck!")
     steps = list(app.replay(saved, repair=True))
-    assert [step.verdict for step in steps] == ["differs", "mended", "same"]
+    assert [step.verdict for step in steps] == ["differs", "repaired", "same"]
     assert "Count" in steps[1].details[0]
     assert CELLS[1] in script.last()
     replies.extend(["IMPOSSIBLE"] * 2)

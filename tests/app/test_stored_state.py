@@ -333,6 +333,7 @@ def test_a_rebuilt_result_is_accepted_or_discarded_once(project: Path) -> None:
         assert run(session, "con.execute('SELECT 1').fetchone()[0]") == "1"
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_a_session_that_stops_discards_a_rebuilt_result(project: Path) -> None:
     import psutil
 
@@ -602,6 +603,7 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(project: Path) -> None:
             run(session, "a = b = 0")
 
 
+@pytest.mark.usefixtures("cold_kernels")
 def test_processes_of_stored_states_end_with_the_session(project: Path) -> None:
     import psutil
 

@@ -39,7 +39,7 @@ _UNBOUNDED = dict.fromkeys(
 _AFTER = """
 if "swapper" in globals():
     swapper.kill()
-    swapper.wait(5)
+    swapper.wait(60)
 report = [bool(done), str(found)[:20_000]]
 for name in {*globals()} - USUAL - {"report"}:
     del globals()[name]

@@ -12,6 +12,11 @@ from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.manager import code_execution_service_factory
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _kernels_start_warm() -> None:
+    """Start each kernel as a test says: here that is the subject."""
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, Path]]:
     folder = tmp_path_factory.mktemp("shared")

@@ -21,7 +21,7 @@ needs_thread_owners = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
     reason="the libraries of native threads are known on x86-64 with glibc alone",
 )
-LIMITS = replace(default_limits(), cell_timeout_s=20.0, output_limit_bytes=100_000)
+LIMITS = replace(default_limits(), cell_timeout_s=60.0, output_limit_bytes=100_000)
 
 
 def limited(tmp_path: Path, **limits: float | int) -> KernelManager:

@@ -311,5 +311,5 @@ def test_it_ends_with_its_owner(tmp_path: Path) -> None:
         assert owner.stdout
         assert owner.stdout.readline() == b"ready\n"
         owner.kill()
-    _, alive = psutil.wait_procs(still_there("600.36"), timeout=5)
+    _, alive = psutil.wait_procs(still_there("600.36"), timeout=60)
     assert [process for process in alive if cmdline(process)] == []

@@ -99,7 +99,9 @@ def test_a_terminal_shows_one_line_that_changes(tmp_path: Path) -> None:
 def test_an_interrupt_ends_it_in_a_line(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, INSTALL],
-        env=environment(tmp_path, wait="print('Collecting three', flush=True)\n" + FOREVER),
+        env=environment(
+            tmp_path, wait="print('Installing collected packages: two', flush=True)\n" + FOREVER
+        ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -109,6 +111,7 @@ def test_an_interrupt_ends_it_in_a_line(tmp_path: Path) -> None:
     with process:
         assert process.stdout is not None
         assert "with pip" in process.stdout.readline()
+        assert "downloaded" in process.stdout.readline()  # from here on, pip runs
         os.killpg(process.pid, signal.SIGINT)
         rest, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, errors

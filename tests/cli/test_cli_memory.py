@@ -239,5 +239,27 @@ def test_a_memory_is_rebuilt_from_its_logs(tmp_path: Path) -> None:
 
 
 def test_an_empty_memory_says_so(tmp_path: Path) -> None:
-    (tmp_path / "m.sqlite").touch()
+    MemoryManager(tmp_path / "m.sqlite", QUIET).close()
     assert "The memory is empty" in run("tree", tmp_path / "m.sqlite").output
+
+
+def test_reading_an_empty_file_makes_no_memory_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "m.sqlite"
+    file.touch()
+    for command in (("tree",), ("show",), ("search", "x"), ("history",), ("verify",), ("page",)):
+        done = run(command[0], file, *command[1:])
+        assert done.exit_code != 0
+        assert "it has no memory yet" in " ".join(done.output.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["m.sqlite"]
+    assert not file.stat().st_size
+
+
+def test_an_import_that_fails_leaves_no_new_file(file: Path, tmp_path: Path) -> None:
+    bad, new = tmp_path / "bad.jsonl", tmp_path / "new" / "new.sqlite"
+    new.parent.mkdir()
+    bad.write_text("no export")
+    assert run("import", new, bad).exit_code != 0
+    assert list(new.parent.iterdir()) == []
+    before = run("tree", file).output
+    assert run("import", file, bad).exit_code != 0
+    assert run("tree", file).output == before

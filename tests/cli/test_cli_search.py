@@ -22,7 +22,7 @@ from taskweaver.cli.main import commands
 from taskweaver.llm.types import ModelRequest
 
 IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 SMALL = {
     "search.workers": 1,
     "search.num_seeds": 0,

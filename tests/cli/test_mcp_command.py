@@ -19,7 +19,7 @@ from support import make_project
 from taskweaver.cli.conversations import serve
 from taskweaver.cli.main import commands
 
-pytestmark = pytest.mark.measured
+pytestmark = [pytest.mark.measured, pytest.mark.usefixtures("cold_kernels")]
 
 mcp = pytest.importorskip("mcp")
 
@@ -60,7 +60,7 @@ def drive(folder: Path, steps: Callable[[Any], Awaitable[None]]) -> None:
 
     asyncio.run(main())
     left = psutil.Process().children(recursive=True)
-    _, alive = psutil.wait_procs(left, timeout=5)
+    _, alive = psutil.wait_procs(left, timeout=60)
     assert not alive
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.code_interpreter.code_verification.policy_check import (
     Policy,
@@ -195,7 +196,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(_PIECES, max_size=25).map("".join)))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 def test_no_text_raises(code: str) -> None:
     assert isinstance(verify(code, DEFAULT), list)
     assert "code" in kinds_of(code, ["x"])

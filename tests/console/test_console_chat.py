@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.chat import Chat, is_answered
@@ -46,9 +47,7 @@ def model(messages: Sequence[ChatMessage]) -> str:
 
 @pytest.fixture
 def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
-    project = tmp_path / "project"
-    (project / "data").mkdir(parents=True)
-    (project / "taskweaver_config.json").write_text("{}")
+    project = make_project(tmp_path / "project")
     (project / "data" / "sales.csv").write_text("a\n1\n")
     here = tmp_path / "here"
     here.mkdir()

@@ -147,7 +147,7 @@ def test_a_failed_run_shows_the_end_of_its_traceback_and_that_it_is_mended() -> 
     assert isinstance(shown, Traceback)
     assert shown.text.startswith("...")
     assert shown.text.endswith("KeyError: 'Cuont'")
-    assert album.of(Note) == [Note("CodeInterpreter mends the code")]
+    assert album.of(Note) == [Note("CodeInterpreter repairs the code")]
 
 
 def test_a_reply_in_words_is_shown_once_as_a_message() -> None:

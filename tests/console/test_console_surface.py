@@ -103,9 +103,9 @@ def test_the_live_region_shows_what_is_written_beside_the_status() -> None:
         surface.ask_status("Planner: thinking")
         surface.preview(Code("\n".join(f"row_{n} = {n}" for n in range(50))))
         was_asked.clear()
-        assert was_asked.wait(10)
+        assert was_asked.wait(60)
         was_asked.clear()
-        assert was_asked.wait(10)
+        assert was_asked.wait(60)
         surface.show(Note("done with it"))
     drawn = out.getvalue()
     assert "thinking" in drawn

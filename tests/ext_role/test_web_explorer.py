@@ -36,7 +36,7 @@ def act(action: str, target: str = "", text: str = "", answer: str = "") -> str:
 def session(
     folder: Path, model: Callable[[Sequence[ChatMessage]], str], **keys: object
 ) -> Iterator[Session]:
-    config = {"session.roles": ROLES, "web_explorer.page_timeout_s": 20}
+    config = {"session.roles": ROLES, "web_explorer.page_timeout_s": 60}
     config |= {f"web_explorer.{name}": value for name, value in keys.items()}
     project = make_project(folder / "project")
     with TaskWeaverApp(project, model=model, config=config) as app:
@@ -253,7 +253,7 @@ def test_a_page_has_the_configured_time_and_hosts(
     elsewhere = shop.url.replace("127.0.0.1", "localhost")
     script = Script([ORDER, act("open", f"{shop.url}/never"), act("open", elsewhere),
                      act("done", answer="x"), END])  # fmt: skip
-    with session(tmp_path, script, page_timeout_s=2, allowed_hosts=["127.0.0.1"]) as talk:
+    with session(tmp_path, script, page_timeout_s=4, allowed_hosts=["127.0.0.1"]) as talk:
         talk.send_message("go")
-    assert "within 2 s" in script.last(2)
+    assert "within 4 s" in script.last(2)
     assert "localhost is not allowed" in script.last(3)

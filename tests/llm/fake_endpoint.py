@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+SOON_S = 30.0
+"""What takes less did not wait for the endpoint, on a busy machine too."""
 
 
 def event(text: str | None = None, finish: str | None = None, **more: Any) -> bytes:

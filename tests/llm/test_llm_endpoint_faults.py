@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from fake_endpoint import DONE, USAGE_EVENT, Call, event, good, serving
+from fake_endpoint import DONE, SOON_S, USAGE_EVENT, Call, event, good, serving
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.openai import OpenAIService, Sampling
@@ -79,7 +79,7 @@ def test_text_arrives_while_the_endpoint_still_writes() -> None:
     def play(call: Call) -> None:
         call.start()
         call.send(event("first"))
-        assert seen.wait(5)
+        assert seen.wait(60)
         for block in good(" second"):
             call.send(block)
         call.end()
@@ -242,7 +242,7 @@ def test_a_server_that_holds_the_connection_after_the_end_does_not_hold_the_call
     text, last = ask(play)
 
     assert (text, last.finish) == ("ab", "stop")
-    assert monotonic() - since < 5
+    assert monotonic() - since < SOON_S
 
 
 def test_calls_one_after_the_other_share_a_connection() -> None:
@@ -255,7 +255,7 @@ def test_calls_one_after_the_other_share_a_connection() -> None:
 
 
 def test_calls_at_the_same_time_do_not_wait_for_each_other() -> None:
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=60)
 
     def play(call: Call) -> None:
         both.wait()
@@ -566,7 +566,7 @@ def test_whatever_never_ends_is_ended_by_a_deadline(play: Callable[[Call], None]
     error = failure_of(play, deadlines=QUICK)
 
     assert error.kind == "timeout"
-    assert monotonic() - since < 5
+    assert monotonic() - since < SOON_S
 
 
 @pytest.mark.parametrize("play", [*STALLS, endless])
@@ -575,7 +575,7 @@ def test_a_call_is_given_up_from_another_thread_at_once(play: Callable[[Call], N
 
 
 def test_a_call_is_given_up_while_it_connects(full_backlog: str) -> None:
-    service = service_at(full_backlog, deadlines=Deadlines(connect_s=2))
+    service = service_at(full_backlog, deadlines=Deadlines(connect_s=60))
     check_cancel(lambda token: read(service, request(cancel=token)))
 
 
@@ -592,7 +592,7 @@ def check_cancel(call: Callable[[CancelToken], object]) -> None:
     with pytest.raises(ModelError) as caught:
         call(token)
     assert caught.value.kind == "cancelled"
-    assert monotonic() - moment[0] < 1
+    assert monotonic() - moment[0] < SOON_S
 
 
 def test_a_call_given_up_leaves_the_server() -> None:
@@ -612,7 +612,7 @@ def test_a_call_given_up_leaves_the_server() -> None:
         next(iter(chunks))
         del chunks
         gc.collect()
-        assert left.wait(5)
+        assert left.wait(60)
         service.close()
 
 

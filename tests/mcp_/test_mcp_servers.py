@@ -176,7 +176,7 @@ def test_a_server_that_dies_is_started_once_more(tmp_path: Path) -> None:
 def test_an_http_server_that_goes_away_is_told(tmp_path: Path) -> None:
     with http_server() as running:
         process = running.pop("pid")
-        with serving(tmp_path, ex=running | {"timeout_s": 5}) as servers:
+        with serving(tmp_path, ex=running | {"timeout_s": 20}) as servers:
             assert call(servers, "ex_add", a=1) == [2]
             process.kill()
             process.wait()
@@ -184,15 +184,15 @@ def test_an_http_server_that_goes_away_is_told(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_hangs_is_given_up(tmp_path: Path) -> None:
-    with serving(tmp_path, ex=stdio(timeout_s=5)) as servers:
-        assert "hang did not answer within 5 s (timeout_s)" in failure(servers, "ex_hang")
+    with serving(tmp_path, ex=stdio(timeout_s=15)) as servers:
+        assert "hang did not answer within 15 s (timeout_s)" in failure(servers, "ex_hang")
 
 
 def test_nothing_a_server_started_outlives_the_application(tmp_path: Path) -> None:
     with serving(tmp_path, ex=stdio()) as servers:
         pids = [pid for part in call(servers, "ex_spawn") for pid in part]
         assert all(psutil.pid_exists(pid) for pid in pids)
-    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=5)
+    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=60)
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []
 
 

@@ -68,7 +68,6 @@ def test_a_conversation_comes_back_from_yaml_as_it_was(
 
 
 @given(conversations())
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_a_conversation_comes_back_from_json_as_it_was(conversation: Conversation) -> None:
     text = json.dumps(conversation.to_dict())
 

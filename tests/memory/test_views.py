@@ -9,6 +9,7 @@ from conversation_strategies import ROLES, posts, texts
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from sizes import examples
 
 from taskweaver.memory import AttachmentType, Memory, Post, Round, SharedMemoryEntry
 from taskweaver.utils.text import remove_temporal_delimiters, remove_temporal_parts
@@ -125,4 +126,4 @@ class ViewsUnderWrites(RuleBasedStateMachine):
 
 
 TestViewsUnderWrites = ViewsUnderWrites.TestCase
-TestViewsUnderWrites.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestViewsUnderWrites.settings = settings(max_examples=examples(60), stateful_step_count=25)

@@ -21,7 +21,7 @@ from taskweaver.memory import (
     Round,
 )
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 RULE = CompactorConfig(threshold=3, retain_recent=1)
 
 

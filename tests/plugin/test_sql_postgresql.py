@@ -40,7 +40,7 @@ def context() -> Iterator[Any]:
 
 @pytest.fixture
 def sql(context: Any) -> Plugin:
-    return make("sql_query", context, max_rows=3, timeout_s=1)
+    return make("sql_query", context, max_rows=3, timeout_s=60)
 
 
 def test_postgresql_rows_come_back_with_their_columns(sql: Plugin, boss: str) -> None:
@@ -139,8 +139,6 @@ def test_postgresql_refuses_what_does_not_only_read(
         ("SELECT town FROM orders", '"town" does not exist.* The tables are: orders'),
         ("SELECT 1 +", "syntax error"),
         ("", "cannot be run|Only one"),
-        ("SELECT pg_sleep(100)", "longer than 1 s"),
-        ("EXPLAIN ANALYZE SELECT pg_sleep(100)", "longer than 1 s"),
         ("SELECT 'infinity'::date", "cannot be run"),
         ("SELECT '\0'", "cannot be run"),
     ],
@@ -152,10 +150,19 @@ def test_a_postgresql_query_that_cannot_be_run_is_explained(
         sql(query, boss)
 
 
+@pytest.mark.parametrize("query", ["SELECT pg_sleep(100)", "EXPLAIN ANALYZE SELECT pg_sleep(100)"])
+def test_a_postgresql_query_that_takes_too_long_is_stopped(
+    context: Any, boss: str, query: str
+) -> None:
+    hasty = make("sql_query", context, timeout_s=1)
+    with pytest.raises(ValueError, match="longer than 1 s"):
+        hasty(query, boss)
+
+
 def test_options_in_an_address_change_nothing(sql: Plugin, boss: str) -> None:
     options = quote("-c default_transaction_read_only=off -c statement_timeout=0")
     address = f"{boss}?options={options}"
-    assert sql("SHOW statement_timeout", address)[0].iloc[0, 0] == "1s"
+    assert sql("SHOW statement_timeout", address)[0].iloc[0, 0] == "1min"
     with pytest.raises(ValueError, match="Only statements that read"):
         sql("SELECT nextval('counter')", address)
 

@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_payloads import ERROR, LEAK, LOADS, PAYLOADS, RUN, SCRIPT, SCRIPTS
 from nbconvert import HTMLExporter
 from search_story import node, small_run
+from sizes import examples
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
@@ -26,7 +27,13 @@ from taskweaver.session.exports.export import export
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.reports.markdown_report import build_report
-from taskweaver.utils.inert_markdown import inert_line, inert_markdown, inert_text
+from taskweaver.utils.inert_markdown import (
+    inert_line,
+    inert_markdown,
+    inert_paragraph,
+    inert_prose,
+    inert_text,
+)
 
 _OPEN = {"html": True, "linkify": False, "typographer": True}
 _FOREIGN = (
@@ -167,9 +174,15 @@ def dangers(html: str) -> list[str]:
 
 @pytest.mark.parametrize("renderer", RENDERERS)
 @given(text=TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_every_reader_agrees_that_nothing_acts(renderer: Callable[[str], str], text: str) -> None:
-    for written in (inert_markdown(text), inert_text(text), f"# {inert_line(text)}"):
+    for written in (
+        inert_markdown(text),
+        inert_text(text),
+        inert_paragraph(text),
+        f"# {inert_line(text)}",
+        f"# {inert_prose(text)}",
+    ):
         assert dangers(renderer(written)) == []
     # Also behind text, before text and in a quotation.
     assert dangers(renderer(f"a\n\n{inert_markdown(text)}\n\nb\n\n> {inert_line(text)}")) == []
@@ -204,7 +217,7 @@ def test_the_final_memory_of_a_run_runs_and_loads_nothing(tab: Tab, tmp_path: Pa
 
 
 @given(text=TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_what_was_written_once_is_read_the_same_again(text: str) -> None:
     once = inert_markdown(text)
     assert dangers(commonmark(inert_markdown(once))) == []

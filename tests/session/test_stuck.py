@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.session.branches.stuck import farewell, nudge, repetitions
+from taskweaver.session.branches.stuck import repetition_hint, repetitions, stuck_summary
 
 
 def post(sender: str, receiver: str, message: str, error: str | None = None) -> Post:
@@ -41,7 +41,7 @@ def test_notes_to_oneself_are_not_counted() -> None:
 
 def test_a_note_added_to_a_message_does_not_hide_the_repetition() -> None:
     first = post("A", "B", "done")
-    first.message += nudge(first)
+    first.message += repetition_hint(first)
     assert repetitions([first, post("A", "B", "done")]) == 2
 
 
@@ -51,6 +51,6 @@ def test_the_farewell_tells_plan_result_and_error() -> None:
     worked = post("CodeInterpreter", "Planner", "loaded 12 rows")
     worked.add_attachment(Attachment.create(AttachmentType.execution_status, "SUCCESS"))
     failed = post("CodeInterpreter", "Planner", "failed", "KeyError: 'x'")
-    text = farewell([planned, worked, failed])
+    text = stuck_summary([planned, worked, failed])
     for part in ("1. load", "loaded 12 rows", "KeyError: 'x'", "CodeInterpreter"):
         assert part in text

@@ -10,6 +10,7 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain import written
+from sizes import examples
 
 from taskweaver.tables.reading import load
 
@@ -30,7 +31,7 @@ def read(text: str) -> pd.DataFrame:
     return frame
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(AMOUNTS, st.sampled_from([(",", "."), (".", ","), ("'", "."), (" ", ","), ("", ",")]))
 def test_amounts_of_a_locale(values: list[float], marks: tuple[str, str]) -> None:
     texts = [f"{value:,.2f}".translate(str.maketrans(",.", "TD")) for value in values]
@@ -41,7 +42,7 @@ def test_amounts_of_a_locale(values: list[float], marks: tuple[str, str]) -> Non
     assert frame.v.tolist() == values
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(DAYS, st.sampled_from(["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y-%m-%d", "%b %d %Y"]))
 def test_days_of_a_locale(days: list[datetime.date], form: str) -> None:
     shows_order = any(day.day > 12 for day in days) or "/" not in form

@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.utils.quoting import MARK, indented, quoted, quoted_section
 
@@ -82,14 +83,14 @@ def is_frame(line: str) -> bool:
 
 
 @given(TEXTS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 def test_no_line_of_a_message_reads_like_a_header(text: str) -> None:
     for shown in (quoted(text), quoted_section(text)):
         assert not [line for line in shown.splitlines() if is_frame(line)]
 
 
 @given(TEXTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_no_line_of_a_section_is_a_heading(text: str) -> None:
     for level in (1, 2):
         lines = quoted_section(text, level).splitlines()
@@ -97,7 +98,7 @@ def test_no_line_of_a_section_is_a_heading(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_only_the_first_line_of_an_item_begins_at_the_margin(text: str) -> None:
     _, *rest = indented(text).splitlines() or [""]
     assert not [line for line in rest if line and not line.startswith("  ")]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.utils.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.safe_fs import DEEPEST, Folder, copy_in
@@ -208,7 +209,8 @@ def _read(place: Path) -> object:
 
 @given(tree=st.dictionaries(NAMES, TREES, max_size=4))
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_a_copy_equals_its_source_and_both_are_removed(
     tmp_path: Path, tree: dict[str, object]

@@ -62,8 +62,8 @@ class Mention:
         file: Path of the file, relative to the working folder; empty for a file name that no
             file has.
         part: Sheet or table that is named with it; empty for none.
-        is_certain: Whether the words can be nothing else, such as ``data/x.csv``; else they may
-            also be a column, a value or a noun, such as ``penguins``, or a misspelled name.
+        is_certain: Whether the words can be nothing else, as in ``data/x.csv``; else they may
+            also be a column, a value or a noun, as in ``penguins``, or a misspelled name.
     """
 
     start: int

@@ -121,7 +121,7 @@ def _compared(parts: Parts, reading: Summary, conds: Sequence[Cond]) -> Summary:
 
 
 def _merged(where: Condition | None, new: Condition, *, is_added: bool) -> Condition | None:
-    """Return a condition with a new part; it replaces what is known of the same column."""
+    """Return a condition with a new part, which replaces the parts about the same column."""
     old = where.parts if isinstance(where, And) else (where,) if where is not None else ()
     columns = columns_in(new)
     if is_added:

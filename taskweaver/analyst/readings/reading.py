@@ -314,8 +314,8 @@ class NotUnderstood:
 
     Attributes:
         words: Words that were not understood, as written.
-        reason: A sentence about the reason, where there is a better one than the words, such as
-            a column that holds text; else empty.
+        reason: A sentence about the reason, where there is a better one than the words, for
+            example a column that holds text; else empty.
         nearest: Nearest request that has a reading, in words; empty for none.
     """
 

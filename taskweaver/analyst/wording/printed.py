@@ -35,7 +35,7 @@ class Printed:
         rows: Numbers of rows used: one, or one for each side of a contrast.
         missing: Number of missing values by column.
         values: The two values of a contrast.
-        others: Other lines, such as decisions about how a file is read; not its form alone.
+        others: Other lines, for example decisions about reading a file; not its form alone.
     """
 
     rows: tuple[int, ...] = ()

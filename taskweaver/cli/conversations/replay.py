@@ -16,7 +16,7 @@ from taskweaver.console.terminal.text import safe, safe_json
 from taskweaver.session.replay import Step
 from taskweaver.utils.text import counted
 
-_COLORS = {"same": "green", "differs": "yellow", "mended": "yellow", "failed": "red"}
+_COLORS = {"same": "green", "differs": "yellow", "repaired": "yellow", "failed": "red"}
 
 
 def replay_file(

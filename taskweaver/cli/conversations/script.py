@@ -77,7 +77,7 @@ def _echo(message: str, *, is_first: bool) -> Note:
 
 
 def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
-    """Return a round as plain data: its own wire form, and what one usually looks for in it."""
+    """Return a round as plain data: its own wire form, and the facts most often needed."""
     usage = chat.session.round_usage
     return {
         "session_id": chat.session.session_id,

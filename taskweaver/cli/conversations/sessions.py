@@ -1,4 +1,4 @@
-"""``taskweaver sessions``: what is on disk of earlier sessions."""
+"""``taskweaver sessions``: earlier sessions on disk."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _QUERY_CHARS = 60
 def sessions(ctx: click.Context, *, as_json: bool) -> None:
     """List the sessions of a project, the newest first.
 
-    A damaged one is listed with what can be read of it.
+    A damaged one is listed with its readable rounds.
 
-    Go on with one: taskweaver --resume [ID]
+    Continue one: taskweaver --resume [ID]
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -106,7 +106,7 @@ def _show_health(health: Mapping[str, Any]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
-    """Save what can be read of a damaged session; the damaged file is kept beside the new one."""
+    """Save the readable rounds of a damaged session; the damaged file stays beside the new one."""
     from taskweaver.console.terminal.text import safe
     from taskweaver.session.repair import repair_session
     from taskweaver.session.storage.stored_sessions import require_session

@@ -33,13 +33,16 @@ _BRANCH = click.option("-b", "--branch", metavar="ID", help="A branch; by defaul
 
 @click.group(epilog=_EXAMPLES)
 def memory() -> None:
-    """Look into a memory file: branches, what they see, and how they differ."""
+    """Inspect a memory file: branches, their contents and their differences."""
 
 
 def _open(file: Path) -> Any:
+    """Open a file to read it; an empty one, which opening would make a memory of, is refused."""
     from taskweaver.cli.opening.folder import register_secrets_around
-    from taskweaver.memory.branched import BranchedMemory, MemoryConfig
+    from taskweaver.memory.branched import BranchedMemory, MemoryConfig, UnknownBranch
 
+    if not file.stat().st_size:
+        raise UnknownBranch(f"The file {file} is empty: it has no memory yet.")
     register_secrets_around(file.resolve().parent, Path.cwd())
     return BranchedMemory(file, MemoryConfig(memory_log_enabled=False))
 
@@ -113,7 +116,7 @@ def tree(file: Path, *, as_json: bool) -> None:
 def show(
     file: Path, branch: str | None, *, at: int | None, as_prompt: bool, limit: int, as_json: bool
 ) -> None:
-    """Show what a branch sees: core, digest, events, records."""
+    """Show the contents of a branch: core, digest, events, records."""
     with _open(file) as opened:
         shown = _branch(opened, branch)
         if as_prompt:
@@ -218,7 +221,7 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
 @click.option("-n", "limit", type=click.IntRange(1), default=50, help="Most rows.")
 @_JSON
 def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> None:
-    """Show what a branch itself wrote, newest first."""
+    """Show the entries a branch itself wrote, newest first."""
     with _open(file) as opened:
         steps = _branch(opened, branch).history(limit=limit)
     if as_json:
@@ -261,8 +264,17 @@ def page(file: Path, *, output: Path | None) -> None:
 @click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_(file: Path, source: Path) -> None:
     """Add the branches of an export to a memory file; it is made when it is not there."""
-    with _open_logged(file) as opened:
-        names = opened.import_(source)
+    from taskweaver.memory.branched import BranchedMemoryError
+    from taskweaver.utils.sqlite_files import remove_database
+
+    is_new = not file.exists()
+    try:
+        with _open_logged(file) as opened:
+            names = opened.import_(source)
+    except BranchedMemoryError:
+        if is_new:
+            remove_database(file)
+        raise
     click.echo(f"{_branches(len(names))} added: {safe(', '.join(names))}")
 
 
@@ -339,7 +351,7 @@ def verify(file: Path, *, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @_JSON
 def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
-    """Remove what only pruned branches see."""
+    """Remove entries that only pruned branches can read."""
     with _open_logged(file) as opened:
         garbage = opened.collect_garbage(dry_run=dry_run)
     if as_json:
@@ -353,15 +365,16 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
 @memory.command()
 @click.argument("logdir", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--file", "name", default="", metavar="NAME", help="Only the rows of this file.")
 @_JSON
-def rebuild(logdir: Path, target: Path, *, as_json: bool) -> None:
+def rebuild(logdir: Path, target: Path, *, name: str, as_json: bool) -> None:
     """Make a memory file from the logs of another; the exit status is 1 when rows are missing.
 
     Secrets are masked in logs, and so in the new file. Conversations are not in the logs.
     """
     from taskweaver.memory.branched.repair.rebuild import rebuild as make
 
-    made = make(logdir, target)
+    made = make(logdir, target, file_name=name)
     if as_json:
         print_json({**asdict(made), "problems": made.problems})
     else:

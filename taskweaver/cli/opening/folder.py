@@ -1,4 +1,4 @@
-"""The project folder that a command is told."""
+"""The project folder of a command."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ import click
 @click.option("--forget", "is_forgotten", is_flag=True, help="Forget the decision.")
 @click.pass_obj
 def trust(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> None:
-    """Show what opening a project would run or loosen, and decide again.
+    """Show the code a project runs and the limits it loosens when opened, and decide again.
 
-    At a terminal it asks; elsewhere `taskweaver --trust trust FOLDER` is the yes.
+    At a terminal it asks; elsewhere `taskweaver --trust trust FOLDER` gives consent.
     """
     from taskweaver.cli.opening.consent import consent_to, inspect, show_findings
     from taskweaver.cli.opening.folder import require_folder

@@ -1,4 +1,4 @@
-"""What works here, and what to do about the rest."""
+"""Checks of everything a session needs, with remedies."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ _USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found about one thing.
+    """Result of one check.
 
     Attributes:
-        name: The thing.
-        status: Whether it works; ``warn`` leaves a session usable.
-        detail: What was found.
-        fix: What to do about it; empty when nothing needs doing.
+        name: Its subject.
+        status: Its verdict; ``warn`` leaves a session usable.
+        detail: The observation.
+        fix: The remedy; empty when none is needed.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Finding:
 
 
 def examine(project: Path | None, *, as_json: bool = False) -> int:
-    """Look at everything a session needs, and print what was found.
+    """Check everything a session needs, and print the results.
 
     Args:
         project: Project folder; None looks upwards from the current one.
@@ -145,7 +145,7 @@ def _packages() -> Finding:
 
 
 def _trust(inspection: Inspection, granted: frozenset[str]) -> Iterator[Finding]:
-    """List what the project would run or loosen; what is not allowed is off in all that follows."""
+    """List the effects of opening the project; those not allowed are off in later checks."""
     withheld = inspection.without(granted)
     for item in withheld:
         fix = f"Decide: taskweaver trust {shlex.quote(str(inspection.folder))}"
@@ -174,7 +174,7 @@ def _sandbox(app: TaskWeaverApp) -> Finding:
 
 
 def _bounds(app: TaskWeaverApp) -> Iterator[Finding]:
-    """Name each bound on a session's resources, and what holds it."""
+    """List each bound on a session's resources, and the mechanism that enforces it."""
     for bound in app.bounds:
         yield Finding("limit", "ok", str(bound))
 
@@ -276,7 +276,7 @@ def _own(names: list[str]) -> str:
 
 
 def _contents(app: TaskWeaverApp) -> Iterator[Finding]:
-    """Read examples and experiences, and name files nobody reads."""
+    """Read examples and experiences, and list the files that are ignored."""
     for role in ("planner", "code_generator"):
         yield from _counted("examples", f"{role}: ", examples_of(app.config, role))
     yield from _counted("learnt", "experiences: ", experiences_of(app.config))

@@ -25,7 +25,7 @@ def create_project(folder: Path) -> list[str]:
         folder: The folder; it is made, and must be empty if it is there already.
 
     Returns:
-        What to tell the user: what is there now, and how to go on.
+        Lines for the user: the files made, and the next steps.
 
     Raises:
         ProjectError: If the folder is not empty, or cannot be written.

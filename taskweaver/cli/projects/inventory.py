@@ -1,4 +1,4 @@
-"""What is in a project folder: its roles, examples and experiences, and files nobody reads."""
+"""Contents of a project folder: roles, examples, experiences, and files without a reader."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _EXAMPLES = ("planner", "code_generator")
 
 @dataclass(frozen=True, slots=True)
 class FoundRole:
-    """A role that was found, or was to take part and was not.
+    """A role that was found, or that the configuration names and was not found.
 
     Attributes:
         name: Name in the configuration.
         alias: Name in posts; empty when it is not known.
         origin: ``packaged``, or its file.
         takes_part: Whether `session.roles` names it.
-        problem: What is wrong with it; empty when it can be used.
+        problem: The reason it cannot be used; empty if it can.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Counted:
     Attributes:
         usable: How many can be used.
         off: How many are switched off.
-        problems: What is wrong with each of the others.
+        problems: The problem of each of the others.
     """
 
     usable: int
@@ -148,7 +148,7 @@ def plugins_off(src: AppConfigSource) -> list[str]:
 
 
 def unread_files(app: TaskWeaverApp) -> Iterator[str]:
-    """Yield what lies where files are read and is not, a line for each, with the reason."""
+    """Yield a line with the reason for each ignored file of the project."""
     src = app.config
     plugins = Path(src.get_path("plugin.base_path"))
     yield from _unread_plugins(plugins)
@@ -177,7 +177,7 @@ def _unread_plugins(folder: Path) -> Iterator[str]:
 
 
 def _codes(folder: Path) -> set[str]:
-    """Return the files that plugin descriptions name; broken ones are told elsewhere."""
+    """Return the files that plugin descriptions name; broken ones are reported elsewhere."""
     stems = set()
     for path in folder.glob("[!.]*.yaml"):
         try:

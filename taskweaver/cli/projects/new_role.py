@@ -26,7 +26,7 @@ def create_role(folder: Path, name: str, present: Sequence[FoundRole]) -> list[s
         present: The roles that are there.
 
     Returns:
-        What to tell the user: what is there now, and how to let it take part.
+        Lines for the user: the files made, and how to let the role take part.
 
     Raises:
         RoleError: If the name is not one, or is taken.

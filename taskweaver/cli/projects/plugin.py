@@ -23,7 +23,7 @@ def plugin() -> None:
 @plugin.command("list")
 @click.pass_obj
 def list_(project: Path | None) -> None:
-    """List the plugins, and what is wrong with those that cannot be used."""
+    """List the plugins, and the problems of those that cannot be used."""
     from taskweaver.cli.projects.plugin_work import table
 
     for line in table(project):
@@ -34,7 +34,7 @@ def list_(project: Path | None) -> None:
 @click.argument("name")
 @click.pass_obj
 def show(project: Path | None, name: str) -> None:
-    """Show what the model sees of a plugin."""
+    """Show a plugin's stub, as the model sees it."""
     from taskweaver.cli.projects.plugin_work import stub
 
     click.echo(stub(project, name))

@@ -1,4 +1,4 @@
-"""What the commands of ``taskweaver plugin`` do."""
+"""Work of the commands of ``taskweaver plugin``."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _cut(text: str, room: int | None) -> str:
 
 
 def stub(project: Path | None, name: str) -> str:
-    """Return what the model sees of a plugin.
+    """Return a plugin's stub, as the model sees it.
 
     Raises:
         PluginError: If there is none of this name, or it is broken.
@@ -84,10 +84,10 @@ def create(project: Path | None, name: str) -> list[str]:
     """Write a plugin of one file that works, and passes its own test.
 
     Returns:
-        What to tell the user.
+        Lines for the user.
 
     Raises:
-        PluginError: If the name cannot be had.
+        PluginError: If the name cannot be used.
         OSError: If the file cannot be written.
     """
     registry = registry_of(project)

@@ -21,7 +21,7 @@ def role(project: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def list_roles(project: Path | None, *, as_json: bool) -> None:
-    """List the roles with alias and place, and what is wrong with broken ones."""
+    """List the roles with alias and place, and the problems of broken ones."""
     from taskweaver.cli.projects.inventory import found_roles
     from taskweaver.console.terminal.text import safe, safe_json
 

@@ -53,9 +53,9 @@ class SearchGroup(click.Group):
 def search(project: Path | None) -> None:
     """Search for the best experiment: drafts, repairs, improvements, tuning, ablations.
 
-    IDEA is a Markdown file that says what is to be tried, and how it is measured. Ctrl-C stops
-    cleanly: what was finished is kept, and --resume goes on. Runs are kept in the folder
-    experiments/ of the project, with a report and a page each.
+    IDEA is a Markdown file with the task and the way to measure it. Ctrl-C stops cleanly:
+    finished work is kept, and --resume continues. Runs are kept in the folder experiments/ of the
+    project, with a report and a page each.
     """
     require_folder(project)
 
@@ -122,16 +122,16 @@ _FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Pat
 @click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
 @click.pass_obj
 def run(project: Path | None, /, *, idea: Path | None, resume: str | None, **options: Any) -> None:
-    """Search; IDEA is a Markdown file that says what is to be tried, and how it is measured.
+    """Search; IDEA is a Markdown file with the task and the way to measure it.
 
-    Ctrl-C stops it cleanly: what was finished is kept, and --resume goes on.
+    Ctrl-C stops it cleanly: finished work is kept, and --resume continues.
     """
-    from taskweaver.cli.search.options import wish_of
+    from taskweaver.cli.search.options import read_options
     from taskweaver.cli.search.runs import search_and_show
 
     is_plain = options.pop("plain")
-    wish = wish_of(options.pop("load_ideas") or idea, resume, options)
-    sys.exit(search_and_show(project, wish, is_plain=is_plain))
+    choice = read_options(options.pop("load_ideas") or idea, resume, options)
+    sys.exit(search_and_show(project, choice, is_plain=is_plain))
 
 
 @search.command(name="list")

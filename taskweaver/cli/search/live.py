@@ -20,7 +20,7 @@ _MARGIN = 2
 
 
 class LiveView:
-    """The tree of a search, drawn anew whenever it changed; what is said stands above it."""
+    """The tree of a search, redrawn at each change, with messages above it."""
 
     def __init__(self, search: Search, live: Live) -> None:
         self._search = search
@@ -34,7 +34,7 @@ class LiveView:
         self._live.update(view, refresh=True)
 
     def end(self) -> None:
-        """Draw what stays on the screen."""
+        """Draw the final state."""
         self._hint = ""
         self.changed(self._search.state)
 

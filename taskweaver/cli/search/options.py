@@ -1,4 +1,4 @@
-"""What a person wants of ``taskweaver search``, read from its options."""
+"""Options of ``taskweaver search``, checked and turned into configuration keys."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _OF_A_NEW_RUN = ("name", "idea_idx", "memory_db")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Which run is meant, and what is set for it.
+class SearchOptions:
+    """The run to start or continue, and its settings.
 
     Attributes:
-        idea: The idea of a new one; None for one to go on with.
-        resume: Name of the one to go on with.
+        idea: The idea of a new run; None to continue one.
+        resume: Name of the run to continue.
         settings: Configuration keys, before those of the project.
         name: Name of a new one; empty makes one.
-        index: Which idea of a JSON list.
+        index: Number of the idea in a JSON list.
         memory_db: File of the memory of a new one; None keeps it in the run's folder.
-        note: What the person should know; empty for nothing.
+        note: A note for the user; empty for none.
     """
 
     idea: Path | None
@@ -54,8 +54,8 @@ class Wish:
     note: str = ""
 
 
-def wish_of(idea: Path | None, resume: str | None, options: dict[str, Any]) -> Wish:
-    """Return what the options mean.
+def read_options(idea: Path | None, resume: str | None, options: dict[str, Any]) -> SearchOptions:
+    """Read the options of the command.
 
     Raises:
         click.UsageError: If they do not go together.
@@ -84,4 +84,6 @@ def wish_of(idea: Path | None, resume: str | None, options: dict[str, Any]) -> W
     note = (
         f"not used of {file}: {', '.join(ignored)}; see docs/search-reference.md" if ignored else ""
     )
-    return Wish(idea, resume, settings, own["name"] or "", own["idea_idx"] or 0, memory_db, note)
+    return SearchOptions(
+        idea, resume, settings, own["name"] or "", own["idea_idx"] or 0, memory_db, note
+    )

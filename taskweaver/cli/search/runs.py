@@ -1,4 +1,4 @@
-"""Runs searches for the command line: shows how they go on, and what came out."""
+"""Searches run from the command line: their progress and their results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from taskweaver.app.searching import (
     start_search,
 )
 from taskweaver.cli.opening.projects import open_app
-from taskweaver.cli.search.options import Wish
+from taskweaver.cli.search.options import SearchOptions
 from taskweaver.console.terminal.surface import is_plain
 from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.engine.coordinator import Changed
@@ -41,7 +41,7 @@ from taskweaver.utils.text import counted
 _STOPPED = "stopped"
 
 
-def search_and_show(project: Path | None, wish: Wish, *, is_plain: bool) -> int:
+def search_and_show(project: Path | None, options: SearchOptions, *, is_plain: bool) -> int:
     """Search, show how it goes on, and return the exit status.
 
     Returns:
@@ -53,19 +53,19 @@ def search_and_show(project: Path | None, wish: Wish, *, is_plain: bool) -> int:
     with open_app(project) as app:
         for warning in app.warnings:
             _say(f"warning: {warning}", "yellow")
-        if wish.note:
-            _say(wish.note, "yellow")
-        if wish.resume is not None:
-            search = resume_search(app, wish.resume, wish.settings)
+        if options.note:
+            _say(options.note, "yellow")
+        if options.resume is not None:
+            search = resume_search(app, options.resume, options.settings)
         else:
-            assert wish.idea is not None
+            assert options.idea is not None
             search = start_search(
                 app,
-                wish.idea,
-                wish.settings,
-                name=wish.name,
-                index=wish.index,
-                memory_db=wish.memory_db,
+                options.idea,
+                options.settings,
+                name=options.name,
+                index=options.index,
+                memory_db=options.memory_db,
             )
         with search:
             _introduce(app, search)
@@ -115,7 +115,7 @@ def _stopping(search: Search, say: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[str], None]]]:
-    """Give what is told of changes, and what says things meanwhile.
+    """Yield a callback for changes, and a function that prints lines meanwhile.
 
     It draws a live tree, or prints a line for each node.
     """
@@ -189,7 +189,7 @@ def list_runs(project: Path | None) -> None:
 
 
 def _row(places: RunPlaces) -> tuple[str, ...]:
-    """Return what the list says of a run; nothing of one that has not begun."""
+    """Return the columns of a run in the list; empty for one that has not begun."""
     try:
         state = _state(places)
     except SearchError as error:

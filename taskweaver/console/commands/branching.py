@@ -111,7 +111,7 @@ def _value(value: str | None) -> str:
 
 
 def show_merge(chat: Chat, arguments: str) -> None:
-    """Bring over what a branch keeps in its memory."""
+    """Copy a branch's core and archival memory to the current branch."""
     if not arguments:
         chat.surface.show(Broken("Which branch? /branches lists them."))
         return

@@ -34,13 +34,13 @@ COMMAND = re.compile(r"/([A-Za-z?]+)(?:\s+(.*))?\s*\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Something the console does itself.
+    """A command of the console.
 
     Attributes:
-        names: What it is called by, without the slash; the first is the one taught.
-        arguments: What follows it, for the help.
-        summary: What it does, in a few words.
-        run: Does it, given the chat and the text after the name.
+        names: Its names, without the slash; the help shows the first.
+        arguments: Its arguments, for the help.
+        summary: Its effect, in a few words.
+        run: Runs it, given the chat and the text after the name.
     """
 
     names: tuple[str, ...]

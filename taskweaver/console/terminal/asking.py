@@ -26,7 +26,7 @@ class TerminalConfirmation:
     def request_confirmation(
         self, request: ConfirmationRequest, timeout_s: float
     ) -> Confirmation | None:
-        """Show what changed, and ask."""
+        """Show the changes, and ask."""
         with self._surface.paused():
             shown = request.content if _is_tool(request) else request.diff()
             if shown:
@@ -51,7 +51,7 @@ def _is_tool(request: ConfirmationRequest) -> bool:
 
 
 def read_line(timeout_s: float) -> str | None:
-    """Return a line typed from now on; None when none comes in time, or nobody can type."""
+    """Return a line typed from now on; None when none comes in time, or without a keyboard."""
     if sys.stdin is None:
         return None
     if not is_keyboard():

@@ -1,7 +1,7 @@
-"""What a conversation looks like, as data: blocks that a terminal draws and a pipe spells.
+"""Blocks of a conversation, as data: a terminal draws them, a pipe gets them as plain lines.
 
 `RoundView` turns events into blocks; `draw` and `spell` turn blocks into rich renderables and
-into plain lines. Nothing else in the console knows how anything looks.
+into plain lines; no other module of the console knows about appearance.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """What a role thinks before it acts."""
+    """Reasoning of a role before it acts."""
 
     text: str
 
@@ -63,11 +63,11 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a cell ended.
+    """End of a cell's run.
 
     Attributes:
         is_ok: Whether it ran to its end.
-        seconds: How long it took, as seen from here.
+        seconds: Its duration, measured in this process.
     """
 
     is_ok: bool
@@ -83,7 +83,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Traceback:
-    """Why a cell failed."""
+    """Traceback of a failed cell."""
 
     text: str
 
@@ -105,7 +105,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the user is told, as Markdown.
+    """Answer to the user, as Markdown.
 
     Attributes:
         text: The answer.
@@ -118,7 +118,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Why a round failed."""
+    """Reason a round failed."""
 
     text: str
 
@@ -130,9 +130,9 @@ class Done:
     Attributes:
         is_ok: Whether the round was answered.
         seconds: Its duration.
-        tokens: Tokens the models read and wrote; 0 when none was asked.
-        is_estimated: Whether that is our estimate.
-        cost: What they cost, where a price is configured.
+        tokens: Tokens the models read and wrote; 0 without a model call.
+        is_estimated: Whether `tokens` is an estimate.
+        cost: Their cost, where a price is configured.
     """
 
     is_ok: bool
@@ -144,7 +144,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names and what they stand for, in two columns."""
+    """Names and their values, in two columns."""
 
     rows: tuple[tuple[str, str], ...]
 
@@ -170,7 +170,7 @@ def _steady(value: Any) -> Any:
 
 
 def describe_effort(done: Done) -> str:
-    """Return time, tokens and cost in a few words, such as ``4.2 s, 1,204 tokens``."""
+    """Return time, tokens and cost in a few words: ``4.2 s, 1,204 tokens``."""
     parts = [format_seconds(done.seconds)]
     if done.tokens:
         parts.append(f"{'about ' if done.is_estimated else ''}{done.tokens:,} tokens")

@@ -1,4 +1,4 @@
-"""The keyboard while nobody reads it."""
+"""State of the keyboard while no prompt reads it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ else:
 
 
 def is_keyboard() -> bool:
-    """Return whether somebody can type."""
+    """Return whether standard input is a keyboard."""
     return HAS_TERMIOS and sys.stdin is not None and sys.stdin.isatty()
 
 
 def discard_typed() -> None:
-    """Forget what was typed so far, so that it answers no question that comes after it."""
+    """Discard typed input, so that it does not answer a later question."""
     if is_keyboard():
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 

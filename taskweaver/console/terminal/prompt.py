@@ -99,7 +99,7 @@ class LineCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Yield what the word before the cursor may become."""
+        """Yield completions of the word before the cursor."""
         line = document.text_before_cursor
         found = _LAST_WORD.search(line)
         word = found.group() if found else ""

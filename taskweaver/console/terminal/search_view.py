@@ -23,12 +23,12 @@ _LEAST_ROWS = 6
 def search_view(
     snapshot: SearchSnapshot, rows: int = 30, hint: str = "Ctrl-C stops"
 ) -> RenderableType:
-    """Return what a terminal shows of a search.
+    """Return a search's display on a terminal.
 
     Args:
         snapshot: The search.
-        rows: Lines there are; a long tree is cut to its newest part and the best node's line.
-        hint: What a person can do; empty when it has ended.
+        rows: Lines available; a long tree is cut to its newest part and the best node's line.
+        hint: The user's options; empty when the search has ended.
     """
     head = [_headline(snapshot), _budget_line(snapshot, hint)]
     running = [

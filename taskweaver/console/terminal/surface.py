@@ -1,6 +1,6 @@
-"""Where blocks appear: on a terminal with one live region, or as plain lines.
+"""Displays of blocks: a terminal with one live region, or plain lines.
 
-The live region holds what is still being written and one status line. What is complete is
+The live region holds the block that is being written and one status line. Complete blocks are
 printed above it and never touched again, so the scroll-back reads like a log.
 """
 
@@ -32,7 +32,7 @@ PREVIEW_CHARS = 6_000
 
 
 class Surface(Protocol):
-    """Where a conversation is shown."""
+    """Display of a conversation."""
 
     def show(self, block: Block) -> None:
         """Show a block for good."""
@@ -51,7 +51,7 @@ class Surface(Protocol):
         ...
 
     def ask_status(self, text: str) -> None:
-        """Set what is being done right now."""
+        """Set the current status."""
         ...
 
 
@@ -71,11 +71,11 @@ class PlainSurface:
         stream.flush()
 
     def preview(self, block: Block | None) -> None:
-        """Leave out what is not complete."""
+        """Leave out the incomplete block."""
 
     @contextmanager
     def working(self, status: Callable[[], str]) -> Iterator[None]:
-        """Do nothing around the block: a line that nobody can take back says nothing yet."""
+        """Show nothing around the block: a printed line cannot be taken back."""
         del status
         yield
 
@@ -85,7 +85,7 @@ class PlainSurface:
         yield
 
     def ask_status(self, text: str) -> None:
-        """Leave out what is being done."""
+        """Leave out the status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class LiveSurface:
             self._preview = None if block is None else steady(block)
 
     def ask_status(self, text: str) -> None:
-        """Show what is being done beside the spinner."""
+        """Show the status beside the spinner."""
         with self._lock:
             self._status = without_steering(text)
 

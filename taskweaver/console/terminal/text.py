@@ -19,10 +19,10 @@ _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,40});"
 
 
 def safe(text: str) -> str:
-    """Return `text` without anything a terminal would obey instead of showing.
+    """Return `text` without control sequences a terminal would obey instead of showing.
 
-    Our own keys are masked. What only looks like a secret is not: a person who is asked whether
-    code may run sees all of it.
+    The application's own keys are masked. Text that only looks like a secret is not: a person
+    who is asked whether code may run sees all of it.
     """
     return without_steering(redact_known(text))
 
@@ -61,7 +61,7 @@ def without_code(order: str) -> str:
 
 
 def overwritten(line: str) -> str:
-    """Return what a terminal would leave of a line with carriage returns (progress bars)."""
+    """Return the visible part of a line with carriage returns (progress bars)."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 

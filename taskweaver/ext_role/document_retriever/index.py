@@ -1,9 +1,9 @@
 """A full-text index over a folder of documents, in one SQLite file.
 
-The file is a cache: what is new, changed or gone is noticed at each use by size and time of
-change, and a file that is damaged is made again. Documents are read outside of transactions, and
+The file is a cache: each use finds new, changed and removed documents by size and time of
+change, and a damaged file is made again. Documents are read outside of transactions, and
 each is replaced in one, so sessions that index at once wait for each other only briefly, and
-nobody sees half a document.
+never see half a document.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of a document that suits a query.
+    """A part of a document that matches a query.
 
     Attributes:
         path: The document, below the folder.
         heading: The heading the passage stands under.
-        text: What it says.
-        score: How well it suits; higher is better, comparable within one answer.
+        text: Its text.
+        score: Its relevance; higher is better, comparable within one answer.
     """
 
     path: str
@@ -99,14 +99,14 @@ class DocumentIndex:
         self._root = root
 
     def search(
-        self, query: str, size: int, tell: Callable[[str], None]
+        self, query: str, size: int, report: Callable[[str], None]
     ) -> tuple[list[Passage], list[str]]:
         """Bring the index up to date, and look for any word of a query.
 
         Args:
-            query: Words; nothing in it is an operator.
+            query: Words; operators of the full-text syntax have no effect.
             size: Most passages.
-            tell: Hears what is being done.
+            report: Receives the progress.
 
         Returns:
             The passages, best first, and a sentence for each document that cannot be read.
@@ -116,20 +116,20 @@ class DocumentIndex:
             sqlite3.Error: If SQLite cannot keep an index here.
         """
         try:
-            return self._search(query, size, tell)
+            return self._search(query, size, report)
         except sqlite3.DatabaseError as error:
             if not _is_damage(error):
                 raise
-            tell("making the index again")
+            report("making the index again")
             for suffix in ("", "-journal"):
                 self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
-            return self._search(query, size, tell)
+            return self._search(query, size, report)
 
     def _search(
-        self, query: str, size: int, tell: Callable[[str], None]
+        self, query: str, size: int, report: Callable[[str], None]
     ) -> tuple[list[Passage], list[str]]:
         with self._opened() as connection:
-            problems = self._refresh(connection, tell)
+            problems = self._refresh(connection, report)
             with _transaction(connection, "DEFERRED"):  # one state of it, whoever else writes
                 problems += [
                     f"{self._shown(path)}: {problem}"
@@ -159,8 +159,8 @@ class DocumentIndex:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {stamp}")
 
-    def _refresh(self, connection: sqlite3.Connection, tell: Callable[[str], None]) -> list[str]:
-        """Take up what is new, changed or gone; return which folders cannot be listed."""
+    def _refresh(self, connection: sqlite3.Connection, report: Callable[[str], None]) -> list[str]:
+        """Index new, changed and removed documents; return the folders that cannot be listed."""
         problems: list[str] = []
         known = {
             path: (size, mtime, problem)
@@ -177,7 +177,7 @@ class DocumentIndex:
             with _transaction(connection):
                 _forget(connection, gone)
         for number, item in enumerate(stale, start=1):
-            tell(f"reading document {number} of {len(stale)}")
+            report(f"reading document {number} of {len(stale)}")
             read, problem = self._read(item.path)
             with _transaction(connection):
                 _replace(connection, item, read, problem)

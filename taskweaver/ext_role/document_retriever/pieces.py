@@ -17,7 +17,7 @@ class Piece:
 
     Attributes:
         heading: The headings it stands under, outermost first; empty before the first.
-        text: What it says.
+        text: Its text.
     """
 
     heading: str

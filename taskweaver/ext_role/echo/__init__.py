@@ -1,1 +1,1 @@
-"""The Echo: says what it is told."""
+"""The Echo: repeats messages."""

@@ -16,7 +16,7 @@ class EchoConfig(RoleConfig):
 
 
 class Echo(TaskRole):
-    """Says what it is told; useful to try a project's wiring without a kernel."""
+    """A role that repeats messages; useful to try a project's wiring without a kernel."""
 
     config: EchoConfig
     config_type = EchoConfig

@@ -39,7 +39,7 @@ class ImageReaderConfig(RoleConfig):
 
 
 class ImageReader(TaskRole):
-    """Has a model that takes images look at one, and answers with what it says."""
+    """A role that shows an image to a model that takes images, and passes its answer on."""
 
     @inject
     def __init__(  # noqa: PLR0913 - a role is given what it uses, by type

@@ -27,7 +27,7 @@ _STARTS = {
 
 
 class ImageNotUsable(TaskWeaverError):
-    """There is no such image, or it may not or cannot be looked at."""
+    """An image that does not exist, is not allowed, or cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Image:
     """An image a model can be shown.
 
     Attributes:
-        name: What the task called it.
+        name: Its name in the task.
         url: Its address, or its content as a ``data:`` address.
     """
 
@@ -78,7 +78,7 @@ def find_image(name: str, folders: Sequence[Path]) -> Image:
 
 
 def image_kind(data: bytes) -> str | None:
-    """Return what kind of image a file is by its content, as in its MIME type; None for none."""
+    """Return a file's kind of image from its content, as in its MIME type; None for none."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
     return next((kind for start, kind in _STARTS.items() if data.startswith(start)), None)
@@ -97,7 +97,7 @@ def listed_images(folders: Sequence[Path]) -> list[str]:
 
 
 def _read(name: str, roots: Sequence[Path]) -> bytes | None:
-    """Return what a file holds, up to a byte too much; None when it is in none of the folders."""
+    """Return a file's content, up to a byte over the limit; None if it is in no folder."""
     is_inside = False
     for start in roots:
         path = (start / name).resolve()

@@ -25,11 +25,11 @@ class Action:
     """One action.
 
     Attributes:
-        thought: Why, in the model's words.
-        kind: Which.
+        thought: The model's reason for it.
+        kind: Its kind.
         target: An address, the number of an element, or a direction.
-        text: What is typed or selected.
-        answer: What the task's author is told at the end.
+        text: The text to type, or the option to select.
+        answer: The final answer to the task.
     """
 
     thought: str
@@ -69,7 +69,7 @@ class Action:
 
 
 def read_action(reply: ParsedReply) -> Action | str:
-    """Return the action of a reply, or what is wrong with it, as a sentence."""
+    """Return the action of a reply, or its flaw, as a sentence."""
     if reply.problem:
         return reply.problem
     fields = reply.fields
@@ -85,7 +85,7 @@ def read_action(reply: ParsedReply) -> Action | str:
 
 
 def _problem(action: Action) -> str:
-    """Say what keeps an action from being done; empty when nothing does."""
+    """Return the reason an action is impossible; empty if it is possible."""
     kind, target = action.kind, action.target
     is_number = target.isascii() and target.isdigit() and len(target) <= _MOST_DIGITS
     shown = repr(shorten(target, _WORD_CHARS))

@@ -39,7 +39,7 @@ class Addresses:
         return ""
 
     def checked(self, text: str) -> str:
-        """Return the address somebody wrote, with a scheme.
+        """Return an address with a scheme, checked against the allowed ones.
 
         Raises:
             PageError: If it may not be opened.

@@ -1,8 +1,8 @@
 """A client of the DevTools protocol over the browser's pipe: JSON messages that end with NUL.
 
 One thread reads. Calls are made from one thread at a time, and events are handled in it, while it
-waits for an answer: a handler may send commands, and never waits for one. Events nobody has
-handled yet are kept up to a limit; beyond it the browser has to wait until they are.
+waits for an answer: a handler may send commands, and never waits for one. Unhandled events are
+kept up to a limit; beyond it the browser has to wait.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _JOIN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What the browser tells unasked.
+    """An event of the browser.
 
     Attributes:
-        method: Which event, e.g. ``Page.loadEventFired``.
-        params: Its facts.
+        method: Its name, e.g. ``Page.loadEventFired``.
+        params: Its data.
         session: Id of the page's protocol session; empty for the browser itself.
     """
 
@@ -98,14 +98,14 @@ class DevTools:
         Args:
             method: Name of the method.
             params: Its arguments.
-            session: Which page; empty for the browser itself.
+            session: Id of the page's protocol session; empty for the browser itself.
             within_s: Longest wait in seconds.
-            is_lost: Says that no answer will come, because the page is gone.
+            is_lost: Returns whether no answer will come, because the page is gone.
 
         Raises:
             ProtocolError: If the browser refuses, or the page is gone.
             DeadlineExceeded: If it does not answer in time.
-            ExplorationInterrupted: If somebody interrupts.
+            ExplorationInterrupted: If the exploration is interrupted.
             BrowserError: If it has ended.
         """
         id_ = self._send(method, params, session, is_awaited=True)
@@ -126,7 +126,7 @@ class DevTools:
     def send(
         self, method: str, params: Mapping[str, Any] | None = None, *, session: str = ""
     ) -> None:
-        """Call a method whose result nobody needs.
+        """Call a method without waiting for its result.
 
         Raises:
             BrowserError: If the browser has ended.
@@ -137,7 +137,7 @@ class DevTools:
         """Handle events until a condition holds; return whether it does.
 
         Raises:
-            ExplorationInterrupted: If somebody interrupts.
+            ExplorationInterrupted: If the exploration is interrupted.
             BrowserError: If the browser has ended.
         """
         deadline = time.monotonic() + within_s

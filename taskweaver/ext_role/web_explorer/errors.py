@@ -1,4 +1,4 @@
-"""What can go wrong in front of a browser."""
+"""Errors of a browser and its pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BrowserError(RoleError):
     """The browser cannot be used any more; another one may.
 
     Attributes:
-        problem: What happened, as the end of a sentence.
+        problem: The problem, as the end of a sentence.
     """
 
     def __init__(self, problem: str) -> None:
@@ -28,7 +28,7 @@ class NoBrowser(BrowserError):
 
 
 class ExplorationInterrupted(BrowserError):
-    """Somebody gave up what the browser was doing."""
+    """The exploration was interrupted."""
 
     def __init__(self) -> None:
         super().__init__("interrupted")
@@ -44,10 +44,10 @@ class ProtocolError(BrowserError):
 
 
 class PageError(RoleError):
-    """An action could not be done on the page; the browser can go on.
+    """An action could not be done on the page; the browser can continue.
 
     Attributes:
-        problem: What happened and what to do instead, for a model to read.
+        problem: The problem and the remedy, for a model to read.
     """
 
     def __init__(self, problem: str) -> None:

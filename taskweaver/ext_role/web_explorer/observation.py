@@ -1,4 +1,4 @@
-"""What a page shows: its text, and what can be worked on it."""
+"""Content of a page's window: its text and its interactive elements."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """Something on a page that can be worked.
+    """An interactive element of a page.
 
     Attributes:
-        kind: What it is: link, button, select, ``input text`` and the like.
-        label: What it is called.
-        value: What it holds; empty for what holds nothing.
-        target: Where a link leads.
-        is_disabled: Whether it cannot be worked now.
-        options: What can be selected in it.
+        kind: Its kind: link, button, select, ``input text`` and the like.
+        label: Its label.
+        value: Its value; empty for an element without one.
+        target: Address a link leads to.
+        is_disabled: Whether it is disabled now.
+        options: The options to select from.
     """
 
     kind: str
@@ -37,18 +37,18 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a page shows.
+    """Content of a page at one moment.
 
     Attributes:
         title: Its title.
         url: Its address.
         text: Its text from the top of the window on.
         is_cut: Whether there is more text than that.
-        elements: What can be worked from there on; their numbers start at 1.
-        elements_left_out: How many more there are.
-        screens_above: How many windows of page are above.
-        screens_below: How many windows of page are below.
-        notes: What happened since the last look.
+        elements: Interactive elements from there on; their numbers start at 1.
+        elements_left_out: Number of further elements.
+        screens_above: Number of windows of page above.
+        screens_below: Number of windows of page below.
+        notes: Events since the last observation.
     """
 
     title: str

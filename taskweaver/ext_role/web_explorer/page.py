@@ -97,7 +97,7 @@ class Page:
         self._settle()
 
     def observe(self) -> Observation | None:
-        """Return what the page shows; None when no page is open.
+        """Return the page's content; None when no page is open.
 
         Raises:
             PageError: If it does not answer.
@@ -125,11 +125,11 @@ class Page:
         self._settle()
 
     def type(self, number: int, text: str, *, submit: bool = False) -> None:
-        """Replace what an element of the last observation holds.
+        """Replace the value of an element of the last observation.
 
         Args:
             number: Its number.
-            text: What it is to hold.
+            text: Its new value.
             submit: Whether the Enter key is pressed afterwards.
 
         Raises:
@@ -180,7 +180,7 @@ class Page:
         self._settle()
 
     def screenshot(self) -> bytes:
-        """Return what the window shows as a PNG.
+        """Return a picture of the window as a PNG.
 
         Raises:
             PageError: If the page does not answer.
@@ -255,7 +255,7 @@ class Page:
         return tab is not None and tab.is_loading
 
     def _work(self, function: str, *arguments: int | str) -> dict[str, Any]:
-        """Run a function of the page's script on what the last observation numbered."""
+        """Run a function of the page's script on the elements of the last observation."""
         tab = self._living_tab()
         if self._seen is None or self._seen[0] != tab.session:
             raise PageError(_CHANGED)

@@ -115,7 +115,7 @@ class BrowserProcess:
         return self._process.pid
 
     def exit_text(self) -> str:
-        """Say how the process ended, with the end of what it printed when it failed by itself."""
+        """Describe the end of the process, with the end of its output if it failed by itself."""
         try:
             code = self._process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -126,7 +126,7 @@ class BrowserProcess:
         return f"exit status {code}: {printed[-_STDERR_CHARS:]}" if code else "it ended"
 
     def end(self) -> None:
-        """Wait for it to end by itself, kill what is left, and remove the profile.
+        """Wait for it to end by itself, kill the remaining processes, and remove the profile.
 
         Its owner closes `commands` before, and `answers` afterwards.
         """

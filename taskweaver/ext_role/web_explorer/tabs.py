@@ -1,4 +1,4 @@
-"""The open tabs of a browser, and what is done about what happens in them unasked.
+"""The open tabs of a browser, and the handling of dialogs, downloads and new tabs.
 
 Dialogs are dismissed, downloads denied, addresses that are not allowed refused (of pages and of
 frames in them, redirects included), and new tabs followed. Each leaves a note for the model.
@@ -70,7 +70,7 @@ class Tabs:
 
     @property
     def count(self) -> int:
-        """How many are open."""
+        """Number of open tabs."""
         return len(self._open)
 
     def has(self, tab: Tab) -> bool:
@@ -78,7 +78,7 @@ class Tabs:
         return tab in self._open
 
     def take_notes(self) -> list[str]:
-        """Return what happened since the last time."""
+        """Return the notes since the last call."""
         notes = list(self._notes)
         self._notes.clear()
         return notes
@@ -88,7 +88,7 @@ class Tabs:
         self._notes.append(shorten(text, _NOTE_CHARS))
 
     def handle(self, event: Event) -> None:
-        """Do what has to be done about an event."""
+        """Handle an event."""
         handler = self._handlers.get(event.method)
         if handler is not None:
             handler(event)

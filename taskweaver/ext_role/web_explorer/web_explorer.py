@@ -53,7 +53,7 @@ class WebExplorerConfig(RoleConfig):
 
 @dataclass(slots=True)
 class _Exploration:
-    """One task: what is asked, what was done, and where it ended."""
+    """One task: its text, the actions done, and its end."""
 
     task: str
     proxy: PostEventProxy
@@ -92,12 +92,12 @@ class WebExplorer(Role):
         self._is_closed = False
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
-        """Do the newest task and tell what was found.
+        """Do the newest task and report the findings.
 
         Raises:
             ModelError: If the model cannot be reached.
-            ExplorationInterrupted: If somebody interrupts.
-            RoleError: If nobody gave this role a task.
+            ExplorationInterrupted: If the exploration is interrupted.
+            RoleError: If no post was sent to this role.
         """
         task = task_of(memory.get_role_rounds(self.alias), self.alias)
         if task is None:
@@ -136,7 +136,7 @@ class WebExplorer(Role):
         return self._unfinished(exploration, f"all {most} steps were used.")
 
     def _look(self, exploration: _Exploration) -> str:
-        """Return what the model is shown of the page."""
+        """Return the page as the model is shown it."""
         try:
             seen = self._browser().observe()
         except PageError as error:
@@ -150,7 +150,7 @@ class WebExplorer(Role):
         return _shown(seen)
 
     def _do(self, action: Action) -> str:
-        """Do an action; return what came of it."""
+        """Do an action; return its outcome."""
         try:
             action.do(self._browser())
         except PageError as error:
@@ -168,7 +168,7 @@ class WebExplorer(Role):
         return f"failed: {error.problem}. Another browser is started, with no page open."
 
     def _ask(self, exploration: _Exploration, shown: str, left: int) -> Action | str:
-        """Ask the model for an action; return what is wrong when no reply can be used."""
+        """Ask the model for an action; return the flaw if no reply can be used."""
         messages = self._messages(exploration, shown, left)
         problem = ""
         for _ in range(_REPLIES):
@@ -235,7 +235,7 @@ class WebExplorer(Role):
             raise ExplorationInterrupted
 
     def interrupt(self) -> None:
-        """Give up what the browser is doing; may be called from any thread."""
+        """Interrupt the browser; may be called from any thread."""
         self._given_up.cancel()
         page = self._page
         if page is not None:

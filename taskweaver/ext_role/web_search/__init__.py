@@ -1,1 +1,1 @@
-"""The WebSearch: asks a search engine, reads the pages, quotes what suits."""
+"""The WebSearch: asks a search engine, reads the pages, quotes the best passages."""

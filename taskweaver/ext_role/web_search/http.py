@@ -19,7 +19,7 @@ _AGENT = "Mozilla/5.0 (compatible; taskweaver)"
 
 
 class WebError(TaskWeaverError):
-    """Something on the web cannot be had; its text says what and why, without keys."""
+    """A failed request to the web; its text holds address and reason, without keys."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(redact(problem))
@@ -27,13 +27,13 @@ class WebError(TaskWeaverError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered.
+    """Response of a server.
 
     Attributes:
         status: The HTTP status.
-        media_type: Type of the body, such as ``text/html``; lower case.
-        charset: Encoding of the body as the server says; may be empty.
-        location: Where a redirect leads; may be empty.
+        media_type: Type of the body, for example ``text/html``; lower case.
+        charset: Encoding of the body, as the server declares it; may be empty.
+        location: Target of a redirect; may be empty.
         body: The first `MOST_BYTES` of the body.
     """
 

@@ -15,12 +15,12 @@ from taskweaver.utils.html_text import tamed
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A page a search engine proposes.
+    """A result of a search engine.
 
     Attributes:
         title: Its title.
         url: Its address.
-        snippet: What the engine shows of it; may be empty.
+        snippet: The engine's excerpt; may be empty.
     """
 
     title: str
@@ -136,7 +136,7 @@ def _asked(
 
 
 def _reason(answer: Answer) -> str:
-    """Return what an error's JSON body says, if it says anything."""
+    """Return the message of an error's JSON body, or an empty text."""
     try:
         error = json.loads(answer.body)["error"]
         text = error["message"] if isinstance(error, dict) else error

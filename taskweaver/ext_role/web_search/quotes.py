@@ -1,4 +1,4 @@
-"""Picks what to quote: the parts of pages that suit a query best."""
+"""Choice of quotes: the passages of pages that match a query best."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The WebSearch: asks a search engine, reads the pages it proposes, and quotes what suits."""
+"""The WebSearch: asks a search engine, reads the pages it proposes, quotes the best passages."""
 
 from __future__ import annotations
 

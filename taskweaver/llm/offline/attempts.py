@@ -1,7 +1,7 @@
-"""What the analyst can tell of an attempt of a search, in a chat that goes on from one.
+"""Answers about an attempt of a search, in a chat that continues from one.
 
 The tree search writes each attempt as a round of the conversation: the request names it, the plan
-is the Planner's, a report says what came of its phases, and the last message what it measured.
+is the Planner's, a report holds the results of its phases, and the last message its metric.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The one parser of structured replies: tolerant, incremental, at the rate somebody looks.
+"""The one parser of structured replies: tolerant, incremental, limited to a display's rate.
 
 A reply is a JSON object whose members are texts, under ``response`` or at the root. `ReplyStream`
-reports what is new in each of them while the reply arrives; `parse_reply` reads a whole one.
+reports new text of each member while the reply arrives; `parse_reply` reads a whole one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FieldDelta:
 
     Attributes:
         key: Name of the field.
-        text: What is new; may be empty.
+        text: The new text; may be empty.
         is_end: Whether the field is complete.
     """
 
@@ -46,7 +46,7 @@ class ParsedReply:
     Attributes:
         fields: The fields in their order; values that are not texts as their JSON, null as "".
         problem: One sentence a model can act on; None when an object was found whole.
-        raw: What the model wrote, as encodable text.
+        raw: The model's text, made encodable.
     """
 
     fields: dict[str, str]
@@ -80,7 +80,7 @@ class ReplyStream:
         self._next_look = 0.0
 
     def feed(self, text: str) -> list[FieldDelta]:
-        """Take the next piece; return what became visible of the fields.
+        """Take the next piece; return the new text of the fields.
 
         Parses about 30 times a second at most, so many calls return nothing.
         """

@@ -1,15 +1,15 @@
-"""Finds the JSON object in what a model wrote, and mends what models get wrong in it.
+"""Extraction of the JSON object in a model's text, and repair of the mistakes models make in it.
 
 A reply may carry prose, a code fence or hidden reasoning around the object, raw line breaks and
-stray backslashes inside its strings, trailing commas, or be a Python dictionary. Nothing here
-guesses content: what cannot be read is reported, never invented.
+stray backslashes inside its strings, trailing commas, or be a Python dictionary. Content is never
+guessed: unreadable text is reported.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -35,16 +35,24 @@ _THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.I
 _BREAKS_OFF = re.compile(r"\\?u?[0-9a-fA-F]{0,4}\Z|[-a-z]{0,5}\s*\Z")
 _NO_MEMBERS = "The JSON object of the reply has no members."
 _MAX_STARTS = 8
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "number": (int, float),
+    "integer": (int,),
+}
 _MAX_LITERAL_CHARS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was read of an object.
+    """Result of reading an object.
 
     Attributes:
-        value: The object, or the part of it that could be read.
-        problem: What is wrong with the text, as a sentence; None when the object is whole.
+        value: The object, or its readable part.
+        problem: The flaw of the text, as a sentence; None when the object is whole.
     """
 
     value: dict[str, Any]
@@ -65,16 +73,18 @@ def find_start(text: str, begin: int = 0) -> int | None:
     return match.start() if match else None
 
 
-def mend(text: str) -> str:
+def repair(text: str) -> str:
     """Return JSON with raw control characters and stray backslashes in strings escaped.
 
     Lone halves of escaped surrogate pairs become U+FFFD, and commas before a closing bracket are
     left out. Linear in the length of `text`.
     """
-    return without_trailing_commas(_STRING.sub(lambda found: _FLAW.sub(_mend_flaw, found[0]), text))
+    return without_trailing_commas(
+        _STRING.sub(lambda found: _FLAW.sub(_repair_flaw, found[0]), text)
+    )
 
 
-def _mend_flaw(match: re.Match[str]) -> str:
+def _repair_flaw(match: re.Match[str]) -> str:
     match match.lastgroup:
         case "half":
             return "\\ufffd"
@@ -92,7 +102,7 @@ def read_partial(text: str) -> dict[str, Any] | None:
     Returns:
         The members so far, or None when the text cannot be JSON however it goes on.
     """
-    for candidate in (str, mend):
+    for candidate in (str, repair):
         try:
             data = candidate(text).encode("utf-8", "replace")
             value = jiter.from_json(data, partial_mode="trailing-strings", cache_mode="keys")
@@ -114,6 +124,46 @@ def read_object(text: str) -> Found:
     if start is None:
         return Found({}, "The reply holds no JSON object.")
     return _read_json(text, start)
+
+
+def required_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object in a reply, with all that a schema requires, of the right types.
+
+    Of several objects it is the first that has the required fields.
+
+    Raises:
+        ValueError: If there is none, or a field is missing or of another type.
+    """
+    found = read_object(text)
+    wanted = list(schema.get("required", ()))
+    value, problem = found.value, found.problem
+    if any(name not in value for name in wanted):
+        others = (other for other in _objects(text) if all(name in other for name in wanted))
+        value = next(others, value)
+        problem = problem if value is found.value else None
+    missing = [name for name in wanted if name not in value]
+    if problem is None and missing:
+        has = f"; it has {', '.join(f'`{name}`' for name in value)}" if value else ""
+        problem = f"{', '.join(f'`{name}`' for name in missing)} missing{has}"
+    if problem is not None:
+        raise ValueError(problem)
+    for name in wanted:
+        kind = schema["properties"][name].get("type", "")
+        if kind in _TYPES and not isinstance(value[name], _TYPES[kind]):
+            raise ValueError(f"`{name}` must be of type {kind}")
+    return value
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in a text, the outer ones."""
+    decoder, at = json.JSONDecoder(strict=False), 0
+    while (start := text.find("{", at)) >= 0:
+        try:
+            value, at = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            at = start + 1
+        else:
+            yield value
 
 
 def _read_json(text: str, start: int) -> Found:
@@ -139,7 +189,7 @@ def _read_at(text: str, start: int) -> Found:
     try:
         return _decode(source)
     except json.JSONDecodeError:
-        source = mend(source)
+        source = repair(source)
         try:
             return _decode(source)
         except json.JSONDecodeError as error:
@@ -147,7 +197,7 @@ def _read_at(text: str, start: int) -> Found:
 
 
 def _decode(text: str) -> Found:
-    """Decode the object `text` starts with; what follows it does not matter."""
+    """Decode the object `text` starts with; the text after it is ignored."""
     twice: list[str] = []
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

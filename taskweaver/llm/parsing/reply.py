@@ -23,10 +23,10 @@ class ReplyReader:
     Attributes:
         events: Number of events read.
         length: Characters written so far.
-        finish: Why the reply ended; None while it goes on.
-        usage: What the call consumed, once the server said so.
-        is_done: Whether the server said that nothing follows.
-        answered_by: Name of the model that answers, once the server said so.
+        finish: Reason the reply ended; None before its end.
+        usage: Consumption of the call, once the server reported it.
+        is_done: Whether the server announced the end.
+        answered_by: Name of the model that answers, once the server named it.
     """
 
     def __init__(self, model: str) -> None:
@@ -50,7 +50,7 @@ class ReplyReader:
         return self._take(self._reader.feed(block))
 
     def end(self) -> str:
-        """Read what the end of the body completes; return the text that is new.
+        """Read the remainder at the end of the body; return its new text.
 
         Raises:
             ModelError: As `feed`.

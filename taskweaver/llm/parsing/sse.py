@@ -1,7 +1,7 @@
-"""Reads an event stream (the ``text/event-stream`` format of the HTML standard) from bytes.
+"""Reader of event streams (the ``text/event-stream`` format of the HTML standard) from bytes.
 
-Only what model endpoints use: the data of each event. Lines may end in LF or CRLF and be cut
-anywhere, also inside a character.
+Model endpoints use only the data of each event, and so does this reader. Lines may end in LF or
+CRLF, and blocks may end anywhere, also inside a character.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BEGINNINGS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 
 class NotAnEventStream(ValueError):
-    """The bytes are something else; `beginning` shows what."""
+    """The bytes are no event stream; `beginning` holds the first of them."""
 
     def __init__(self, beginning: str) -> None:
         super().__init__(beginning)
@@ -47,10 +47,10 @@ class EventReader:
             raise NotAnEventStream(f"an event of more than {MAX_EVENT_BYTES:,} bytes")
 
     def finish(self) -> Iterator[bytes]:
-        """Yield what the end of the body completes.
+        """Yield the data that the end of the body completes.
 
         Raises:
-            NotAnEventStream: If the body was something else, or empty.
+            NotAnEventStream: If the body was no event stream, or empty.
         """
         last, self._rest = self._rest, b""
         yield from self._take(last.removesuffix(b"\r"))
@@ -59,7 +59,7 @@ class EventReader:
             raise NotAnEventStream(last.decode("utf-8", "replace"))
 
     def _begin(self, text: bytes) -> bytes:
-        """Look whether this is an event stream, as soon as its first bytes tell."""
+        """Check that this is an event stream, once enough bytes have arrived."""
         text = text.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
         self._is_begun = text.startswith(_BEGINNINGS)
         if not self._is_begun and not any(start.startswith(text) for start in _BEGINNINGS):

@@ -1,4 +1,4 @@
-"""The chat protocol of OpenAI-compatible endpoints: what is sent, and what an event means."""
+"""The chat protocol of OpenAI-compatible endpoints: request bodies and events."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FINISH: dict[str, FinishReason] = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What one event of a stream says.
+    """One event of a streamed reply.
 
     Attributes:
         text: New text of the reply.
         refusal: New text of a refusal, which some models give in place of a reply.
-        finish: Why the reply ended.
-        usage: What the call consumed.
-        error: An error object, when the server gave up.
+        finish: Reason the reply ended.
+        usage: Consumption of the call.
+        error: An error object, when the server failed.
         model: Name of the model that answers.
     """
 

@@ -12,10 +12,10 @@ from taskweaver.utils.parsing import signature_of
 
 
 class FunctionService:
-    """Asks a callable.
+    """A model that is a callable.
 
     The callable gets the messages, and the `ModelRequest` too if it takes two arguments. It
-    returns the reply, or an iterator of its pieces. What it raises is passed on as it is.
+    returns the reply, or an iterator of its pieces. Its exceptions are passed on unchanged.
     """
 
     def __init__(self, function: Callable[..., str | Iterator[str]]) -> None:

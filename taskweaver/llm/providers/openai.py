@@ -31,7 +31,7 @@ _CLOSING_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What is sent when a request does not say; None is left to the endpoint."""
+    """Parameters for requests that do not set them; None leaves one to the endpoint."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -41,7 +41,7 @@ class Sampling:
 
 
 class OpenAIService:
-    """A model at an endpoint; thread-safe, keeps connections and what the model rejects."""
+    """A model at an endpoint; thread-safe, keeps connections and remembers rejected parameters."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class OpenAIService:
         return self._endpoint
 
     def stream(self, request: ModelRequest) -> Iterator[Chunk]:
-        """Answer a request; asks again at once without what the model rejects.
+        """Answer a request; asks again at once without parameters the model rejects.
 
         Raises:
             ModelError: If the call fails or is cancelled.

@@ -1,7 +1,7 @@
-"""Parameters of a request, and what is known of a model's taste in them.
+"""Parameters of a request, and a memory of those a model rejects.
 
-Endpoints reject parameters by model (``max_tokens``, ``temperature``, ``stop`` ...). What was
-rejected is renamed or left out from then on.
+Endpoints reject parameters by model (``max_tokens``, ``temperature``, ``stop`` ...). A rejected
+parameter is renamed or left out from then on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNWANTED = re.compile(
 
 
 class ParameterMemory:
-    """What a model does not take; thread-safe."""
+    """Parameters a model rejects; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,16 +35,16 @@ class ParameterMemory:
             return {name: value for name, value in named.items() if name not in self._dropped}
 
     def learn(self, sent: Mapping[str, Any], words: str, parameter: str = "") -> str | None:
-        """Remember what a rejection is about.
+        """Remember the parameter that a rejection is about.
 
         Args:
             sent: The parameters of the rejected request.
-            words: What the endpoint said.
+            words: The endpoint's message.
             parameter: The parameter it named, if its error has a place for that.
 
         Returns:
             The parameter that will not be sent again under this name; None when the rejection
-            is about something else, and asking again would be in vain.
+            is about something else, and asking again would fail again.
         """
         if not _UNWANTED.search(words):
             return None

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What is known of an endpoint.
+    """Facts about an endpoint.
 
     Attributes:
         label: Its name as people write it.
-        api_base: Its address up to where ``/chat/completions`` follows.
+        api_base: Its address, without ``/chat/completions``.
         key_variable: Environment variable its users keep their key in; empty for none.
-        model: Model asked when none is configured; empty takes what the server has loaded.
+        model: Model used when none is configured; empty takes the one the server has loaded.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""Plays back what a model once said: the same request gets the same reply, without a key.
+"""Playback of recorded replies: the same request gets the same reply, without a key.
 
 The file is a YAML list, one entry per recorded request, appended as they come. A request is
 known by the hash of its messages, schema and sampling parameters, whatever model answered. The
@@ -134,7 +134,7 @@ class RecordedService:
 
 
 def canonical(request: ModelRequest) -> dict[str, Any]:
-    """Return what makes two requests the same, as plain data."""
+    """Return the identity of a request, as plain data."""
     return {
         "messages": [_told(message) for message in request.messages],
         "schema": request.schema,

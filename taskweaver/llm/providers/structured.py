@@ -1,6 +1,6 @@
-"""How a structured reply is asked for: by schema, as any JSON, or in words.
+"""Ways to request a structured reply: by schema, as any JSON, or in words.
 
-Which of them an endpoint takes is found out by trying, best first, and remembered per model.
+The best way an endpoint accepts is found by trial and remembered per model.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def format_option(schema: Mapping[str, Any], form: ResponseFormat) -> dict[str, 
 def with_instruction(
     messages: Sequence[ChatMessage], schema: Mapping[str, Any], form: ResponseFormat
 ) -> Sequence[ChatMessage]:
-    """Return messages that also say the schema in words, when the endpoint is not told it.
+    """Return messages with the schema in words, for an endpoint that does not take it as data.
 
-    The words end the system message, so that what a server has cached of the rest still holds.
+    The words end the system message, so that the server's cache of the text before stays valid.
     """
     if form == "json_schema":
         return messages

@@ -1,1 +1,1 @@
-"""Choice of a model: what is configured, what runs here, and whose key it gets."""
+"""Choice of a model: the configuration, servers on this machine, and the key each may get."""

@@ -1,6 +1,6 @@
-"""Finds out which model to ask: what is configured, else what runs on this machine.
+"""Choice of a model: the configured one, else a server on this machine, else the offline analyst.
 
-Only loopback is asked, only for the list of models, and what was found is never stored.
+Only loopback is asked, only for the list of models, and the result is never stored.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def choose(config: LLMServiceConfig, ports: Mapping[int, str] | None = None) -> 
     """Choose for ``llm.api_type = auto``: a configured key or address, a local server, offline.
 
     Args:
-        config: What is configured.
-        ports: Loopback ports to ask, with who listens there; those of `LOCAL_PORTS` by default.
+        config: The configuration.
+        ports: Loopback ports to ask, with their servers' names; `LOCAL_PORTS` by default.
 
     Raises:
-        ModelError: Of kind ``configuration``, if what is configured cannot be used.
+        ModelError: Of kind ``configuration``, if the configured model cannot be used.
     """
     env = os.environ
     if config.api_key or config.api_base or env.get("OPENAI_API_KEY", "").strip():
@@ -61,7 +61,7 @@ def choose(config: LLMServiceConfig, ports: Mapping[int, str] | None = None) -> 
 
 
 def choose_preset(config: LLMServiceConfig, name: str) -> Choice:
-    """Choose a preset's endpoint, with what is configured differently.
+    """Choose a preset's endpoint, overridden by the configuration.
 
     Raises:
         ModelError: Of kind ``configuration``, if a key, address or model is missing.

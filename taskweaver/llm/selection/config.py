@@ -18,28 +18,28 @@ class LLMServiceConfig(ModuleConfig):
     """Keys under ``llm.``; texts that are not set are empty.
 
     Attributes:
-        api_type: Who answers.
+        api_type: The provider.
         api_base: Address of an endpoint.
         api_key: Key for it.
         address_source: Layer that sets the address; None for a preset's own.
         key_source: Layer that sets the key; None without one.
         api_version: API version of Azure.
         model: Name of the model.
-        response_format: How structured replies are asked for.
+        response_format: The way to request structured replies.
         auto_detect: Whether loopback ports may be asked for a local server.
-        sampling: What is sent when a request does not say.
-        deadlines: How long a call waits for what.
-        retry: How often and long a failed call is tried again.
-        prices: What tokens cost.
-        recorded_mode: What ``recorded`` does.
+        sampling: Parameters for requests that do not set them.
+        deadlines: Time limits of a call.
+        retry: Number and total time of retries.
+        prices: Prices of tokens.
+        recorded_mode: Mode of ``recorded``: to record or to play back.
         recorded_path: File of the recordings.
-        recorded_api_type: Who is asked when ``recorded`` records.
-        azure_sign_in: How ``azure_ad`` gets a token.
+        recorded_api_type: The provider that ``recorded`` records.
+        azure_sign_in: The way ``azure_ad`` gets a token.
         use_mock: Whether the mock answers in place of the model.
-        mock: How the mock answers.
-        embedding_api_type: Who embeds texts.
+        mock: The mock's replies.
+        embedding_api_type: The provider of embeddings.
         embedding_model: Name of the embedding model.
-        embedding_api_base: Address for embeddings, if it is another one.
+        embedding_api_base: Address for embeddings, if it differs.
         embedding_address_source: Layer that sets it; None without one.
     """
 

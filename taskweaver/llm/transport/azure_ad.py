@@ -18,7 +18,7 @@ TokenProvider = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class AzureSignIn:
-    """How a token is obtained.
+    """Way to obtain a token.
 
     Attributes:
         mode: ``default_azure_credential``, ``device_login`` or ``aad_app``.

@@ -1,4 +1,4 @@
-"""Where a model is reached, and one connection to it."""
+"""Address of a model, and connections to it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One request and its streamed response, under deadlines that hold whatever blocks.
+"""One request and its streamed response, under deadlines that also bound blocking calls.
 
 A thread does the blocking (name look-up, connecting, reading) and hands blocks of bytes over;
-the caller waits for them no longer than it should, and leaves at once when it is told to.
+the caller waits no longer than its deadline, and returns at once when it is interrupted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WAKE = object()
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """How long to wait, in seconds.
+    """Time limits of a call, in seconds.
 
     Attributes:
         connect_s: For a connection.

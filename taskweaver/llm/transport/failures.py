@@ -1,4 +1,4 @@
-"""From what an endpoint or the network did to a `ModelError` a caller can act on."""
+"""Conversion of failures of an endpoint or the network to a `ModelError` a caller can act on."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ def failure(
 def status_failure(
     status: int, body: Any, headers: Mapping[str, str], model: str, text: str = ""
 ) -> ModelError:
-    """Say what a response that is not a success means.
+    """Return the error for a response that is not a success.
 
     Args:
         status: HTTP status.
         body: The decoded body, or None when it is not JSON.
         headers: The response's headers, names in lower case.
-        model: Name of the model asked.
-        text: The body as text, for what is not JSON.
+        model: Name of the model.
+        text: The body as text, for a body that is not JSON.
     """
     words = error_words(body) or _plain(text)
     kind = _kind(status, words)
@@ -106,7 +106,7 @@ def status_failure(
 
 
 def stream_failure(error: Any, model: str) -> ModelError:
-    """Say what an error that arrives inside a stream means."""
+    """Return the error for an error object inside a stream."""
     words = error_words({"error": error}) or "an error without explanation"
     code = str(error.get("code")) if isinstance(error, Mapping) else ""
     is_status = re.fullmatch("[3-5][0-9]{2}", code)
@@ -115,7 +115,7 @@ def stream_failure(error: Any, model: str) -> ModelError:
 
 
 def error_words(body: Any) -> str:
-    """Return what an error body says, its code included; "" when it says nothing."""
+    """Return the message of an error body, its code included; "" if it has none."""
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(error, str):
         return error
@@ -164,10 +164,10 @@ def _number(text: str | None) -> float | None:
 
 
 def exchange_failure(error: BaseException, model: str) -> ModelError:
-    """Say what an exception of the HTTP client means.
+    """Return the error for an exception of the HTTP client.
 
-    The client's library and the one beneath it come in several generations, so those of the
-    latter are told apart by name.
+    The client's library and the one beneath it come in several generations, so exceptions of the
+    latter are recognised by name.
     """
     import openai
 

@@ -1,8 +1,8 @@
-"""When a failed call is made again, and how long that waits.
+"""Retries of failed calls, and the waits between them.
 
-Full jitter: the wait is a random part of a time that doubles with each try, so that many callers
-who failed together do not come back together. What a server asks for (``Retry-After``) is
-honoured. Nothing is tried again once a part of the reply was passed on.
+Full jitter: the wait is a random part of a time that doubles with each try, so that callers that
+failed together do not retry together. ``Retry-After`` of a server is honoured. A call is not
+retried once a part of its reply was passed on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IN_WORDS: dict[ModelErrorKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How much patience a call has.
+    """Bounds on the retries of a call.
 
     Attributes:
         max_retries: Further tries after the first.

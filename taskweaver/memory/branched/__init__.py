@@ -32,7 +32,7 @@ _PLACES = {
     "MemoryUpdateError": "errors",
     "MissingMemoryUpdateError": "errors",
     "RecordNotVisible": "errors",
-    "Reply": "protocol.blocks",
+    "MemoryReply": "protocol.blocks",
     "StoreBusy": "errors",
     "StoreClosed": "errors",
     "StoreCorrupt": "errors",

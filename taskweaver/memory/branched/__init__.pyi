@@ -18,7 +18,7 @@ from taskweaver.memory.branched.errors import (
 )
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.memory.branched.protocol.blocks import Reply, read_reply
+from taskweaver.memory.branched.protocol.blocks import MemoryReply, read_reply
 from taskweaver.memory.branched.protocol.protocol import instructions
 from taskweaver.memory.branched.store import BranchedMemory
 
@@ -33,10 +33,10 @@ __all__ = [
     "MalformedMemoryUpdateError",
     "MemoryConfig",
     "MemoryManager",
+    "MemoryReply",
     "MemoryUpdateError",
     "MissingMemoryUpdateError",
     "RecordNotVisible",
-    "Reply",
     "StoreBusy",
     "StoreClosed",
     "StoreCorrupt",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
 
-from taskweaver.memory.branched.parts import Parts
+from taskweaver.memory.branched.parts import MemoryParts
 from taskweaver.memory.branched.types import CoreEntry
 from taskweaver.memory.branched.values import tag_filter
 
@@ -12,7 +12,7 @@ from taskweaver.memory.branched.values import tag_filter
 class CoreKeys(MutableMapping[str, str]):
     """Core memory in view of a branch. Every write is committed when its call returns."""
 
-    def __init__(self, parts: Parts, branch_id: str) -> None:
+    def __init__(self, parts: MemoryParts, branch_id: str) -> None:
         self._parts = parts
         self._id = branch_id
 
@@ -71,7 +71,7 @@ class CoreKeys(MutableMapping[str, str]):
         """Return the value of a key in view.
 
         Raises:
-            KeyError: If the branch sees no such key.
+            KeyError: If the key is not in view.
         """
         if not isinstance(key, str):
             raise KeyError(key)
@@ -85,7 +85,7 @@ class CoreKeys(MutableMapping[str, str]):
         """Hide a key from this branch on.
 
         Raises:
-            KeyError: If the branch sees no such key.
+            KeyError: If the key is not in view.
         """
         if not self.delete(key):
             raise KeyError(key)

@@ -1,4 +1,4 @@
-"""What can go wrong with a branched memory."""
+"""Errors of a branched memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BranchedMemoryError(TaskWeaverError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """What happened, and what to do."""
+        """Return the problem and its remedy."""
         return self.detail
 
 
@@ -30,15 +30,15 @@ class BranchSealed(BranchedMemoryError):
 
 
 class RecordNotVisible(BranchedMemoryError):
-    """The branch does not see such a record, or does not own it."""
+    """The branch does not see the record, or does not own it."""
 
 
 class InvalidUpdate(BranchedMemoryError):
     """A value is malformed.
 
     Attributes:
-        path: Where it stands, such as ``archival[2].text``.
-        problem: What is wrong with it.
+        path: Place of the value, for example ``archival[2].text``.
+        problem: Problem with the value.
     """
 
     def __init__(self, path: str, problem: str) -> None:
@@ -73,7 +73,7 @@ class StoreUnwritable(BranchedMemoryError):
 
 
 class StoreCorrupt(BranchedMemoryError):
-    """The file is damaged, or it is not one of ours."""
+    """The file is damaged, or no memory."""
 
 
 class StoreTooNew(BranchedMemoryError):
@@ -107,7 +107,7 @@ def _code(error: BaseException) -> int:
 
 @contextmanager
 def translated(path: object) -> Iterator[None]:
-    """Raise SQLite's errors inside the block as ours.
+    """Raise SQLite's errors inside the block as errors of this package.
 
     Args:
         path: The file, for the message.
@@ -133,7 +133,7 @@ def translated(path: object) -> Iterator[None]:
             ) from error
         if code in _CORRUPT or "Could not decode to UTF-8" in str(error):
             raise StoreCorrupt(
-                f"{path} is damaged or no memory of ours: {error}. Restore a backup;"
-                " `taskweaver sessions repair` saves what can be read of a session."
+                f"{path} is damaged, or no memory of TaskWeaver: {error}. Restore a backup;"
+                " `taskweaver sessions repair` saves the readable part of a session."
             ) from error
         raise

@@ -13,13 +13,14 @@ from typing import Any, Self
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.core_keys import CoreKeys
 from taskweaver.memory.branched.errors import InvalidUpdate, translated
-from taskweaver.memory.branched.parts import Parts
+from taskweaver.memory.branched.parts import MemoryParts
 from taskweaver.memory.branched.protocol.injections import Injection
 from taskweaver.memory.branched.protocol.operation_lines import (
     event_details,
     log_block,
     log_node_write,
 )
+from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.digests import RECALL
 from taskweaver.memory.branched.types import (
     Branch,
@@ -30,7 +31,7 @@ from taskweaver.memory.branched.types import (
     Record,
     RenderResult,
 )
-from taskweaver.memory.branched.upkeep.compare import Step
+from taskweaver.memory.branched.upkeep.compare import HistoryStep
 from taskweaver.memory.branched.upkeep.pressure import Relief
 from taskweaver.memory.branched.values import tag_filter, whole
 
@@ -46,7 +47,7 @@ class BranchHandle:
         core: Core memory in view, a mapping from keys to values.
     """
 
-    def __init__(self, parts: Parts, branch_id: str) -> None:
+    def __init__(self, parts: MemoryParts, branch_id: str) -> None:
         self.id = branch_id
         self.core = CoreKeys(parts, branch_id)
         self._parts = parts
@@ -109,7 +110,7 @@ class BranchHandle:
         self._log("mem_node_fork", details, branch_id=made.id, node_id=made.id, phase=phase)
         return BranchHandle(self._parts, made.id)
 
-    def history(self, *, limit: int = 100) -> list[Step]:
+    def history(self, *, limit: int = 100) -> list[HistoryStep]:
         """Return the rows of the branch itself, newest first."""
         return self._parts.comparison.history(self.id, limit=limit)
 
@@ -120,7 +121,7 @@ class BranchHandle:
             The key, or the id of the copy.
 
         Raises:
-            RecordNotVisible: If the branch sees no such key or record.
+            RecordNotVisible: If the key or record is not in view.
             UnknownBranch, BranchSealed: If the target takes no writes.
         """
         result = self._parts.database.write(
@@ -139,7 +140,7 @@ class BranchHandle:
 
         The next garbage collection removes their rows.
         """
-        pruned = self._parts.upkeep.set_state(self.id, "pruned", subtree=subtree)
+        pruned = self._parts.upkeep.set_state(self.id, "pruned", is_whole=subtree)
         self._log("prune", {"branches": len(pruned)})
         return pruned
 
@@ -155,8 +156,13 @@ class BranchHandle:
         """
         if not isinstance(event, Mapping):
             raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
-        append = self._parts.recall.append
-        seq = self._parts.database.write(lambda writer: append(writer, self.id, event))
+
+        def act(writer: Writer) -> int:
+            seq = self._parts.recall.append(writer, self.id, event)
+            self._parts.consolidation.within_append(writer, self.id)
+            return seq
+
+        seq = self._parts.database.write(act)
         self._parts.consolidation.after_append(self.id)
         marks = {"node_id": event.get("node_id"), "phase": event.get("phase")}
         self._log("mem_recall_append", event_details(event), **marks)
@@ -207,8 +213,7 @@ class BranchHandle:
             lambda writer: self._parts.archival.add(writer, self.id, short, tags=tags, meta=meta)
         )
         given = [tags] if isinstance(tags, str) else list(tags or ())
-        details = {"record_id": id_, "tags": given, "text_preview": short}
-        details["text_chars"] = len(short)
+        details = {"record_id": id_, "tags": given, "text_preview": short, "text_chars": len(short)}
         self._log("mem_archival_write", details)
         return id_
 
@@ -256,7 +261,7 @@ class BranchHandle:
     def search(
         self, query: str, k: int = 10, *, tags: Sequence[str] = (), at: int | None = None
     ) -> list[Record]:
-        """Return the `k` best records in view that have all tags; see `Search.find`."""
+        """Return the `k` best records in view that have all tags; see `ArchivalSearch.find`."""
         most = whole("k", k)
         with self._view() as (connection, branch):
             found = self._parts.search.find(connection, branch, query, most, tags=tags, at=at)
@@ -346,8 +351,7 @@ class BranchHandle:
 
     def pressure(self) -> Pressure:
         """Return the fill level of the memory in view."""
-        with self._parts.database.snapshot() as connection:
-            found = self._parts.pressures.measure(connection, self.id)
+        found = self._parts.pressures.measure(self.id)
         self._log("check_memory_pressure", asdict(found))
         return found
 

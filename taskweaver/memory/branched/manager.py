@@ -21,7 +21,7 @@ from taskweaver.memory.branched.types import (
     Record,
     RenderResult,
 )
-from taskweaver.memory.branched.upkeep.compare import Step
+from taskweaver.memory.branched.upkeep.compare import HistoryStep
 from taskweaver.memory.branched.upkeep.pressure import Relief, Score
 
 Scope = Literal["all", "core", "recall", "archival"]
@@ -40,7 +40,7 @@ class MemoryManager(BranchedMemory):
         """Make a branch the current one, and return its handle.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
         """
         handle = self[branch_id]
         self.current = handle.id
@@ -76,7 +76,7 @@ class MemoryManager(BranchedMemory):
         """Replace the second name of a branch."""
         self.rename_node(branch_id, node_uid)
 
-    def history(self, branch_id: str | None = None, *, limit: int = 100) -> list[Step]:
+    def history(self, branch_id: str | None = None, *, limit: int = 100) -> list[HistoryStep]:
         """Return the rows of a branch itself, newest first."""
         return self._seen(branch_id).history(limit=limit)
 
@@ -351,7 +351,7 @@ class MemoryManager(BranchedMemory):
         """
         from taskweaver.memory.branched.run.paper import generate_final_memory
 
-        found = generate_final_memory(
+        return generate_final_memory(
             self,
             run_dir,
             root_branch_id,
@@ -359,14 +359,12 @@ class MemoryManager(BranchedMemory):
             artifacts_index=artifacts_index,
             is_limited=not no_budget_limit,
         )
-        self._parts.log.add("generate_final_memory_for_paper", branch_id=best_branch_id)
-        return found
 
     def _written(self, branch_id: str | None) -> BranchHandle:
         """Return the handle of a branch for a write, by default of the current branch.
 
         Raises:
-            UnknownBranch: If there is no such branch, or neither a branch nor a current one.
+            UnknownBranch: If the branch does not exist, or neither a branch nor a current one.
         """
         wanted = self.current if branch_id is None else branch_id
         if wanted is None:
@@ -380,7 +378,7 @@ class MemoryManager(BranchedMemory):
         """Return the handle of a branch for a read, by default of the current branch or the root.
 
         Raises:
-            UnknownBranch: If there is no such branch, or none at all.
+            UnknownBranch: If the branch does not exist, or none at all.
         """
         wanted = self.current if branch_id is None else branch_id
         return self._root() if wanted is None else self[wanted]

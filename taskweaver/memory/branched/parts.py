@@ -20,14 +20,14 @@ from taskweaver.memory.branched.tiers.compression import Compressor, Prompts
 from taskweaver.memory.branched.tiers.search import Reranker
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import TextModel
-from taskweaver.memory.branched.upkeep.compare import Comparison
+from taskweaver.memory.branched.upkeep.compare import BranchComparison
 from taskweaver.memory.branched.upkeep.consolidation import Consolidation
 from taskweaver.memory.branched.upkeep.pressure import Pressures
 from taskweaver.memory.branched.upkeep.transfer import Transfer
 from taskweaver.memory.branched.upkeep.upkeep import Upkeep
 
 
-class Parts(Tiers):
+class MemoryParts(Tiers):
     """Every part of a memory, each made once, in the order they stand on each other."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Parts(Tiers):
         self.pressures = Pressures(self, self.consolidation, prompts, llm)
         self.updates = Updates(self, self.consolidation, self.pressures)
         self.renderer = Renderer(self, self.pressures)
-        self.comparison = Comparison(self)
+        self.comparison = BranchComparison(self)
         self.erasures = Erasures(self, logs)
         self.upkeep = Upkeep(database, self.branches)
         self.transfer = Transfer(database, self.branches)

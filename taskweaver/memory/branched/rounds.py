@@ -1,37 +1,40 @@
-"""One question to a model that has a memory: shown, updated, asked again with what it read."""
+"""A question with a memory: shown in the prompt, updated and read by the replies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import (
     InvalidUpdate,
     MemoryUpdateError,
     RecordNotVisible,
 )
+from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.protocol.blocks import Presence, read_reply
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads, instructions
 from taskweaver.memory.branched.protocol.updates import format_results
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.types import RenderResult
+from taskweaver.utils.asking import Asking
 
-_ATTEMPTS = 3
 _ECHO_CHARS = 2000
 _FINAL = "These are the results of your reads. Write your whole reply now, best without reading."
 
 
 @dataclass(slots=True)
 class Answer:
-    """What came of a question.
+    """Answer to a question.
 
     Attributes:
         body: The final reply without its block.
         results: Results of every block that was applied, in order.
-        calls: How often the model was asked.
-        shown: The memory its prompt showed.
+        calls: Number of calls to the model.
+        shown: The memory in its prompt.
     """
 
     body: str
@@ -42,12 +45,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and where.
+    """A question on a branch.
 
     Attributes:
         prompt: The prompt; the memory and its instructions are added to it.
         branch_id: The branch whose memory is shown and written.
-        task_hint: What is being done, such as ``draft``.
+        task_hint: Kind of the task, such as ``draft``.
         task: The task in words, for the archival search.
         node_id: Node the events are noted for.
         presence: Whether a block must, may or must not be in the reply.
@@ -61,14 +64,140 @@ class Question:
     presence: Presence = "optional"
 
 
+class MemoryTurn:
+    """The memory's side of a question: rendered for its prompt, and updated by its replies.
+
+    Attributes:
+        shown: The memory as the prompt shows it.
+    """
+
+    def __init__(  # noqa: PLR0913 - a question, its node and its log
+        self,
+        branch: BranchHandle,
+        task_hint: str | None,
+        *,
+        task: str = "",
+        node_id: str | None = None,
+        log: MemoryPromptLog | None = None,
+        label: str | None = None,
+        leave_out: Collection[str] = (),
+        is_relieved: bool = False,
+    ) -> None:
+        """Render the memory for a prompt, and note that it was shown.
+
+        Args:
+            branch: The branch.
+            task_hint: Kind of the task.
+            task: The task in words, for the archival search.
+            node_id: Node the events are noted for.
+            log: Log beside the prompt; None for none.
+            label: Name of the prompt in the log.
+            leave_out: Keys, tags and kinds that are not shown.
+            is_relieved: Whether an overflow was relieved already.
+        """
+        self._branch = branch
+        self._task_hint = task_hint
+        self._node_id = node_id
+        self._log = log
+        began = time.time()
+        if not is_relieved:
+            branch.relieve_if_needed(task_hint)
+        self.shown = branch.render(task_hint, task=task, leave_out=leave_out)
+        branch.note_injection(self.shown, task_hint)
+        if log is not None:
+            budget = branch.config.budget(task_hint)
+            marks = {"node_id": node_id, "label": label, "task_hint": task_hint}
+            log.injection(self.shown, began=began, budget_chars=budget, **marks)
+
+    def take(
+        self, text: str, presence: Presence, attempt: str | None = None
+    ) -> tuple[str, dict[str, Any], bool]:
+        """Apply the block of a reply, whole or not at all.
+
+        Args:
+            text: The reply.
+            presence: Whether it must, may or must not have a block.
+            attempt: Name of the reply; a block of the same name is applied once.
+
+        Returns:
+            The reply without its block, the block's results, and whether it reads.
+
+        Raises:
+            MemoryUpdateError, InvalidUpdate, RecordNotVisible: If the block cannot be used.
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+        """
+        reply, began = read_reply(text, presence), time.time()
+        updates = reply.updates or {}
+        if not updates and attempt is None:
+            return reply.body, {}, False
+        checked = check_updates(updates)
+        results = self._branch.apply(updates, self._node_id, self._task_hint, attempt=attempt)
+        if self._log is not None:
+            marks = {"node_id": self._node_id, "label": attempt or self._task_hint}
+            self._log.operations(updates, results, began=began, **marks)
+        return reply.body, results, has_reads(checked)
+
+
+class _MemoryAsking(Asking[str, Answer]):
+    """A question whose replies update and read the memory."""
+
+    refusals = (MemoryUpdateError, InvalidUpdate, RecordNotVisible)
+
+    def __init__(
+        self,
+        turn: MemoryTurn,
+        model: Callable[[str], str],
+        question: Question,
+        config: MemoryConfig,
+    ) -> None:
+        self._turn = turn
+        self._model = model
+        self._question = question
+        self._reads = config.max_memory_read_rounds
+        self._most_chars = config.section_budgets["results"]
+        self._feedback = ""
+        self._answer = Answer("", shown=turn.shown)
+
+    def call(self) -> str:
+        """Ask with the memory, its instructions, and what the last reply came to."""
+        question, shown = self._question, self._turn.shown.text
+        parts = [question.prompt, f"# Memory\n{shown}" if shown else ""]
+        if question.presence != "forbidden":
+            is_required = question.presence == "required"
+            text = instructions(is_required=is_required, reads=self._reads)
+            parts.append(f"# Memory operations\n{text}")
+        parts.append(f"# Feedback\n{self._feedback}" if self._feedback else "")
+        self._answer.calls += 1
+        return self._model("\n\n".join(filter(None, parts)))
+
+    def read(self, reply: str) -> Answer | None:
+        """Apply the block; return the answer, or None if it reads and may do so."""
+        answer = self._answer
+        is_written = bool(answer.results) and self._question.presence == "required"
+        presence = "optional" if is_written else self._question.presence
+        body, results, is_reading = self._turn.take(reply, presence)
+        answer.results += [results] if results else []
+        if is_reading and self._reads > 0:
+            self._reads -= 1
+            self._feedback = f"{format_results(results, max_chars=self._most_chars)}\n{_FINAL}"
+            return None
+        answer.body = body
+        return answer
+
+    def feed_back(self, error: Exception, reply: str) -> None:
+        """Show the problem and the beginning of the reply."""
+        echo = reply[:_ECHO_CHARS]
+        self._feedback = f"Your last reply could not be used.\n{error}\nIt was:\n{echo}"
+
+
 def ask_with_memory(
     memory: BranchedMemory,
     ask: Callable[[str], str],
     question: Question,
     *,
-    log: PromptLog | None = None,
+    log: MemoryPromptLog | None = None,
 ) -> Answer:
-    """Ask a model, apply what it writes, and ask again while it reads or errs.
+    """Ask a model, apply the block of its reply, and ask again while it reads or errs.
 
     A reply that reads is answered with the results, `memory.max_memory_read_rounds` times; its
     reads after that are done and not shown, and its body is taken. A reply whose block is
@@ -78,68 +207,18 @@ def ask_with_memory(
     Args:
         memory: The memory.
         ask: The model: a prompt in, its reply out.
-        question: What is asked.
-        log: Where to note what was shown and done.
+        question: The question.
+        log: Log of the memory that was shown and of the operations; None for none.
 
     Raises:
         MemoryUpdateError, InvalidUpdate, RecordNotVisible: If the last reply was still unusable.
         UnknownBranch, BranchSealed: If the branch takes no writes.
     """
-    shown = _shown(memory, question)
-    if log is not None:
-        log.injection(shown, task_hint=question.task_hint, node_id=question.node_id)
-    memory[question.branch_id].note_injection(shown, question.task_hint)
-    answer, feedback, failures = Answer("", shown=shown), "", 0
-    rounds = memory.config.max_memory_read_rounds
-    while True:
-        text = ask(_prompt(question, shown, feedback, rounds))
-        answer.calls += 1
-        is_written = bool(answer.results) and question.presence == "required"
-        try:
-            reply = read_reply(text, "optional" if is_written else question.presence)
-            updates = check_updates(reply.updates or {})
-            results = _apply(memory, question, reply.updates)
-        except (MemoryUpdateError, InvalidUpdate, RecordNotVisible) as error:
-            failures += 1
-            if failures >= _ATTEMPTS:
-                raise
-            feedback = f"Your last reply could not be used.\n{error}\nIt was:\n{text[:_ECHO_CHARS]}"
-            continue
-        if reply.updates:
-            answer.results.append(results)
-            if log is not None:
-                log.operations(updates, results, label=question.task_hint, counter=answer.calls)
-        if not has_reads(updates) or rounds <= 0:
-            answer.body = reply.body
-            return answer
-        rounds -= 1
-        most = memory.config.section_budgets["results"]
-        feedback = f"{format_results(results, max_chars=most)}\n{_FINAL}"
-
-
-def _shown(memory: BranchedMemory, question: Question) -> RenderResult:
-    """Render the memory; where it overflows, relieve it first."""
-    branch = memory[question.branch_id]
-    branch.relieve_if_needed(question.task_hint)
-    return branch.render(question.task_hint, task=question.task)
-
-
-def _apply(
-    memory: BranchedMemory, question: Question, updates: dict[str, Any] | None
-) -> dict[str, Any]:
-    if not updates:
-        return {}
-    return memory[question.branch_id].apply(updates, question.node_id, question.task_hint)
-
-
-def _prompt(question: Question, shown: RenderResult, feedback: str, reads: int) -> str:
-    parts = [question.prompt]
-    if shown.text:
-        parts.append(f"# Memory\n{shown.text}")
-    if question.presence != "forbidden":
-        is_required = question.presence == "required"
-        said = instructions(is_required=is_required, reads=reads)
-        parts.append(f"# Memory operations\n{said}")
-    if feedback:
-        parts.append(f"# Feedback\n{feedback}")
-    return "\n\n".join(parts)
+    turn = MemoryTurn(
+        memory[question.branch_id],
+        question.task_hint,
+        task=question.task,
+        node_id=question.node_id,
+        log=log,
+    )
+    return _MemoryAsking(turn, ask, question, memory.config).ask()

@@ -10,15 +10,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.erasure.erasure import Erasure
+from taskweaver.memory.branched.erasure.erasure import Erasure, checked_target
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
-from taskweaver.memory.branched.parts import Parts
+from taskweaver.memory.branched.parts import MemoryParts
 from taskweaver.memory.branched.tiers.search import Reranker
 from taskweaver.memory.branched.types import Branch, MergeReport, TextModel
-from taskweaver.memory.branched.upkeep.compare import Difference
+from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.branched.upkeep.pressure import Score
 from taskweaver.memory.branched.upkeep.upkeep import Garbage, Health
+from taskweaver.memory.branched.values import file_path
 
 
 class BranchedMemory:
@@ -54,11 +55,12 @@ class BranchedMemory:
             clock: Returns the time in seconds since 1970.
 
         Raises:
+            InvalidUpdate: If the path is malformed.
             StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If the file cannot be opened.
         """
-        self.path = Path(path)
+        self.path = file_path("path", path)
         self.config = config or MemoryConfig()
-        self._parts = Parts(self.path, self.config, llm=llm, rerank=rerank, clock=clock)
+        self._parts = MemoryParts(self.path, self.config, llm=llm, rerank=rerank, clock=clock)
         self.turns = self._parts.turns
         self.summaries = self._parts.summaries
 
@@ -151,7 +153,7 @@ class BranchedMemory:
         """Replace the second name of a branch.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
             InvalidUpdate: If the name is malformed.
         """
         branches = self._parts.branches
@@ -160,7 +162,6 @@ class BranchedMemory:
                 writer, branches.find(writer.connection, branch_id), node_uid
             )
         )
-        self._parts.log.add("update_branch_node_uid", branch_id=branch_id, node_id=node_uid)
         self._parts.log.add("update_branch_node_uid", branch_id=branch_id, node_id=node_uid)
 
     def names(self, numbers: Sequence[int]) -> dict[int, str]:
@@ -172,12 +173,12 @@ class BranchedMemory:
         """Return the number of core rows, events and archival rows of each branch itself."""
         return self._parts.upkeep.counts()
 
-    def diff(self, first: str, second: str) -> Difference:
+    def diff(self, first: str, second: str) -> MemoryDifference:
         """Return the difference between the views of two branches."""
         return self._parts.comparison.diff(first, second)
 
     def merge(self, source: str, target: str, policy: str = "manual") -> MergeReport:
-        """Bring new entries of one branch to another; see `Comparison.merge`.
+        """Bring new entries of one branch to another; see `BranchComparison.merge`.
 
         Where both changed a core key, the policy decides: `ours` keeps the target's, `theirs` takes
         the source's, `newest` the later, `importance` the more important one; `manual` writes
@@ -210,19 +211,35 @@ class BranchedMemory:
     ) -> Erasure:
         """Erase a record, an event, a core key or a text from all branches and from the logs.
 
-        See `Erasures.erase`; `folders` are those of prompt logs, which the memory does not know.
+        With a record go all its versions and its copies; with an event its repetitions; with a key
+        its values on all branches. A short text of theirs (less than 12 bytes) is found as the
+        whole of a text and beside its key only; `text` is found everywhere.
+
+        Args:
+            record_id: Id of a record, on whichever branch.
+            event_id: Number of an event, or of one of its repetitions.
+            key: A core key.
+            text: A text of at least two characters.
+            folders: Folders of prompt logs; every file in them is looked through.
+            dry_run: Only look for it.
+
+        Returns:
+            The rows and files that were changed, and the files that were not. A target that is
+            not there (any more) changes nothing; an interrupted erasure is finished.
+
+        Raises:
+            InvalidUpdate: If not exactly one of the four is given, or it is malformed.
+            StoreBusy, StoreUnwritable: If the file cannot be written.
         """
-        done = self._parts.erasures.erase(
-            record_id=record_id,
-            event_id=event_id,
-            key=key,
-            text=text,
-            folders=folders,
-            dry_run=dry_run,
-        )
+        target = checked_target(record_id=record_id, event_id=event_id, key=key, text=text)
+        done = self._parts.erasures.erase(target, folders, is_dry=dry_run)
         details = {"rows": done.rows, "files": len(done.files), "untouched": len(done.untouched)}
         self._parts.log.add("erase", details={**details, "dry_run": dry_run})
         return done
+
+    def log_operation(self, op: str, branch_id: str | None = None) -> None:
+        """Add a line to the operation logs for a module that works beside the memory."""
+        self._parts.log.add(op, branch_id=branch_id)
 
     def collect_garbage(self, *, dry_run: bool = False) -> Garbage:
         """Remove rows that only pruned branches see; with `dry_run` only count them."""
@@ -237,11 +254,13 @@ class BranchedMemory:
 
         Secrets are masked unless `is_private`; then only the owner can read the file.
         """
-        return self._parts.transfer.export(Path(file), branch_id, is_private=is_private)
+        return self._parts.transfer.export(
+            file_path("file", file), branch_id, is_private=is_private
+        )
 
     def import_(self, file: str | Path) -> list[str]:
         """Add the branches of an export, all or none; return their ids."""
-        names = self._parts.transfer.import_(Path(file))
+        names = self._parts.transfer.import_(file_path("file", file))
         self._parts.log.add("import", details={"file": str(file), "branches": names})
         return names
 
@@ -251,10 +270,10 @@ class BranchedMemory:
 
     def backup(self, file: str | Path) -> None:
         """Copy the file in its present state, while others write."""
-        self._parts.database.backup(Path(file))
+        self._parts.database.backup(file_path("file", file))
 
     def write_page(self, target: str | Path, *, title: str = "Memory") -> None:
         """Write the whole memory as one HTML page; see `page`."""
         from taskweaver.memory.branched.upkeep.page import write_page
 
-        write_page(self._parts.database, Path(target), title=title)
+        write_page(self._parts.database, file_path("target", target), title=title)

@@ -1,4 +1,4 @@
-"""What a branched memory takes and returns."""
+"""Values that a branched memory takes and returns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 FOREVER = 2**62
 """A sequence number no row reaches: a branch's own rows, and those of a live one, have no end."""
+
+EMPTY = 0
+"""In place of a branch's number: the view that a root starts from."""
 
 Tier = Literal["core_kv", "events", "archival", "exclusions", "digests"]
 """A table of rows on branches."""
@@ -36,7 +39,7 @@ class Segment(NamedTuple):
 
 
 Path = tuple[Segment, ...]
-"""What a branch sees: its own segment first, the root's last."""
+"""View of a branch: its own segment first, the root's last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,8 @@ class Event:
     Attributes:
         seq: Sequence number, and id, of its newest occurrence.
         branch: Number of the branch that wrote it.
-        kind: What sort of event.
-        text: What happened.
+        kind: Its kind.
+        text: A description in words.
         tags: Tags.
         data: Further fields.
         count: How often it happened, one after the other.
@@ -151,7 +154,7 @@ class Digest:
     Attributes:
         seq: Sequence number.
         branch: Number of the branch that wrote it.
-        subject: What is summarised, such as ``recall``.
+        subject: The summarised tier, for example ``recall``.
         up_to: Newest row it covers.
         count: How many events it covers.
         text: The summary.
@@ -169,7 +172,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """How full a branch's memory is.
+    """Fill level of a branch's memory.
 
     Attributes:
         level: The level of the fuller of core and recall.
@@ -177,7 +180,7 @@ class Pressure:
         core_ratio: Of the budget.
         events: Events in view that no digest covers.
         recall_ratio: Of the window.
-        recommendations: What would help, in the seeds' words.
+        recommendations: Measures that would help, in the seeds' words.
     """
 
     level: PressureLevel
@@ -194,9 +197,9 @@ class Section:
 
     Attributes:
         title: Its heading.
-        text: What is shown, heading included.
-        shown: Ids of what is shown: keys, or row numbers.
-        dropped: Ids of what did not fit.
+        text: The shown text, heading included.
+        shown: Ids of the shown parts: keys, or row numbers.
+        dropped: Ids of the parts that did not fit.
     """
 
     title: str
@@ -214,7 +217,7 @@ class RenderResult:
         seq: The state that was rendered; rendering at it again gives the same, but for values that
             expired between its newest row and the rendering.
         query: The query of the archival sections.
-        sections: Its parts, with what they show and leave out.
+        sections: Its parts, with the ids that they show and leave out.
         pressure: How full the memory is.
     """
 
@@ -227,10 +230,10 @@ class RenderResult:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """What a merge did.
+    """Outcome of a merge.
 
     Attributes:
-        taken: What was written to the target, in words.
+        taken: Entries written to the target, in words.
         conflicts: Core keys that both branches changed since they parted.
         applied: Whether anything was written; a ``manual`` merge with conflicts writes nothing.
     """

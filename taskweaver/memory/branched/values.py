@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
+from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.errors import InvalidUpdate
@@ -103,6 +105,47 @@ def name(path: str, value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value.strip()) <= 200 or not value.isprintable():
         raise InvalidUpdate(path, f"must be 1 to 200 printable characters, not {shown(value)}")
     return value.strip()
+
+
+def file_path(field: str, value: object) -> Path:
+    """Return the path of a file.
+
+    Raises:
+        InvalidUpdate: If it is no path, ends in no name, or no file system can hold it.
+    """
+    path = folder_path(field, value)
+    if not path.name:
+        raise InvalidUpdate(field, "must end in the name of a file")
+    return path
+
+
+def folder_path(field: str, value: object) -> Path:
+    """Return the path of a folder.
+
+    Raises:
+        InvalidUpdate: If it is no path, or no file system can hold it.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidUpdate(field, f"must be a path, not {_kind(value)}")
+    try:
+        is_possible = b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        is_possible = False
+    if not is_possible:
+        raise InvalidUpdate(field, "has a character that no path has (NUL or a lone surrogate)")
+    return Path(value)
+
+
+def paths(field: str, value: object) -> list[Path]:
+    """Return several paths; one alone stands for itself.
+
+    Raises:
+        InvalidUpdate: If they are no paths.
+    """
+    items = [value] if isinstance(value, str | os.PathLike) else value
+    if not isinstance(items, Iterable):
+        raise InvalidUpdate(field, f"must be a list of paths, not {_kind(value)}")
+    return [folder_path(f"{field}[{n}]", item) for n, item in enumerate(items)]
 
 
 def tag_filter(value: object, path: str = "tags") -> tuple[str, ...]:

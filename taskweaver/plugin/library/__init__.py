@@ -1,1 +1,1 @@
-"""What shipped plugins stand on: parts that are too long, or too general, for a plugin's file."""
+"""Library of the shipped plugins: parts too long, or too general, for a plugin's file."""

@@ -1,7 +1,7 @@
-"""Forecasts of a regular series by exponential smoothing, chosen by how they would have done.
+"""Forecasts of a regular series by exponential smoothing, chosen by backtests.
 
 Every method forecasts from many starting points in the last part of the series, with parameters
-fitted to what came before that part. Naive forecasts compete as well.
+fitted to the values before that part. Naive forecasts compete as well.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _Z95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """A method and what it missed by.
+    """A method and its errors in the past.
 
     Attributes:
-        name: What people call the method.
+        name: Usual name of the method.
         forecast: The method.
         errors: Forecast minus value, by starting point (rows) and distance (columns); NaN beyond
             the end of the series.
@@ -184,7 +184,7 @@ def _smoothing(season: int | None) -> Forecaster:
 
 @dataclass(slots=True)
 class _State:
-    """What smoothing knows before a value, for several choices of parameters side by side."""
+    """State of the smoothing before a value, for several choices of parameters side by side."""
 
     level: Array
     trend: Array

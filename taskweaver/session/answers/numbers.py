@@ -52,14 +52,14 @@ class Number:
     """A number in a text.
 
     Attributes:
-        start: Where its digits begin.
-        end: Where it ends, its unit included.
-        digits_end: Where its digits end.
+        start: Offset of its first digit.
+        end: Offset of its end, its unit included.
+        digits_end: Offset of the end of its digits.
         sign: -1 or 1 as written, 0 where there is no sign.
         unit: Its unit as written; empty for none.
         readings: The values it can mean, the likeliest first.
         plain: Those of its digits alone.
-        parts: Where the numbers stand of which it may be a list, such as "1,2".
+        parts: Places of the numbers of which it may be a list, for example "1,2".
         is_integer: Whether it is spelled without separator, exponent and unit.
     """
 
@@ -150,7 +150,7 @@ def _scaled(reading: Reading, factor: float) -> Reading:
 
 
 def _with_unit(plain: list[Reading], unit: str, digits: str) -> list[Reading]:
-    """Return what digits mean together with their unit."""
+    """Return the readings of digits together with their unit."""
     factors = scales(unit)
     if not factors:
         return plain
@@ -165,7 +165,7 @@ def _with_unit(plain: list[Reading], unit: str, digits: str) -> list[Reading]:
 
 
 def _plain_readings(digits: str) -> list[Reading]:
-    """Return what digits with separators mean by themselves."""
+    """Return the readings of digits with separators, without a unit."""
     separators = _SEPARATOR.findall(digits)
     if not separators:
         return [Reading(int(digits), 1)]
@@ -207,7 +207,7 @@ def _is_grouped(digits: str) -> bool:
 
 
 def _parts(digits: str, start: int) -> tuple[tuple[int, int], ...]:
-    """Return where the members stand of what may be a list of integers."""
+    """Return the places of the members of a text that may be a list of integers."""
     if set(_SEPARATOR.findall(digits)) != {","} or _is_grouped(digits):
         return ()
     found = re.finditer(r"\d+", digits)

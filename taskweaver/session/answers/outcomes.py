@@ -124,7 +124,7 @@ def _size(value: _Value) -> float:
 
 
 def _slack(value: float, step: float) -> float:
-    """Return what binary fractions may add to a difference; integers need none."""
+    """Return the rounding error of a difference of binary fractions; 0 for integers."""
     if isinstance(value, int) and step == 1:
         return 0
     return abs(value) * _ROUNDING_ERROR + step * _TIE
@@ -156,7 +156,7 @@ def _spelled_values(text: str) -> Iterator[_Value]:
 
 
 def _is_shape(text: str, start: int) -> bool:
-    """Return whether digits are the second of a shape such as ``3000x8``."""
+    """Return whether digits are the second number of a shape, as in ``3000x8``."""
     return start >= 2 and text[start - 1] in "xX×T" and text[start - 2].isdigit()  # noqa: RUF001
 
 

@@ -95,7 +95,7 @@ def is_ambiguous(unit: str) -> bool:
 
 
 def scale_of_remark(text: str) -> tuple[float, ...]:
-    """Return the factors a remark such as "in thousands" announces for all numbers of a text."""
+    """Return the factors that a remark ("in thousands") announces for all numbers of a text."""
     match = _IN_SCALE.search(text)
     return scales(match["word"] or match["short"]) if match is not None else ()
 

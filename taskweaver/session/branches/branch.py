@@ -26,12 +26,12 @@ from taskweaver.session.storage.workdir import WorkingFiles
 
 @dataclass(frozen=True, slots=True)
 class BranchParts:
-    """What a branch owns; it closes all of it.
+    """Parts a branch owns and closes.
 
     Attributes:
         memory: Its conversation.
         client: Its kernel.
-        roles: Who takes part, by alias; the first one leads.
+        roles: Its roles, by alias; the first one leads.
         execution_cwd: Working directory of its kernel.
     """
 
@@ -101,7 +101,7 @@ class SessionBranch:
         self._is_noticed = self._is_noted = False
         parts.client.restore_from(origin)
         for role in parts.roles.values():
-            role.meet(parts.roles)
+            role.bind_peers(parts.roles)
         leader, most = next(iter(parts.roles)), config.max_internal_chat_round_num
         answers = AnswerCheck(parts.memory, leader, most) if config.checks_answers else None
         parts.roles[leader].answer_review = answers
@@ -114,7 +114,7 @@ class SessionBranch:
         self._turn.play(round_)
 
     def run(self, code: str) -> Callable[[Round], None]:
-        """Return what plays a round that runs code of the user's; raises as `play`."""
+        """Return a function that plays a round that runs the user's code; raises as `play`."""
 
         def play(round_: Round) -> None:
             for alias, role in self.roles.items():
@@ -176,7 +176,7 @@ class SessionBranch:
                 role.update_session_var(variables)
 
     def interrupt(self) -> None:
-        """Give up what the roles and the kernel are doing; may be called from any thread."""
+        """Interrupt the roles and the kernel; may be called from any thread."""
         for role in self.roles.values():
             role.interrupt()
         self.client.interrupt()

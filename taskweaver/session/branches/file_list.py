@@ -1,7 +1,7 @@
 """The list of a branch's files: those of the working folder and of the data folder.
 
 The kernel reads the files, in the sandbox; this process hands it the bytes of their beginning and
-keeps the outcome until a file's size or time changes. A turn without such a change costs a look at
+keeps the outcome until a file's size or time changes. A turn without a change costs a listing of
 the two folders.
 """
 

@@ -88,7 +88,7 @@ class SessionBranches:
         """Return a branch, opened if it is not open yet.
 
         Raises:
-            SessionError: If there is no such branch.
+            SessionError: If the branch does not exist.
         """
         self.files.require(name)
         if name not in self._open:
@@ -182,7 +182,7 @@ class SessionBranches:
 
     @property
     def why_restored(self) -> str:
-        """Why the current branch's kernel was not forked; empty when it was."""
+        """The reason the current branch's kernel was not forked; empty if it was."""
         return self._why_restored.get(self.current.name, "")
 
     def restoring(self) -> Restoring | None:
@@ -226,7 +226,7 @@ class SessionBranches:
         return found
 
     def interrupt(self) -> None:
-        """Give up what is being done; may be called from any thread."""
+        """Interrupt the open round; may be called from any thread."""
         self.current.interrupt()
         if self.scratch is not None:
             self.scratch.interrupt()

@@ -1,4 +1,4 @@
-"""What a session is made of."""
+"""Parts of a session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from taskweaver.session.storage.store import SessionFiles
 
 @dataclass(frozen=True, slots=True)
 class SessionMetadata:
-    """Where a session lives.
+    """Id and folders of a session.
 
     Attributes:
         session_id: Its id.
@@ -31,16 +31,16 @@ class SessionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SessionParts:
-    """What a session owns; it closes all of it.
+    """Parts a session owns and closes.
 
     Attributes:
-        emitter: Where events go.
+        emitter: Receives events.
         llm_api: The session's way to the models.
         files: Its folder and its memory on disk.
-        open_branch: Makes what a branch of a name consists of.
-        client: Returns the kernel of a branch of a name, also of one that is to be made.
+        open_branch: Makes the parts of a branch, from its name.
+        client: Returns the kernel of a branch, from its name; the branch need not exist yet.
         fork_kernel: Starts the kernel of a branch from a state.
-        limits: What it may consume.
+        limits: Its spending limits.
     """
 
     emitter: SessionEventEmitter

@@ -1,8 +1,8 @@
-"""Notices a conversation that goes in circles.
+"""Detection of a conversation that goes in circles.
 
-Two roles are stuck when one says the same to the other again and again: the same step failing
-the same way, or the same words echoed. What is compared is the last line of an error where a
-run failed, and the whole message otherwise; digits and white space do not count.
+Two roles are stuck when one repeats a message to the other: the same step failing the same way,
+or the same words echoed. The last lines of errors are compared where runs failed, whole messages
+otherwise; digits and white space do not count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOTE = "\n\n[Note:"
 
 
 def repetitions(posts: Sequence[Post]) -> int:
-    """Count how often the newest post's sender said the same to its receiver, in a row."""
+    """Count the posts in a row, up to the newest, that repeat it to the same receiver."""
     if not posts or posts[-1].send_from == posts[-1].send_to:
         return 0
     newest = posts[-1]
@@ -43,16 +43,16 @@ def _gist(post: Post) -> str:
     return " ".join(_DIGITS.sub("0", " ".join(text)).lower().split())
 
 
-def nudge(post: Post) -> str:
-    """Return what is said to the receiver of a post that repeats itself."""
+def repetition_hint(post: Post) -> str:
+    """Return the hint for the receiver of a repeated post."""
     return (
         f"{_NOTE} {post.send_from} has now said the same to you again. Repeating the step will"
         " not help: change the approach, ask the user, or report what was found so far.]"
     )
 
 
-def farewell(posts: Sequence[Post]) -> str:
-    """Return what the user is told when a stuck round ends: what was tried and learned."""
+def stuck_summary(posts: Sequence[Post]) -> str:
+    """Return the message to the user at the end of a stuck round: attempts and findings."""
     plans = [item for post in posts for item in post.get_attachment(AttachmentType.plan)]
     errors = [item for post in posts for item in post.get_attachment(AttachmentType.code_error)]
     results = [

@@ -13,7 +13,7 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.errors import UnknownRole
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck, unsupported_note
-from taskweaver.session.branches.stuck import farewell, nudge, repetitions
+from taskweaver.session.branches.stuck import repetition_hint, repetitions, stuck_summary
 from taskweaver.session.errors import RoundLimit
 
 USER = "User"
@@ -22,16 +22,16 @@ PLANNER = "Planner"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How a round is played.
+    """One round on a branch, from the user's message to the leader's answer.
 
     Attributes:
         memory: The conversation.
-        roles: Who takes part, by alias.
+        roles: The branch's roles, by alias.
         leader: Alias of the role that receives the user's message.
-        emitter: Where events go.
+        emitter: Receives events.
         max_posts: Most messages between roles.
-        stuck_after: Repetitions before a nudge; one more after it ends the round.
-        check: Asked before each role's answer; raises when the round must not go on.
+        stuck_after: Repetitions before a hint; one more after it ends the round.
+        check: Called before each role's answer; raises when the round must end.
         answers: Checks the leader's answer to the user; None for no check.
     """
 
@@ -74,7 +74,7 @@ class Turn:
         said = round_.post_list if role.only_acknowledges else posts
         repeated = repetitions(said) if answer.send_to == self.leader else 0
         if repeated == self.stuck_after:
-            answer.message += nudge(answer)
+            answer.message += repetition_hint(answer)
         if repeated <= self.stuck_after:
             self._mark(role, answer)
             return answer
@@ -99,5 +99,5 @@ class Turn:
         with self.emitter.post(self.leader) as proxy:
             proxy.update_send_to(USER)
             proxy.update_attachment("TaskFailure", AttachmentType.stop)
-            proxy.update_message(farewell(posts))
+            proxy.update_message(stuck_summary(posts))
             return proxy.end()

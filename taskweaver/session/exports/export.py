@@ -53,7 +53,7 @@ def export(
             it there are none.
 
     Raises:
-        SessionError: If there is no such format, nothing to write, or it cannot be written.
+        SessionError: If the format is unknown, nothing is to be written, or writing fails.
     """
     writers: dict[str, Callable[[Sequence[Round], str], str]]
     writers = {".ipynb": partial(_notebook, folder=folder), ".py": _script, ".md": _report}
@@ -143,7 +143,7 @@ def _cells(round_: Round) -> list[ExecutedCell]:
 
 
 def _imports(rounds: Sequence[Round]) -> str:
-    """Return the imports of the names our kernels know without being told, where they are used."""
+    """Return imports for the names that kernels define without an import, where they are used."""
     code = "\n".join(cell.code for cell in successful_cells(rounds))
     used = [alias for alias in USUAL_NAMES if re.search(rf"\b{alias}\.", code)]
     return "\n".join(f"import {USUAL_NAMES[alias]} as {alias}" for alias in sorted(used))

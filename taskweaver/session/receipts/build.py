@@ -22,7 +22,7 @@ from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a conversation took place.
+    """Session, branch and folders of a conversation.
 
     Attributes:
         session_id: The session.

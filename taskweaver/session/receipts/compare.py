@@ -41,10 +41,10 @@ class Difference:
     """The first point in which a receipt is not confirmed.
 
     Attributes:
-        kind: Whether an input, a cell or the answer differs.
+        kind: An input, a cell or the answer.
         name: Name of the input, or empty.
         cell: Number of the cell; 0 for none.
-        place: Part of the outcome, such as ``Result``.
+        place: Part of the outcome, for example ``Result``.
         line: Line in it, from 1; 0 for the part as a whole.
         recorded: The recorded text.
         now: The text now.

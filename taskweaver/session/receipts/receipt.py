@@ -1,7 +1,7 @@
 """The form of a receipt on disk: JSON, versioned, validated when it is read.
 
-A receipt may come from anybody, so nothing in it is trusted: names are plain file names, texts are
-texts, and what does not fit is refused in one line.
+A receipt may come from an untrusted source: names must be plain file names and texts must be
+texts; a receipt that does not fit the form is refused in one line.
 """
 
 from __future__ import annotations

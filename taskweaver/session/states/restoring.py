@@ -174,12 +174,12 @@ def _bound(top: symtable.SymbolTable) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Restoring:
-    """How the variables of a branch come back, before its kernel has them.
+    """Plan for restoring the variables of a branch into its kernel.
 
     Attributes:
         rounds: The conversation.
         stored: The newest round whose state is stored; None if there is none to load.
-        problem: Why the stored state cannot be read; empty otherwise.
+        problem: Reason the stored state cannot be read; empty otherwise.
         is_trusted: Whether this installation wrote the stored states.
     """
 
@@ -195,7 +195,7 @@ class Restoring:
 
     @property
     def cells(self) -> set[str]:
-        """Ids of the posts whose cells make what is lost, and what holds it."""
+        """Ids of the posts whose cells make the lost variables and their containers."""
         ran = cells_with_variables(self.rounds)
         if self.stored is None:
             return {cell.post_id for cell in ran}
@@ -206,7 +206,7 @@ class Restoring:
         return (made - {""}) | {cell.post_id for cell in later}
 
     def lines(self) -> list[str]:
-        """Describe for the user what is not restored, and what to do."""
+        """Describe the variables that are not restored, and the remedy, for the user."""
         if not self.is_trusted:
             return [
                 "The stored variables were written by another installation, or the session's"
@@ -233,7 +233,7 @@ class Restoring:
         return lines
 
     def note(self) -> str:
-        """Describe for the roles what is not restored; empty when everything is."""
+        """Describe the variables that are not restored, for the roles; empty if none is lost."""
         if self.stored is None:
             return ALL_VARIABLES_GONE
         return "\n".join(f"{VARIABLE_GONE}: {line}" for line in _first(self._descriptions()))

@@ -114,7 +114,7 @@ class RoundStates:
                 self._storer.submit(lambda: None).result()
 
     def take_problems(self) -> list[str]:
-        """Return, once each, what could not be stored, a sentence for each."""
+        """Return, once each, a sentence for each state that could not be stored."""
         problems, self._problems = self._problems, []
         return problems
 

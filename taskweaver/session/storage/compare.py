@@ -1,4 +1,4 @@
-"""How two branches of a session differ: what was asked, what is remembered, variables, files."""
+"""Differences of two branches of a session: messages, memory, variables, files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from taskweaver.ces.inkernel.state.placeholder import LOST_MARK
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.branched.upkeep.compare import Difference
+from taskweaver.memory.branched.upkeep.compare import MemoryDifference
 from taskweaver.memory.round import Round
 from taskweaver.utils.safe_fs import Folder
 from taskweaver.utils.text import without_addresses
@@ -23,17 +23,17 @@ _SMALL = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BranchDifference:
-    """How two branches differ.
+    """Differences of two branches.
 
     Attributes:
-        rounds: What was asked on the first only, and on the second only.
-        memory: How their memories differ.
+        rounds: Messages of the user on the first only, and on the second only.
+        memory: Differences of their memories.
         variables: Variables that differ, as each branch last showed them; None is none.
         files: Files that differ: their sizes in bytes as text; None is none.
     """
 
     rounds: tuple[list[str], list[str]]
-    memory: Difference
+    memory: MemoryDifference
     variables: dict[str, Pair]
     files: dict[str, Pair]
 
@@ -66,7 +66,7 @@ def _first_line(text: str) -> str:
 
 
 def rounds_apart(first: Sequence[Round], second: Sequence[Round]) -> tuple[list[str], list[str]]:
-    """Return what was asked in rounds that only one of two conversations has."""
+    """Return the user's messages of rounds that only one of two conversations has."""
     ids = [{round_.id for round_ in rounds} for rounds in (first, second)]
     return (
         [round_.question for round_ in first if round_.id not in ids[1]],

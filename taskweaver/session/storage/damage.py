@@ -60,7 +60,7 @@ def memory_copy(source: Path) -> Iterator[Path]:
 
 
 def _require_room(folder: Path, size: int) -> None:
-    """Raise unless a copy fits, and what SQLite writes beside it.
+    """Raise unless the disk holds a copy and the files SQLite writes beside it.
 
     Rows that SQLite cannot read because the disk is full would pass for damaged ones.
     """
@@ -74,7 +74,7 @@ def _require_room(folder: Path, size: int) -> None:
 
 
 def readable_rounds(folder: Path) -> tuple[int, str]:
-    """Return how many rounds of a damaged session can be read, and what was asked first.
+    """Return the number of readable rounds of a damaged session, and its first message.
 
     Raises:
         OSError: If nothing of the file can be read.

@@ -181,8 +181,8 @@ class SessionFiles:
         """Make a branch: its files first, its row last, so that none is ever without its files.
 
         Raises:
-            SessionError: If the name is taken or malformed, there is no such round, or the files
-                cannot be copied.
+            SessionError: If the name is taken or malformed, the round does not exist, or the
+                files cannot be copied.
         """
         known = {branch.id for branch in self.store.branches()}
         name = name or self.free_name("branch")
@@ -234,10 +234,10 @@ class SessionFiles:
         return rounds[number - 1].end_seq if number else (rounds[0].seq - 1 if rounds else 0)
 
     def diff(self, first: str, second: str) -> BranchDifference:
-        """Return how two branches differ.
+        """Return the differences of two branches.
 
         Raises:
-            SessionError: If there is no such branch.
+            SessionError: If a branch does not exist.
         """
         for name in (first, second):
             self.require(name)

@@ -35,11 +35,11 @@ class StoredSession:
         folder: Its folder.
         changed_at: When a round, post or end of a round was last stored; for a damaged one, when
             its files were last written.
-        rounds: How many rounds it has.
-        first_query: What was asked first.
+        rounds: Number of its rounds.
+        first_query: The user's first message.
         is_open: Whether a process has it open.
-        problem: Why it cannot be opened; empty when it can. The rounds are those that can be
-            read then.
+        problem: Reason it cannot be opened; empty if it can. Otherwise the rounds are those that
+            can be read.
     """
 
     session_id: str
@@ -138,7 +138,7 @@ def require_session(root: Path, session_id: str) -> Path:
     """Return the folder of a session, whether or not it can be opened.
 
     Raises:
-        SessionError: If there is no such session.
+        SessionError: If the session does not exist.
     """
     folder = root / session_id
     if NAME.fullmatch(session_id) and any(
@@ -152,7 +152,7 @@ def remove_session(root: Path, session_id: str) -> None:
     """Delete a session with all its files.
 
     Raises:
-        SessionError: If there is no such session, or it cannot be deleted.
+        SessionError: If the session does not exist, or cannot be deleted.
         SessionInUse: If a process has it open.
     """
     folder = root / session_id

@@ -147,8 +147,8 @@ def files_in(
 class WorkingFiles:
     """The user's files in a working directory: each is brought once, and again when it changed.
 
-    A copy that code has changed since is the user's work too: it is kept, and that is said. Of a
-    copy that an earlier process brought, the later of the file and the copy counts.
+    A copy that code has changed since is the user's work too: it is kept, and the roles are
+    informed. Of a copy that an earlier process brought, the later of file and copy counts.
     """
 
     def __init__(self, cwd: Path) -> None:
@@ -164,7 +164,7 @@ class WorkingFiles:
             mentioned: Files of the data folder that a message names, by name.
 
         Returns:
-            What was done, a line each, in words for the roles.
+            The changes, a line each, in words for the roles.
 
         Raises:
             FileNotAdded: If one cannot be read or written.

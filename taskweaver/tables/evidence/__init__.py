@@ -1,1 +1,1 @@
-"""Evidence in files and columns for the form of what they hold."""
+"""Evidence in files and columns for the form of their contents."""

@@ -129,7 +129,7 @@ def _clock(found: re.Match[str], text: str) -> str:
 def _ordered(
     shape: str, texts: list[tuple[str, int]], share: float, *, is_day_first_likely: bool
 ) -> TimeForm:
-    """Return the form of dates such as 03/04/2024: values over 12 show the day."""
+    """Return the form of dates like 03/04/2024: values over 12 show the day."""
     _, mark, rest = shape.split(" ", 2)
     day_first, month_first = list(_over(texts, "first")), list(_over(texts, "second"))
     if day_first and month_first:

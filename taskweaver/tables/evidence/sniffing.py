@@ -117,7 +117,7 @@ def sniff(head: bytes, name: str, *, suffix: str, encoding: str = "") -> TextFor
     Args:
         head: The bytes.
         name: The file's name, for errors.
-        suffix: Its suffix, which tells a separator where the text does not.
+        suffix: Its suffix, which decides the separator where the text does not.
         encoding: The encoding; empty to find it.
 
     Raises:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from taskweaver.tables.plans.plan import Fill, Plan, Step, Tidy, ToFlag, ToNumber, ToTime
-from taskweaver.tables.plans.steps import ACCOUNTING, quoted_name, removal_pattern
+from taskweaver.tables.plans.steps import ACCOUNTING, removal_pattern
+from taskweaver.utils.sqlite_files import quoted_name
 
 MODULES = {"json": "json.loads", "pathlib": "pathlib.Path", "sqlite3": "sqlite3.connect"}
 """Modules beside pandas that code of plans uses, by the name that shows the use."""

@@ -103,7 +103,7 @@ class ToFlag:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Replacement of missing values by the text they had in the file, such as the code NA."""
+    """Replacement of missing values by the text they had in the file, for example the code NA."""
 
     column: str
     text: str

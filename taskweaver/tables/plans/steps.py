@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.tables.plans.plan import Fill, Plan, Step, Tidy, ToFlag, ToNumber, ToTime
+from taskweaver.utils.sqlite_files import quoted_name
 
 Frame = Any
 """A frame of pandas, which is not imported here."""
@@ -74,11 +75,6 @@ def _read_sql(path: str, table: str) -> Frame:
     address = f"{Path(path).resolve().as_uri()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True)) as connection:
         return pd.read_sql_query(f"SELECT * FROM {quoted_name(table)}", connection)
-
-
-def quoted_name(table: str) -> str:
-    """Return a table's name as SQL writes it."""
-    return '"' + table.replace('"', '""') + '"'
 
 
 def _read_json(path: str, shape: str, key: str = "", encoding: str = "utf-8") -> Frame:

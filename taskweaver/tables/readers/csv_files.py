@@ -1,4 +1,4 @@
-"""Read separated text: the form of the file, and what the C parser would change without a word."""
+"""Read separated text: the form of the file, and the values the C parser changes silently."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def _with_comma_columns(raw: Raw) -> Raw:
 
 
 def _with_codes(raw: Raw) -> Raw:
-    """Keep the code NA in columns of codes of two capital letters, such as countries."""
+    """Keep the code NA in columns of codes of two capital letters, for example countries."""
     for column in raw.frame.columns:
         series = raw.frame[column]
         if not is_of_texts(series) or not series.isna().any():

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.plans.plan import Plan
-from taskweaver.tables.plans.steps import Frame, quoted_name, read_source
+from taskweaver.tables.plans.steps import Frame, read_source
 from taskweaver.tables.readers.csv_files import Raw
+from taskweaver.utils.sqlite_files import quoted_name
 
 _TABLES = (
     "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
@@ -68,7 +69,7 @@ def read_database(path: Path, name: str, table: str | int | None) -> Raw:
         table: Name or number (from 0) of the table; None for the first.
 
     Raises:
-        TableError: If there is no such table, or it cannot be read.
+        TableError: If the table does not exist, or cannot be read.
     """
     names = table_names(path)
     if not names:

@@ -46,7 +46,7 @@ def read_workbook(path: Path, name: str, sheet: str | int | None) -> Raw:
         sheet: Name or number (from 0) of the sheet; None for the first that holds a table.
 
     Raises:
-        TableError: If there is no such sheet, or no table.
+        TableError: If the sheet does not exist, or holds no table.
     """
     import pandas as pd
 

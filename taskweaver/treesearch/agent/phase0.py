@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.treesearch.agent.node_agent import required_object
+from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.utils.files import write_json, write_text
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.describe import (
     code_of,
     environment_lines,
@@ -17,7 +18,7 @@ from taskweaver.treesearch.agent.describe import (
     parent_sections,
     sibling_digest,
 )
-from taskweaver.treesearch.agent.node_agent import NodeAgent, required_object
+from taskweaver.treesearch.agent.node_agent import NodeAgent
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError

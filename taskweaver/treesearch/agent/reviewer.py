@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.describe import code_of, measured_text, metric_text, output_text
-from taskweaver.treesearch.agent.node_agent import NodeAgent, as_unusable, required_object
+from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, as_unusable
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
@@ -124,7 +125,7 @@ class Reviewer:
     ) -> dict[str, Any]:
         first = self._prompts.text(name, with_memory=True)
         with as_unusable():
-            return self._agent.ask_structured(label, prompt, schema, first, hint=label)
+            return self._agent.ask_structured(label, prompt, Form(schema), first, hint=label)
 
     def review(self, node: Node, journal: Journal) -> Review:
         """Judge whether a node did what it set out to do.
@@ -220,7 +221,7 @@ class Reviewer:
         label = "vlm_analysis"
         with as_unusable(fatal={"cancelled"}):  # the search does not need that model
             answer = self._agent.ask_structured(
-                label, prompt, _VISION, first, hint=label, alias=alias, images=images
+                label, prompt, Form(_VISION, alias, images), first, hint=label
             )
         return str(answer["vlm_feedback_summary"])
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.events import said_elsewhere
-from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory, as_unusable
+from taskweaver.treesearch.agent.node_agent import Form, NodeAgent, NodeMemory, as_unusable
 from taskweaver.treesearch.agent.prompt_files import KEEPING, PromptFiles
 from taskweaver.treesearch.model.limits import AskLimits
 
@@ -70,11 +70,11 @@ class RunAgent:
         root = store.root if store else None
         memory = None
         if root is not None:
-            memory = NodeMemory(root, PromptLog(self._folder), said_elsewhere())
+            memory = NodeMemory(root, MemoryPromptLog(self._folder), said_elsewhere())
         system = self._prompts.text("core/system")
         agent = NodeAgent(self._api, "root", self._folder, system, memory, self._limits)
         prompt = {"Introduction": self._prompts.text(name), **sections}
         first = self._prompts.text(name, with_memory=True)
         hint = name.removesuffix("/introduction").rpartition("/")[2]
         with as_unusable():
-            return agent.ask_structured(label, prompt, schema, first, hint=hint)
+            return agent.ask_structured(label, prompt, Form(schema), first, hint=hint)

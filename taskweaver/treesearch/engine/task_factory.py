@@ -9,7 +9,7 @@ from typing import Any
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.events import NodeEvents, said_elsewhere
 from taskweaver.treesearch.agent.node_agent import NodeAgent, NodeMemory
@@ -123,7 +123,7 @@ class NodeTaskFactory:
         transcript = NodeTranscript(self.store, node, idea.title)
         memory = None
         if branch is not None:
-            log = PromptLog(places.prompt_logs, stage=question.state.label)
+            log = MemoryPromptLog(places.prompt_logs, stage=question.state.label)
             memory = NodeMemory(branch, log, said_elsewhere(node))
         system, limits = self.prompts.text("core/system"), self.config.asking
         agent = NodeAgent(api, node.id, places.prompt_logs, system, memory, limits)

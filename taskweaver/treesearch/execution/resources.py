@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.memory.branched.run.resource_file import CLASSES, WORKSPACE, Item, Source
+from taskweaver.memory.branched.run.resource_file import CLASSES, WORKSPACE, Item, ResourceSource
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.workspace import link_inside
 from taskweaver.treesearch.model.phase_plan import WORKING
@@ -104,7 +104,7 @@ def fetch_commands(items: Sequence[Item]) -> tuple[str, ...]:
     )
 
 
-def _fetching(source: Source, items: Sequence[Item]) -> str:
+def _fetching(source: ResourceSource, items: Sequence[Item]) -> str:
     place = _inner(source)
     fetch = _clone(source, place) if source.kind == "github" else _snapshot(source, place)
     there, partial = shlex.quote(f"./{place}"), shlex.quote(f"./{place}.partial")
@@ -117,7 +117,7 @@ def _fetching(source: Source, items: Sequence[Item]) -> str:
     return f"test -e {there} || {{ {' && '.join(steps)} && mv {partial} {there}; }}"
 
 
-def _clone(source: Source, place: str) -> list[str]:
+def _clone(source: ResourceSource, place: str) -> list[str]:
     # A commit can be fetched by its number, but not cloned.
     url = source.origin if ":" in source.origin else f"{_GITHUB}/{source.origin}"
     partial = f"./{place}.partial"
@@ -129,12 +129,12 @@ def _clone(source: Source, place: str) -> list[str]:
     return [shlex.join(["git", *step]) for step in steps]
 
 
-def _snapshot(source: Source, place: str) -> list[str]:
+def _snapshot(source: ResourceSource, place: str) -> list[str]:
     facts = [source.origin, source.type, source.revision, f"./{place}.partial"]
     return [_HUB_THERE, shlex.join(["python", "-c", _HUB, *facts])]
 
 
-def _inner(source: Source) -> str:
+def _inner(source: ResourceSource) -> str:
     """Return where a source stands, relative to the workspace."""
     place = str(source.place.relative_to(WORKSPACE))
     if place == ".":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading_worlds import ALL, FLIGHTS, ODD, outcome_of, replies, world
+from sizes import examples
 
 from taskweaver.analyst.readings.reading import NeedsLook, NotUnderstood, Unclear, Understood
 
@@ -15,7 +16,7 @@ _WORDS = st.sampled_from(
     "age é 売上".split()
 )
 _CRITICAL = ("not", "except", "without", "neither", "before", "since", "over", "42", "17%", "or")
-_SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_SETTINGS = settings(max_examples=examples(60))
 
 
 @_SETTINGS

@@ -290,7 +290,7 @@ child.execute_code("x", "import ctypes; ctypes.PyDLL(None).sleep(60)")
         assert {process.pid for process in started} >= {child}
         assert len(started) == 4  # warm, a, its snapshot, b
         os.kill(owner.pid, signal.SIGKILL)
-    _, alive = psutil.wait_procs(started, timeout=10)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 

@@ -460,7 +460,7 @@ def test_closing_ends_everything(
             assert [rest_of(client) for client in (quiet, tunnel)] == [b"", b""]
     late = set(threading.enumerate()) - before
     for thread in late:
-        thread.join(10)
+        thread.join(60)
     assert [thread for thread in late if thread.is_alive()] == []
     assert not proxy.path.parent.exists()
 

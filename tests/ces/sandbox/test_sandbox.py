@@ -456,7 +456,7 @@ def test_a_fork_stays_inside_and_everything_ends_with_the_session(
     child.stop()
     manager.clean_up()
     ours = [p for p in psutil.process_iter(["cmdline"]) if "600.25" in (p.info["cmdline"] or [])]
-    _, alive = psutil.wait_procs(ours, timeout=5)
+    _, alive = psutil.wait_procs(ours, timeout=60)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 

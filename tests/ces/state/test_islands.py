@@ -10,6 +10,7 @@ from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save, trip
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.ces.inkernel.state.classes import note_classes
 
@@ -246,7 +247,7 @@ def _shape(value: Any, seen: dict[int, int]) -> Any:
     return (type(value).__name__, repr(value))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(_graphs())
 def test_any_graph_of_containers_keeps_its_shape(variables: dict[str, Any]) -> None:
     found = trip({"__name__": "__main__", **variables})

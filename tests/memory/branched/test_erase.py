@@ -10,7 +10,7 @@ import pytest
 from memories import Open
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 
 SECRETS = {
     "plain": "Alice lives at 12 Elm Street, floor 3",
@@ -74,7 +74,7 @@ def fill(memory: MemoryManager, text: str, folder: Path) -> dict[str, Any]:
     results = memory.apply_llm_memory_updates("c", block, attempt=1)
     shown = memory.render_for_prompt_with_log("a", task=text)
     memory["a"].note_injection(shown, text)
-    log = PromptLog(folder / "prompts")
+    log = MemoryPromptLog(folder / "prompts")
     log.injection(shown)
     log.operations({"archival": [{"text": text}]}, results)
     (folder / "prompts" / "prompt.md").write_text(shown.text, "utf-8")

@@ -15,7 +15,7 @@ import pytest
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 from taskweaver.memory.branched.logs.log_files import LogFolder
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.repair.rebuild import rebuild
 
 _LIMIT = 64 << 20
@@ -186,7 +186,7 @@ def test_a_prompt_log_that_cannot_be_written_fails_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "prompt").write_text("no folder")
-    log = PromptLog(tmp_path / "prompt")
+    log = MemoryPromptLog(tmp_path / "prompt")
     for _ in range(3):
         log.operations({"core": {"k": "v"}}, {"core": ["k"]})
     assert len(caplog.records) == 1

@@ -11,7 +11,8 @@ from memories import Open
 
 from taskweaver.memory.branched import MemoryManager
 from taskweaver.memory.branched.logs.log_lines import display_phase
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
+from taskweaver.memory.branched.run.paper import generate_final_memory
 from taskweaver.memory.branched.tiers import search
 
 
@@ -145,7 +146,7 @@ def test_what_a_prompt_was_shown_and_did_is_kept(memory: MemoryManager, tmp_path
     assert (kept.task_hint, kept.chars) == ("draft", len(result.text))
     assert kept.shown["Core Memory"] == ["goal"]
     assert memory["a"].events() == []
-    log = PromptLog(tmp_path / "prompt")
+    log = MemoryPromptLog(tmp_path / "prompt")
     log.injection(result, task_hint="draft", stage="s1", began=1.0)
     updates = {"core": {"k": "password: abcdefghijkl"}, "core_get": ["goal"]}
     log.operations(updates, memory.apply_llm_memory_updates("a", updates), label="coding")
@@ -203,3 +204,16 @@ def test_hot_queries_use_their_indexes(
         assert not whole, f"{query}\n{plan}"
         sorts = [step for step in plan if "TEMP B-TREE" in step and "line" not in query]
         assert not sorts, f"{query}\n{plan}"
+
+
+def test_a_new_name_and_a_final_memory_are_a_line_each(open_memory: Open, tmp_path: Path) -> None:
+    memory = open_memory(memory_log_enabled=True, log_dir=tmp_path / "logs")
+    memory.create("root")
+    memory.rename_node("root", "n1")
+    generate_final_memory(memory, tmp_path, "root", None)
+    memory.generate_final_memory_for_paper(tmp_path, "root")
+    memory.close()
+    made = [(line["op"], line["branch_id"]) for line in lines(tmp_path / "logs/memory_calls.jsonl")]
+    ops = [op for op, _ in made if op.startswith("update_branch")]
+    assert ops == ["update_branch_node_uid"]
+    assert made[-2:] == [("generate_final_memory_for_paper", "root")] * 2

@@ -206,3 +206,14 @@ def test_a_copy_that_is_there_is_never_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "m.sqlite.original-2").exists()
     assert report_of(path).original == "m.sqlite.original-2"
     assert not [*tmp_path.glob("*.partial")]
+
+
+def test_half_a_character_in_a_tag_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    make_file(
+        path,
+        "INSERT INTO branches VALUES ('root', NULL, NULL, 1.0)",
+        r"""INSERT INTO archival VALUES (1, 'root', 'text', '["a\ud83d"]', 1.0)""",
+    )
+    with MemoryManager(path, MemoryConfig(memory_log_enabled=False)) as memory:
+        assert memory["root"].records()[0].tags == ("a?",)

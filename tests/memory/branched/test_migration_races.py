@@ -53,7 +53,7 @@ match sys.argv[2]:
     case "after the copy":
         preparation.keep_original = dying(preparation.keep_original, True)
     case "between rows":
-        original._insert = dying(original._insert, True, 60)
+        original.insert_row = dying(original.insert_row, True, 60)
     case "before the commit":
         MigrationReport.save = dying(MigrationReport.save, True)
 MemoryManager(sys.argv[1], MemoryConfig(memory_log_enabled=False))

@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 from memories import Clock, Open
 
-from taskweaver.memory.branched import MemoryManager, StoreUnwritable, UnknownBranch
+from taskweaver.memory.branched import (
+    InvalidUpdate,
+    MemoryManager,
+    StoreUnwritable,
+    UnknownBranch,
+)
 
 IDEA = """# Blocking for caches
 
@@ -308,3 +313,40 @@ def test_what_cannot_be_done_is_refused(run: MemoryManager, tmp_path: Path) -> N
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreUnwritable):
         run.generate_final_memory_for_paper(tmp_path / "file", "run", "best")
+
+
+def test_words_in_backticks_are_code_and_headings_name_their_lines(
+    run: MemoryManager, tmp_path: Path
+) -> None:
+    run.write_archival("best", "`gcc -O3` is *fast*, a `` b", ["LLM_INSIGHT"])
+    index = {**INDEX, "top_nodes_data": [{"id": "best", "analysis": "x"}, {"id": "n2", "analysis":
+             "`a_b` helps"}]}  # fmt: skip
+    run.generate_final_memory_for_paper(tmp_path, "run", "best", index)
+    text = written(tmp_path)
+    assert r"- `gcc -O3` is \*fast\*, a &#96;&#96; b [record" in text
+    assert "| `a_b` helps |" in text
+    assert "### Ablations And Attempts Without Gain" in text
+    assert "Ablations Negative" not in text
+
+
+CYCLE: dict[str, Any] = {}
+CYCLE["again"] = CYCLE
+
+
+@pytest.mark.parametrize("index", [
+    "text", [1], CYCLE, {(1,): 2}, {"best_node_data": "text"}, {"counts": [1]}, {"judgements": 5},
+    {"top_nodes_data": "text"}, {"top_nodes_data": [None, 1]},
+    {"failed_nodes_data": [{"id": "n1", "fixed_by": 5}]},
+])  # fmt: skip
+def test_data_of_another_form_is_refused(run: MemoryManager, tmp_path: Path, index: Any) -> None:
+    with pytest.raises(InvalidUpdate, match="artifacts_index"):
+        run.generate_final_memory_for_paper(tmp_path, "run", "best", index)
+    assert not (tmp_path / "memory").exists()
+
+
+def test_nodes_with_odd_ids_or_none_are_lines(run: MemoryManager, tmp_path: Path) -> None:
+    nodes = [{}, {"id": [1]}, {"id": 7}]
+    index = {"top_nodes_data": nodes, "attempts_data": nodes, 3: "x", "y": tmp_path}
+    found = run.generate_final_memory_for_paper(tmp_path, "run", "best", index)
+    assert len(found["top_nodes_comparison"].splitlines()) == 3
+    assert "See Top Nodes Comparison too: [1], 7" in found["ablations_negative"]

@@ -295,7 +295,5 @@ class MemoryMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-MemoryMachine.TestCase.settings = settings(
-    max_examples=EXAMPLES, stateful_step_count=40, deadline=None
-)
+MemoryMachine.TestCase.settings = settings(max_examples=EXAMPLES, stateful_step_count=40)
 TestMemory = MemoryMachine.TestCase

@@ -101,7 +101,7 @@ def test_the_instructions_name_every_operation_with_an_example_that_is_accepted(
     text = instructions()
     for operation in OPERATIONS:
         assert f'"{operation.name}": {operation.example}' in text
-        for name in (operation.name, *operation.aliases):
+        for name in operation.names:
             assert check_updates({name: json.loads(operation.example)})
     assert "Begin your reply" in instructions(is_required=True)
     assert read_reply(text).updates is not None
@@ -229,7 +229,7 @@ def test_keys_may_have_the_names_of_arguments(memory: MemoryManager) -> None:
 
 def test_an_operation_that_is_null_does_nothing(memory: MemoryManager) -> None:
     before = memory.seq
-    nothing = {name: None for op in OPERATIONS for name in (op.name, *op.aliases)}
+    nothing = {name: None for op in OPERATIONS for name in op.names}
     assert memory.apply_llm_memory_updates("a", nothing) == {}
     assert memory.seq == before
     results = memory.apply_llm_memory_updates("a", {**nothing, "core": {"x": "1"}})

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.memory.branched import (
     BranchedMemory,
@@ -26,7 +27,7 @@ from taskweaver.memory.branched import (
     StoreUnwritable,
 )
 from taskweaver.memory.branched.conversation.turns import Turns
-from taskweaver.memory.branched.repair.rebuild import Rebuilt, rebuild
+from taskweaver.memory.branched.repair.rebuild import RebuiltMemory, rebuild
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 SAID = st.sampled_from(["ran", "failed at step 3", "naïve ☃", "x'; DROP TABLE events; --", "a\nb"])
@@ -66,7 +67,7 @@ def seq_of(path: Path) -> int:
         return memory.seq
 
 
-def assert_same(folder: Path, made: Rebuilt) -> None:
+def assert_same(folder: Path, made: RebuiltMemory) -> None:
     old, new = folder / "m.sqlite", folder / "new.sqlite"
     assert made.problems == ()
     assert made.seq == seq_of(new) == seq_of(old)
@@ -138,7 +139,7 @@ ACTIONS: dict[str, Action] = {
 }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(sorted(ACTIONS)), PICK, PICK, SAID, st.booleans()), max_size=25
@@ -279,6 +280,15 @@ def test_a_log_that_two_memories_wrote_is_reported_as_one(tmp_path: Path) -> Non
     made = rebuild(tmp_path / "logs", tmp_path / "new.sqlite")
     assert (made.is_whole, made.clashes) == (False, 2)
     assert "several memories" in made.problems[0]
+    assert "(a.sqlite, b.sqlite)" in made.problems[0]
+    for name in made.files:
+        target = tmp_path / f"new-{name}"
+        alone = rebuild(tmp_path / "logs", target, file_name=name)
+        assert (alone.is_whole, alone.files) == (True, made.files)
+        with MemoryManager(target, MemoryConfig(memory_log_enabled=False)) as memory:
+            assert memory["run"].core["memory"] == name.removesuffix(".sqlite")
+    with pytest.raises(InvalidUpdate, match=r"'c.sqlite'; it has those of a.sqlite, b.sqlite"):
+        rebuild(tmp_path / "logs", tmp_path / "c.sqlite", file_name="c.sqlite")
 
 
 def test_the_log_of_a_killed_writer_is_a_beginning_and_reported_as_one(tmp_path: Path) -> None:

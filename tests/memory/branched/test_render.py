@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memories import Open
+from sizes import examples
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 from taskweaver.utils.text import estimate_tokens
@@ -118,7 +119,7 @@ def test_a_budget_may_be_in_tokens(open_memory: Open, words: str, tokens: int) -
         assert estimate_tokens(text) > tokens / 2
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(budget=st.integers(1, 4000))
 def test_a_budget_is_kept(tmp_path_factory: pytest.TempPathFactory, budget: int) -> None:
     path = tmp_path_factory.getbasetemp() / "budget.sqlite"

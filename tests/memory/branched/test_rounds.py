@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from taskweaver.memory.branched import (
+    BranchedMemoryError,
     InvalidUpdate,
     MalformedMemoryUpdateError,
     MemoryManager,
     MissingMemoryUpdateError,
 )
-from taskweaver.memory.branched.protocol.injections import PromptLog
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.rounds import Question, ask_with_memory
 
 
@@ -41,7 +43,7 @@ def test_a_model_reads_is_told_and_answers(memory: MemoryManager, tmp_path: Path
         ]
     )
     question = Question("Link it.", "a", task_hint="debug", task="link openblas", node_id="n")
-    answer = ask_with_memory(memory, model, question, log=PromptLog(tmp_path / "log"))
+    answer = ask_with_memory(memory, model, question, log=MemoryPromptLog(tmp_path / "log"))
     assert answer.body == '{"plan": "link"}'
     assert answer.calls == 2
     assert "a faster solver" in model.prompts[0]
@@ -110,3 +112,9 @@ def test_a_reply_may_have_to_do_without_a_block(memory: MemoryManager) -> None:
         ask_with_memory(memory, model, Question("Go.", "a", presence="forbidden")).body == "plain"
     )
     assert "Memory operations" not in model.prompts[0]
+
+
+def test_a_reply_that_is_no_text_ends_in_a_typed_error(memory: MemoryManager) -> None:
+    replies: list[Any] = [None]
+    with pytest.raises(BranchedMemoryError, match="must be a text, not NoneType"):
+        ask_with_memory(memory, lambda _: replies[0], Question("Go.", "a"))

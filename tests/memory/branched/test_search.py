@@ -96,7 +96,7 @@ def test_no_query_is_a_syntax_error(memory: MemoryManager, query: str) -> None:
     assert isinstance(memory.mem_archival_search(query), list)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(query=st.text(max_size=60))
 def test_any_query_is_answered(memory: MemoryManager, query: str) -> None:
     assert 1 <= len(memory.mem_archival_search(query, k=3)) <= 3

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memories import Open
 from naive_model import Line, Model, Row
+from sizes import examples
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 from taskweaver.memory.branched.tiers import matches, search
@@ -106,7 +107,8 @@ class Tree:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS, query=QUERY, live=st.booleans(), tags=st.sampled_from([(), ("T",)]))
 def test_search_finds_what_a_branch_sees_and_nothing_else(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,56 @@ def test_a_file_that_may_not_be_written_is_to_be_copied(tmp_path: Path) -> None:
 def test_a_setting_that_sqlite_would_misread_is_refused(keys: dict[str, Any]) -> None:
     with pytest.raises(InvalidUpdate, match=next(iter(keys))):
         MemoryConfig(**keys)
+
+
+@pytest.mark.parametrize("path", [None, 5, "", ".", "a\0b", "\ud800", b"x"])
+def test_a_path_that_no_file_can_have_is_refused(memory: MemoryManager, path: Any) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: MemoryManager(path),
+        lambda: memory.backup(path),
+        lambda: memory.export(path),
+        lambda: memory.import_(path),
+        lambda: memory.write_page(path),
+        lambda: memory.ingest_idea_md(path),
+        lambda: memory.ingest_phase0_internal_info({"a": 1}, artifact_paths=[path]),
+        lambda: memory.mem_resources_resolve_and_refresh(path, "."),
+    ]
+    if path not in {"", "."}:
+        calls += [
+            lambda: memory.erase(text="nowhere", folders=[path]),
+            lambda: memory.generate_final_memory_for_paper(path, "root"),
+        ]
+    for call in calls:
+        with pytest.raises(InvalidUpdate) as caught:
+            call()
+        str(caught.value).encode()
+    assert memory.verify().is_sound
+
+
+def test_several_paths_may_be_one_and_are_no_number(memory: MemoryManager, tmp_path: Path) -> None:
+    (tmp_path / "plan.txt").write_text("use blocks")
+    assert memory.ingest_phase0_internal_info({"a": 1}, artifact_paths=tmp_path / "plan.txt")
+    with pytest.raises(InvalidUpdate, match="must be a list of paths"):
+        memory.erase(text="nowhere", folders=5)
+
+
+def test_a_folder_in_the_place_of_a_copy_is_refused_and_nothing_is_left(
+    memory: MemoryManager, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").mkdir()
+    for write in (memory.backup, memory.export, memory.write_page):
+        with pytest.raises(StoreUnwritable):
+            write(tmp_path / "taken")
+    assert not list(tmp_path.glob("taken.*"))
+
+
+def test_a_branch_without_a_visible_name_is_refused(memory: MemoryManager) -> None:
+    before = memory.seq
+    for call in (
+        lambda: memory.create(" "),
+        lambda: memory["a"].fork("  "),
+        lambda: memory.rename_node("a", " "),
+    ):
+        with pytest.raises(InvalidUpdate, match="printable"):
+            call()
+    assert memory.seq == before

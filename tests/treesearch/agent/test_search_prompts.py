@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from search_lab import FULL, Climber, lab, proposal, remembering, search
 
+from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch.agent.node_agent import required_object
 from taskweaver.treesearch.agent.phase0 import read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.engine.search import Search

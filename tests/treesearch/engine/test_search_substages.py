@@ -166,7 +166,7 @@ def test_a_search_that_waits_for_goals_can_be_stopped(tmp_path: Path) -> None:
             thread.start()
             assert waits.wait(60)
             stopped.stop()
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
             assert not stopped.state.is_over
         goes_on.set()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.execution.takeover import (
@@ -148,7 +149,7 @@ names = st.sampled_from(["a", "b", "c", "dd", "workspace_data", "é"])
 paths = st.lists(names, min_size=1, max_size=3).map("/".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.tuples(paths, st.text(max_size=5)), max_size=5, unique_by=lambda pair: pair[0]),
     st.lists(st.tuples(paths, st.sampled_from(["link", "file", "folder"])), max_size=4),

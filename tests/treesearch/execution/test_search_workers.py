@@ -219,7 +219,7 @@ def test_they_end_with_their_owner(tmp_path: Path) -> None:
             else:
                 owner.communicate()
         assert owner.returncode == (-9 if is_killed else 0)
-        _, alive = psutil.wait_procs([worker], timeout=5)
+        _, alive = psutil.wait_procs([worker], timeout=60)
         assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
 
 

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import examples
 
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
@@ -73,7 +74,7 @@ RULES = st.builds(
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data(), rules=RULES, count=st.integers(0, 6), seed=st.integers(0, 99))
 def test_what_is_chosen_keeps_to_the_rules(
     name: str, data: st.DataObject, rules: SearchRules, count: int, seed: int
@@ -110,7 +111,7 @@ def check(action: NodeChoice, journal: Journal, view: StageView, rules: SearchRu
         assert parent.id == view.base
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data(), nodes=st.integers(1, 12), drafts=st.integers(1, 4))
 def test_a_stage_ends_when_its_nodes_are_used_up(
     data: st.DataObject, nodes: int, drafts: int

@@ -19,6 +19,7 @@ from taskweaver.treesearch.record.run_facts import StageFacts
 from taskweaver.treesearch.record.run_statistics import Spread, missing_modules
 from taskweaver.treesearch.reports.json_exports import write_best, write_outputs
 from taskweaver.treesearch.reports.markdown_report import build_report
+from taskweaver.treesearch.reports.paper_index import paper_index
 from taskweaver.treesearch.reports.reproducing import reproduction
 
 
@@ -206,3 +207,11 @@ def test_a_failure_in_the_report_ends_with_the_name_of_its_error() -> None:
 )
 def test_a_mean_has_the_digits_of_its_deviation(values: tuple[float, ...], text: str) -> None:
     assert Spread(values).text(Objective()) == text
+
+
+def test_the_findings_of_a_node_reach_the_final_memory() -> None:
+    journal, facts = small_run()
+    journal.put(replace(journal["n0007"], summary={"findings": "blocks help"}, analysis="ok"))
+    top = {node["id"]: node["analysis"] for node in paper_index(journal, facts)["top_nodes_data"]}
+    assert top["n0007"] == "blocks help"
+    assert top["n0009"] == journal["n0009"].analysis

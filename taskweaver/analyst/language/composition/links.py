@@ -1,7 +1,7 @@
 """Verbs between the rows and a condition, as in ``flights operated by Delta``.
 
-A verb adds nothing only where the condition alone says the same: values of a column that may be
-what the verb leads to, and times of a column that is named after the verb or after no event.
+A verb adds nothing only where the condition alone has the same meaning: values of a column that
+may be the verb's object, and times of a column that is named after the verb or after no event.
 """
 
 from __future__ import annotations

@@ -287,7 +287,7 @@ def _is_minor(atom: Atom) -> bool:
 
 
 def _names_rows(noun: Noun, words: Words) -> bool:
-    """Return whether a unit of time, such as days, is a noun for the rows."""
+    """Return whether a unit of time (days) is a noun for the rows."""
     times = [words.profile(name) for name in words.scope.time_columns]
     is_daily = len(times) == 1 and times[0].distinct == words.scope.rows
     return noun.unit == "day" and is_daily

@@ -132,7 +132,7 @@ def _named_forms(words: Words, at: int) -> Iterator[Found]:
 
 
 def dimension_columns(words: Words, dimension: str) -> tuple[str, ...]:
-    """Return the numeric columns that hold a dimension, such as ``mass``."""
+    """Return the numeric columns that hold a dimension, for example ``mass``."""
     wanted = set(DIMENSION_COLUMNS.get(dimension, dimension).split())
     return tuple(
         name

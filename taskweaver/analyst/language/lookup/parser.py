@@ -169,7 +169,7 @@ class Words:
         return ColumnRef(ref.names, 3, self.phrase(at, end))
 
     def _is_ragged(self, at: int, end: int) -> bool:
-        """Return whether a phrase begins or ends with a word such as ``of``."""
+        """Return whether a phrase begins or ends with a word like ``of``."""
         is_ragged = self.lower(at) in _COMMON or self.lower(end - 1) in _COMMON
         return end > at + 1 and is_ragged and self.phrase(at, end) not in self.scope.columns
 

@@ -1,6 +1,6 @@
 """The closed words of the request language: function words of English and a few of other languages.
 
-No word of a data set is in here. A sense is a kind and a detail, such as ``fn`` and ``mean``.
+No word of a data set is in here. A sense is a kind and a detail: ``fn`` and ``mean``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class Sense(NamedTuple):
     """Sense of a phrase.
 
     Attributes:
-        kind: Role in a request, such as ``fn`` for an aggregate function.
+        kind: Role in a request, for example ``fn`` for an aggregate function.
         detail: The member of that kind.
     """
 

@@ -1,6 +1,6 @@
 """Words that mean a value spelled differently: ``women``, ``Friday``, ``third class``, ``smokers``.
 
-The values of a column are recognised as a scale, such as sexes or weekdays, only if all of them
+The values of a column are recognised as a scale (sexes, weekdays) only if all of them
 are on it. A word then means the value at its place on the scale.
 """
 
@@ -87,7 +87,7 @@ def means_flag(word: str, name: str) -> bool:
 
     Args:
         word: The word in lower case.
-        name: The name of the column, such as `survived` or `is_smoker`.
+        name: The name of the column, for example `survived` or `is_smoker`.
     """
     words = tuple(part for part in name_words(name) if part not in _PREFIXES)
     if len(words) != 1 or min(len(word), len(words[0])) < _SHORTEST:

@@ -73,7 +73,7 @@ def name_words(name: str) -> tuple[str, ...]:
 def is_amount(name: str) -> bool:
     """Return whether a column's name states a number of things: ``seats``, ``num_beds``, ``pop``.
 
-    A name in the singular, such as ``flight`` or ``day``, is that of one thing.
+    A name in the singular (``flight``, ``day``) is that of one thing.
     """
     raw = [part.casefold() for part in _PART.findall(name)]
     is_plural = bool(raw) and singular(raw[-1]) != raw[-1]

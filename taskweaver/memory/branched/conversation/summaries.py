@@ -76,7 +76,7 @@ class Summaries:
         """Return the extents of a role's summaries on a branch and its ancestors, widest first.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
         """
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)

@@ -1,4 +1,4 @@
-"""What was said on a branch: rounds, posts and round ends. Never evicted, never summed up here.
+"""Conversations on branches: rounds, posts and round ends. Never evicted, never summed up here.
 
 Bodies are text of the caller's; nothing here looks into them. The state of a round is a row of
 its own, so a round without one was torn: its process ended while it was answered.
@@ -17,13 +17,13 @@ from taskweaver.memory.branched.types import Segment
 
 
 @dataclass(slots=True)
-class StoredRound:
+class RoundRow:
     """A round as it is stored.
 
     Attributes:
         seq: Its number.
         id: Its id.
-        user_query: What was asked.
+        user_query: Request of the user.
         posts: Bodies of its posts, in order.
         state: How it ended; empty while it is open, or when it was torn.
         end_seq: Number of the row that ended it; a fork there sees it whole. 0 for none.
@@ -77,20 +77,20 @@ class Turns:
 
     def load(
         self, branch_id: str, *, at: int | None = None, with_posts: bool = True
-    ) -> list[StoredRound]:
+    ) -> list[RoundRow]:
         """Return the rounds a branch sees, oldest first, those of its ancestors too.
 
         Args:
             branch_id: The branch.
             at: See the state at this number; None for the present.
-            with_posts: Whether to read what was said in them.
+            with_posts: Whether to read the posts too.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
         """
         with self._database.snapshot() as connection:
             rounds = {
-                seq: StoredRound(seq, id_, query)
+                seq: RoundRow(seq, id_, query)
                 for seq, id_, query in reversed(
                     list(self._rows(connection, branch_id, "rounds", "id, user_query", at))
                 )

@@ -22,7 +22,14 @@ from pathlib import Path
 from taskweaver.memory.branched.erasure.finding import FormFinder, Span, joined
 from taskweaver.memory.branched.erasure.needles import ERASED, Needles
 from taskweaver.utils.files import create_private
-from taskweaver.utils.sqlite_files import READ_ERRORS, harden
+from taskweaver.utils.sqlite_files import (
+    READ_ERRORS,
+    column_names,
+    drop_programs,
+    harden,
+    quoted_name,
+    table_names,
+)
 
 _BESIDE = ("memory_database.html", "memory_*.jsonl")
 _OTHER_COPIES = ("*.partial", "*.damaged*", "*.backup", "*.bak")
@@ -83,7 +90,7 @@ class ErasedFiles:
         self.untouched: dict[str, str] = {}
 
     def erase(self, needles: Needles) -> None:
-        """Overwrite the texts in all files; what cannot be changed is noted."""
+        """Overwrite the texts in all files; files that cannot be changed are noted."""
         for draft in self._path.parent.glob(f"{glob.escape(self._path.name)}.original*{_DRAFT}"):
             draft.unlink(missing_ok=True)  # of an erasure that was interrupted
         if not needles:
@@ -227,47 +234,36 @@ def _copied_without(path: Path, draft: Path, needles: Needles) -> bool:
             harden(copy)
             copy.execute("PRAGMA secure_delete = ON")
             copy.execute("PRAGMA journal_mode = DELETE")
-            _drop_what_runs(copy)
-            count = sum(_clean_table(copy, table, needles) for table in _tables(copy))
+            drop_programs(copy)
+            _drop_indexes(copy)
+            count = sum(_clean_table(copy, table, needles) for table in table_names(copy))
             if count:
                 copy.execute("VACUUM")
             return count > 0
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _drop_what_runs(copy: sqlite3.Connection) -> None:
-    for kind in ("trigger", "view"):
-        rows = copy.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,)).fetchall()
-        for (name,) in rows:
-            copy.execute(f"DROP {kind} {_quoted(name)}")
+def _drop_indexes(copy: sqlite3.Connection) -> None:
+    """Drop full-text indexes and other virtual tables."""
     rows = copy.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
     ).fetchall()
     for (name,) in rows:
-        copy.execute(f"DROP TABLE {_quoted(name)}")
-
-
-def _tables(copy: sqlite3.Connection) -> list[str]:
-    rows = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    return [name for (name,) in rows if not name.startswith("sqlite_")]
+        copy.execute(f"DROP TABLE {quoted_name(name)}")
 
 
 def _clean_table(copy: sqlite3.Connection, table: str, needles: Needles) -> int:
     """Remove the texts from one table; return how many rows held any."""
-    columns = [row[1] for row in copy.execute(f"PRAGMA table_info({_quoted(table)})")]
-    names = ", ".join(map(_quoted, columns))
+    columns = column_names(copy, table)
+    names = ", ".join(map(quoted_name, columns))
     is_core = {"key", "value"} <= set(columns)
     changed = []
-    for number, *values in copy.execute(f"SELECT rowid, {names} FROM {_quoted(table)}"):
+    for number, *values in copy.execute(f"SELECT rowid, {names} FROM {quoted_name(table)}"):
         field = str(values[columns.index("key")]) if is_core else ""
         new = [needles.clean_data(value, field=field) for value in values]
         if new != values:
             changed.append((*new, number))
-    marks = ", ".join(f"{_quoted(name)} = ?" for name in columns)
-    copy.executemany(f"UPDATE {_quoted(table)} SET {marks} WHERE rowid = ?", changed)
+    marks = ", ".join(f"{quoted_name(name)} = ?" for name in columns)
+    copy.executemany(f"UPDATE {quoted_name(table)} SET {marks} WHERE rowid = ?", changed)
     return len(changed)
 
 

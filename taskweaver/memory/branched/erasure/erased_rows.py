@@ -1,4 +1,4 @@
-"""Removes texts from the rows of a file, and makes anew what was made from them.
+"""Removes texts from the rows of a file, and makes derived rows anew.
 
 Everything happens in the one transaction that is given. A row that is nothing but an erased text
 goes; of a row that holds it the rest stays, with a mark in its place. Digests that cover an erased
@@ -170,11 +170,11 @@ class _Eraser:
             self.counts[table] += cursor.rowcount
 
     def _delete_event(self, number: int) -> None:
-        """Remove an event with its repetitions, and what hides it."""
+        """Remove an event with its repetitions and the rows that hide it."""
         rows = self._connection.execute(
-            "SELECT e.seq, e.branch_id, o.kind, o.seq FROM events e"
-            " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
-            f" WHERE {_OCCURRENCES.replace('(repeats, seq)', '(e.repeats, e.seq)', 1)}",
+            "SELECT e.seq, e.branch_id, o.kind, o.seq"
+            f" FROM (SELECT * FROM events WHERE {_OCCURRENCES}) e"
+            " JOIN events o ON o.seq = coalesce(e.repeats, e.seq) ORDER BY e.seq",
             {"n": number},
         ).fetchall()
         for seq, branch, kind, origin in reversed(rows):
@@ -293,7 +293,7 @@ class _Eraser:
             self._update("core_kv", seq, values)
 
     def remake(self) -> None:
-        """Make anew, or remove, what was made from what is erased."""
+        """Make the rows that derive from erased ones anew, or remove them."""
         branches = {branch.number: branch for branch in self._tiers.branches.all(self._connection)}
         if self._events or self._digests:
             self._remake_digests(branches)
@@ -329,7 +329,7 @@ class _Eraser:
         return dict(self._tiers.branches.path(self._connection, branch, None, at))
 
     def _remake_core_digest(self, record: int) -> None:
-        """Make the key that stands for a snapshot of core memory of what is left of that."""
+        """Make the key that stands for a snapshot of core memory from the rest of that snapshot."""
         reference = f"\n(ref: {record})"
         row = self._connection.execute(
             "SELECT text FROM archival WHERE record = ? ORDER BY seq DESC LIMIT 1", (record,)

@@ -17,12 +17,12 @@ from pathlib import Path
 from taskweaver.memory.branched.erasure.erased_files import ErasedFiles, Untouched
 from taskweaver.memory.branched.erasure.erased_rows import Target, erase_rows, needles_of
 from taskweaver.memory.branched.erasure.needles import ERASED
-from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate, translated
+from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
 from taskweaver.memory.branched.logs.row_log import LOGGED
 from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import FOREVER
-from taskweaver.memory.branched.values import Values, name, whole
+from taskweaver.memory.branched.values import Values, name, paths, whole
 
 _WAIT_FOR_WRITERS_MS, _WAIT_FOR_READERS_MS = 30_000, 1000
 _LEAST_CHARS = 2
@@ -46,7 +46,7 @@ class Erasure:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is known to hold the text any more."""
+        """Whether no file is known to hold the text any more."""
         return not self.untouched
 
 
@@ -59,7 +59,7 @@ class _Rehearsal(Exception):
 
 
 class Erasures:
-    """Erases what a file holds, on all branches."""
+    """Erases rows and texts of a memory, on all branches."""
 
     def __init__(self, tiers: Tiers, logs: Path) -> None:
         self._tiers = tiers
@@ -67,60 +67,41 @@ class Erasures:
         self._logs = logs
 
     def erase(
-        self,
-        *,
-        record_id: str | int | None = None,
-        event_id: str | int | None = None,
-        key: str | None = None,
-        text: str | None = None,
-        folders: Sequence[Path | str] = (),
-        dry_run: bool = False,
+        self, target: Target, folders: Sequence[Path | str] = (), *, is_dry: bool = False
     ) -> Erasure:
-        """Erase one of a record, an event, a core key and every occurrence of a text.
-
-        With a record go all its versions and its copies; with an event its repetitions; with a key
-        its values on all branches. A short text of theirs (less than 12 bytes) is found as the
-        whole of a text and beside its key only; `text` is found everywhere.
+        """Erase a target; see `BranchedMemory.erase`.
 
         Args:
-            record_id: Id of a record, on whichever branch.
-            event_id: Number of an event, or of one of its repetitions.
-            key: A core key.
-            text: A text of at least two characters.
+            target: The target, see `checked_target`.
             folders: Folders of prompt logs; every file in them is looked through.
-            dry_run: Only look for it.
-
-        Returns:
-            The rows and files that were changed, and the files that were not. A target that is
-            not there (any more) changes nothing; what an interrupted erasure left is finished.
+            is_dry: Whether the target is only looked for.
 
         Raises:
-            InvalidUpdate: If not exactly one of the four is given, or it is malformed.
+            InvalidUpdate: If the folders are malformed.
             StoreBusy, StoreUnwritable: If the file cannot be written.
         """
-        target = _target(record_id, event_id, key, text)
         self._database.require_own()
         config = self._tiers.config
         files = ErasedFiles(
             self._database.path,
             self._logs,
-            [*map(Path, folders)],
+            paths("folders", folders),
             names=(config.final_memory_filename_md, config.final_memory_filename_json),
-            is_dry=dry_run,
+            is_dry=is_dry,
         )
         self._tiers.log.flush()
         with self._database.snapshot() as connection:
             needles = needles_of(connection, target)
         files.erase(needles)
-        rows = self._rows(target, is_dry=dry_run)
-        if not dry_run:
+        rows = self._rows(target, is_dry=is_dry)
+        if not is_dry:
             self._tiers.log.flush()
             problem = self._compact()
             if problem:
                 files.untouched[str(self._database.path)] = problem
             files.erase(needles)
         untouched = tuple(Untouched(*pair) for pair in sorted(files.untouched.items()))
-        return Erasure(rows, tuple(sorted(files.changed)), untouched, dry_run)
+        return Erasure(rows, tuple(sorted(files.changed)), untouched, is_dry)
 
     def _rows(self, target: Target, *, is_dry: bool) -> dict[str, int]:
         def act(writer: Writer) -> dict[str, int]:
@@ -144,7 +125,7 @@ class Erasures:
             self._database.alone(lambda connection: _overwrite_freed(connection, usual))
 
     def _compact(self) -> str:
-        """Remove what free pages and the log still hold; return why it could not be done."""
+        """Remove the remains in free pages and the log; return why it could not be done."""
 
         def act(connection: sqlite3.Connection) -> bool:
             with closing(connection.execute("PRAGMA busy_timeout")) as cursor:
@@ -159,8 +140,7 @@ class Erasures:
                 connection.execute(f"PRAGMA busy_timeout = {usual}")
 
         try:
-            with translated(self._database.path):
-                is_done = self._database.alone(act)
+            is_done = self._database.alone(act)
         except BranchedMemoryError as error:
             return f"its rows are clean, its free pages may not be: {error}"
         if is_done:
@@ -175,10 +155,10 @@ def _overwrite_freed(connection: sqlite3.Connection, mode: int) -> int:
     return int(usual)
 
 
-def _target(
-    record_id: str | int | None, event_id: str | int | None, key: str | None, text: str | None
+def checked_target(
+    *, record_id: str | int | None, event_id: str | int | None, key: str | None, text: str | None
 ) -> Target:
-    """Check what is to be erased.
+    """Check the target of an erasure.
 
     Raises:
         InvalidUpdate: If not exactly one thing is given, or it is malformed.

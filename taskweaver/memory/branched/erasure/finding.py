@@ -28,7 +28,7 @@ class Form:
     after: bytes
 
 
-class Finder(Generic[AnyStr]):
+class TextFinder(Generic[AnyStr]):
     """Finds needles, which are grouped by their beginnings so that many take little longer."""
 
     def __init__(self, needles: Iterable[AnyStr], dots: AnyStr) -> None:
@@ -84,7 +84,7 @@ class FormFinder:
                 self._beside.setdefault((form.before, form.after), set()).add(form.text)
             else:
                 free.append(form.text)
-        self._free = Finder(free, b"...")
+        self._free = TextFinder(free, b"...")
 
     def spans(self, data: bytes) -> list[Span]:
         """Return where bytes hold a text, in order; places that overlap are one."""

@@ -1,7 +1,7 @@
 """Texts that are erased, and how they are found and replaced: in texts, in JSON, in files.
 
 A text is found as it is, with its white space folded to single blanks, as a log masks it, and as a
-beginning that was cut off with dots. A short text, such as the value ``8``, is no needle for a
+beginning that was cut off with dots. A short text, for example the value ``8``, is no needle for a
 haystack: it is found only as the whole of a text, or beside its key.
 """
 
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from taskweaver.memory.branched.erasure.finding import Finder, Form
+from taskweaver.memory.branched.erasure.finding import Form, TextFinder
 from taskweaver.utils.redact import MASK, redact
 
 ERASED = "[erased]"
@@ -41,7 +41,7 @@ class Needles:
         Args:
             texts: The texts.
             keyed: Values of core keys, by key.
-            headed: Short texts, with what stands before each in a line of a summary.
+            headed: Short texts, with the beginning of the line of a summary that each ends.
             is_exact: Whether short texts are found inside of others too.
         """
         values = {key: sorted(set(items), key=len) for key, items in (keyed or {}).items()}
@@ -49,7 +49,7 @@ class Needles:
         given |= {value for items in values.values() for value in items if value.strip()}
         found = {form for text in given for form in _spellings(text) if is_exact or _is_long(form)}
         self._within = sorted(found, key=len, reverse=True)
-        self._finder = Finder(self._within, _DOTS)
+        self._finder = TextFinder(self._within, _DOTS)
         beside_keys = {value for items in values.values() for value in items}
         short = {text.strip() for text in given - beside_keys if not _is_long(text)}
         self._short = set() if is_exact else short
@@ -69,7 +69,7 @@ class Needles:
         return bool(bare.strip()) and (is_mark(self.clean(bare)) or is_mark(left))
 
     def clean(self, text: str) -> str:
-        """Return a text with what is erased replaced by `ERASED`."""
+        """Return a text with `ERASED` in place of erased texts."""
         if text.strip() in self._short:
             return ERASED
         for line in self._lines:
@@ -79,7 +79,7 @@ class Needles:
         return text
 
     def clean_data(self, data: Any, kept: frozenset[str] = frozenset(), field: str = "") -> Any:
-        """Return plain data with what is erased replaced in its texts and in the names of fields.
+        """Return plain data with `ERASED` in place of erased texts, also in the names of fields.
 
         Args:
             data: The data.
@@ -116,7 +116,7 @@ class Needles:
         return text if text.strip() in self._short else self.clean(text)
 
     def forms(self) -> list[Form]:
-        """Return what files may hold the texts as: plain, inside of JSON, and of JSON in JSON."""
+        """Return the forms of the texts in files: plain, inside of JSON, and of JSON in JSON."""
         found: dict[Form, None] = {}
         for text in self._within:
             found |= dict.fromkeys(_encodings("", text, ""))

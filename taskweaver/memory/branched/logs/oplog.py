@@ -83,9 +83,10 @@ class OperationLog:
         }
         if details:
             line["details"] = details
-            self._chars += sum(len(item) for item in details.values() if isinstance(item, str))
+        chars = sum(len(item) for item in (details or {}).values() if isinstance(item, str))
         with self._lock:
             self._waiting.append((layer, line))
+            self._chars += chars
             now = time.monotonic()
             is_due = (
                 len(self._waiting) >= _MOST_WAITING
@@ -103,13 +104,13 @@ class OperationLog:
         self.add("model_failed", details=details)
 
     def flush(self) -> None:
-        """Write what waits, as far as possible; never raises."""
+        """Write the waiting lines, as far as possible; never raises."""
         with self._lock:
             waiting = self._take()
         self._write(waiting)
 
     def close(self) -> None:
-        """Write what waits, and end the log of the rows; never raises, safe to call again."""
+        """Write the waiting lines and end the log of the rows; never raises, safe to call again."""
         self.flush()
         if self._rows is not None:
             self._rows.close()

@@ -4,7 +4,8 @@ A commit only notes the sequence numbers it gave out; the rows are read back fro
 lines are written. So a line that cannot be written waits in the database and not in memory, and is
 written later; a row that was rolled back is in no log. `rebuild` makes a memory from the lines.
 
-A line has the fields of all logs and one of these:
+A line has the fields of all logs, ``file`` (the name of the memory's file, as several in one folder
+share a log) and one of these:
 
 - ``table`` and ``row``: a row that was added, under its ``seq``.
 - ``branch``: a branch that was made.
@@ -20,7 +21,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from taskweaver.memory.branched.logs.log_files import LogFolder
@@ -108,7 +109,7 @@ class RowLog:
             self._ranges = [(min(firsts), max(lasts))]
 
     def flush(self, *, is_last: bool = False) -> None:
-        """Write lines of what was committed, as far as possible; never raises.
+        """Write lines of the commits so far, as far as possible; never raises.
 
         Args:
             is_last: Whether all must be written, however many they are.
@@ -126,7 +127,7 @@ class RowLog:
                     self._wait(first, last)
 
     def close(self) -> None:
-        """Write what waits and the end of this process's lines; never raises."""
+        """Write the waiting lines and the end of this process's lines; never raises."""
         self.flush(is_last=True)
         with self._flushing:
             if self._is_closed:
@@ -199,7 +200,8 @@ class RowLog:
             changes = [self._changes[seq] for seq in self._changes if first <= seq <= last]
         found += [(change.seq, self._change_line(change)) for change in changes]
         found.sort()
-        skipped = _between([seq for seq, _ in found], first, last)
+        logged = [(seq, seq) for seq, _ in found]
+        skipped = list(gaps([*logged, (last + 1, last + 1)], first=first))
         if skipped:
             head = self._head(time.time(), "skip", "log", None)
             found.insert(0, (first - 1, encoded({**head, "skip": skipped})))
@@ -241,6 +243,7 @@ class RowLog:
             "node_id": None,
             "phase": None,
             "run_id": self._run_id,
+            "file": self._database.path.name,
         }
 
 
@@ -272,11 +275,9 @@ def _name(connection: sqlite3.Connection, number: int) -> str:
     return str(row[0]) if row else ""
 
 
-def _between(numbers: Sequence[int], first: int, last: int) -> list[Range]:
-    """Return the ranges of a range that lie between ascending numbers."""
-    found = []
-    for number in (*numbers, last + 1):
-        if number > first:
-            found.append((first, number - 1))
-        first = number + 1
-    return found
+def gaps(ranges: Iterable[Range], *, first: int = 1) -> Iterator[Range]:
+    """Yield the ranges from a number on that ascending ranges leave out."""
+    for begin, last in ranges:
+        if begin > first:
+            yield first, begin - 1
+        first = last + 1

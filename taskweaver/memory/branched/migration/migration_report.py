@@ -63,7 +63,7 @@ class MigrationReport:
 
         Args:
             table: Their table in the original.
-            form: Their form now, such as ``event``.
+            form: Their form now, for example ``event``.
             count: Number of rows.
         """
         if not count:

@@ -20,6 +20,13 @@ from typing import Any
 from taskweaver.memory.branched.migration.migration_report import MigrationReport
 from taskweaver.memory.branched.migration.original_digests import OriginalDigests
 from taskweaver.memory.branched.migration.original_tree import copy_branches, id_of, text_of
+from taskweaver.utils.sqlite_files import (
+    column_names,
+    drop_programs,
+    insert_row,
+    quoted_name,
+    table_names,
+)
 
 _TABLES = ("branches", "core_kv", "core_meta", "events", "archival")
 _OPTIONAL = ("inherited_exclusions", "inherited_summaries")
@@ -54,15 +61,12 @@ def set_aside(connection: sqlite3.Connection, report: MigrationReport) -> None:
         connection: Open, in a transaction.
         report: Account of the migration, which names the tables that go.
     """
-    for kind in ("trigger", "view"):
-        names = connection.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,))
-        for (name,) in names.fetchall():
-            connection.execute(f"DROP {kind} {_quoted(name)}")
-            report.changed.append(f"the {kind} {name!r} was not taken over")
-    others = _others(connection)
+    for kind, name in drop_programs(connection):
+        report.changed.append(f"the {kind} {name!r} was not taken over")
+    others = set(table_names(connection)) - {*_TABLES, *_OPTIONAL}
     connection.execute("DROP TABLE IF EXISTS archival_fts")
-    for name in others:
-        connection.execute(f"DROP TABLE IF EXISTS {_quoted(name)}")
+    for name in sorted(others):
+        connection.execute(f"DROP TABLE IF EXISTS {quoted_name(name)}")
         if _INDEX.fullmatch(name) is None:
             report.changed.append(f"the table {name!r}, not of the original, was not taken over")
     for name in _present(connection, (*_TABLES, *_OPTIONAL)):
@@ -71,17 +75,7 @@ def set_aside(connection: sqlite3.Connection, report: MigrationReport) -> None:
         "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
     )
     for (name,) in indexes.fetchall():
-        connection.execute(f"DROP INDEX {_quoted(name)}")
-
-
-def _others(connection: sqlite3.Connection) -> list[str]:
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    known = {*_TABLES, *_OPTIONAL}
-    return [name for (name,) in rows if name not in known and not name.startswith("sqlite_")]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+        connection.execute(f"DROP INDEX {quoted_name(name)}")
 
 
 def copy_rows(connection: sqlite3.Connection, report: MigrationReport, *, now: float) -> None:
@@ -106,7 +100,7 @@ def copy_rows(connection: sqlite3.Connection, report: MigrationReport, *, now: f
         if row.id is not None:
             ids[row.table][row.id] = seq
     for seq, row in enumerate(rows, start=1):
-        _insert(connection, row.table, {"seq": seq, **_renumbered(row, seq, ids, report)})
+        insert_row(connection, row.table, {"seq": seq, **_renumbered(row, seq, ids, report)})
     report.ids = ids
     branches = dict(connection.execute("SELECT seq, branch_id FROM events"))
     events = {old: (seq, branches[seq]) for old, seq in ids["events"].items()}
@@ -170,8 +164,7 @@ def _meta(
     table = _found(connection, "core_meta")
     if table is None:
         return {}
-    columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-    ttl_column = "ttl" if "ttl" in columns else "NULL"
+    ttl_column = "ttl" if "ttl" in column_names(connection, table) else "NULL"
     found: dict[tuple[str | None, str], tuple[Any, Any]] = {}
     rows = connection.execute(f"SELECT branch_id, key, importance, {ttl_column} FROM {table}")
     for raw, key, importance, ttl in rows:
@@ -186,7 +179,7 @@ def _meta(
 def _events(
     connection: sqlite3.Connection, numbers: Mapping[str | None, int], report: MigrationReport
 ) -> Iterator[_Row]:
-    names = {row[1] for row in connection.execute(f"PRAGMA table_info({_PREFIX}events)")}
+    names = column_names(connection, f"{_PREFIX}events")
     extras = [name for name in ("task_hint", "memory_size") if name in names]
     columns = ", ".join(["id", "branch_id", "kind", "text", "tags", "created_at", *extras])
     for row in connection.execute(f"SELECT {columns} FROM {_PREFIX}events ORDER BY id"):
@@ -250,12 +243,10 @@ def _tags(text: object) -> str:
         tags = [text_of(text)]
     if not isinstance(tags, list):
         tags = [tags]
-    return json.dumps([str(tag) for tag in tags], ensure_ascii=False)
-
-
-def _insert(connection: sqlite3.Connection, table: str, values: Mapping[str, object]) -> None:
-    names, marks = ", ".join(values), ", ".join("?" * len(values))
-    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
+    # JSON may hold half a character, which the file cannot.
+    return (
+        json.dumps([str(tag) for tag in tags], ensure_ascii=False).encode(errors="replace").decode()
+    )
 
 
 def _found(connection: sqlite3.Connection, name: str) -> str | None:
@@ -264,6 +255,5 @@ def _found(connection: sqlite3.Connection, name: str) -> str | None:
 
 
 def _present(connection: sqlite3.Connection, names: Iterable[str]) -> list[str]:
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    tables = {name for (name,) in rows}
+    tables = table_names(connection)
     return [name for name in names if name in tables]

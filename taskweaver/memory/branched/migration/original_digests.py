@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from taskweaver.memory.branched.migration.migration_report import MigrationReport
 from taskweaver.memory.branched.migration.original_tree import NameOf, id_of, text_of
+from taskweaver.utils.sqlite_files import insert_row
 
 
 @dataclass(slots=True)
@@ -82,28 +83,24 @@ class OriginalDigests:
         for branch, found in digests.items():
             covered = self._covered(branch, hidden.get(branch, set()))
             seq += 1
-            self._connection.execute(
-                "INSERT INTO digests (seq, branch_id, subject, up_to_seq, count, kinds, text,"
-                " created_at) VALUES (?, ?, 'recall', ?, ?, ?, ?, ?)",
-                (
-                    seq,
-                    branch,
-                    covered,
-                    found.kinds.total(),
-                    json.dumps(found.kinds, ensure_ascii=False),
-                    found.text,
-                    found.newest,
-                ),
-            )
+            row = {
+                "seq": seq,
+                "branch_id": branch,
+                "subject": "recall",
+                "up_to_seq": covered,
+                "count": found.kinds.total(),
+                "kinds": json.dumps(found.kinds, ensure_ascii=False),
+                "text": found.text,
+                "created_at": found.newest,
+            }
+            insert_row(self._connection, "digests", row)
             under = {event for event in hidden.get(branch, ()) if event <= covered}
             self._report.take("inherited_exclusions", "an event under a digest", len(under))
             hidden[branch] = hidden.get(branch, set()) - under
         for branch, event in ((b, event) for b, events in hidden.items() for event in events):
             seq += 1
-            self._connection.execute(
-                "INSERT INTO exclusions (seq, branch_id, event_seq) VALUES (?, ?, ?)",
-                (seq, branch, event),
-            )
+            row = {"seq": seq, "branch_id": branch, "event_seq": event}
+            insert_row(self._connection, "exclusions", row)
             self._report.take("inherited_exclusions", "an event hidden by a row of its own")
         return seq
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.migration.migration_report import MigrationReport
+from taskweaver.utils.sqlite_files import insert_row
 
 NameOf = Mapping[str | None, int]
 """Numbers of the new branches by id in the original; None stands for rows without a branch."""
@@ -79,19 +80,16 @@ def copy_branches(
     for branch in _in_order(found, report):
         name = _name(branch, names, report)
         names.add(name)
-        cursor = connection.execute(
-            "INSERT INTO branches (name, node_uid, parent_id, fork_seq, live, state, created_at)"
-            " VALUES (?, ?, ?, 0, ?, ?, ?)",
-            (
-                name,
-                branch.uid,
-                None if branch.parent is None else numbers[branch.parent],
-                int(branch.id in inner and branch.id is not None),
-                "open" if branch.is_stored else "sealed",
-                branch.created_at,
-            ),
-        )
-        numbers[branch.id] = int(cursor.lastrowid or 0)
+        row = {
+            "name": name,
+            "node_uid": branch.uid,
+            "parent_id": None if branch.parent is None else numbers[branch.parent],
+            "fork_seq": 0,
+            "live": int(branch.id in inner and branch.id is not None),
+            "state": "open" if branch.is_stored else "sealed",
+            "created_at": branch.created_at,
+        }
+        numbers[branch.id] = insert_row(connection, "branches", row)
     return numbers
 
 

@@ -1,7 +1,7 @@
 """Finds the ``<memory_update>`` block in a model's reply.
 
-A block is one JSON object between its tags, before or after what else the reply says. What stands
-inside a JSON string or inside a fenced file is the reply's own content and is never touched.
+A block is one JSON object between its tags, before or after the rest of the reply. Tags inside a
+JSON string or inside a fenced file are the reply's own content and are never touched.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from taskweaver.memory.branched.errors import (
+    BranchedMemoryError,
     ForbiddenMemoryUpdateError,
     MalformedMemoryUpdateError,
     MissingMemoryUpdateError,
@@ -40,11 +41,11 @@ Presence = Literal["required", "optional", "forbidden"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class MemoryReply:
     """A reply, taken apart.
 
     Attributes:
-        updates: What the block says; None without one.
+        updates: Content of the block; None without one.
         body: The rest of the reply.
     """
 
@@ -52,7 +53,7 @@ class Reply:
     body: str
 
 
-def read_reply(text: str, presence: Presence = "optional") -> Reply:
+def read_reply(text: str, presence: Presence = "optional") -> MemoryReply:
     """Take a reply apart.
 
     Args:
@@ -60,10 +61,13 @@ def read_reply(text: str, presence: Presence = "optional") -> Reply:
         presence: Whether a block must, may or must not be there.
 
     Raises:
+        BranchedMemoryError: If the reply is no text: its function is broken, not the model.
         MissingMemoryUpdateError: If a required block is not there.
         MalformedMemoryUpdateError: If it is not closed, or not one JSON object, or there are two.
         ForbiddenMemoryUpdateError: If there is one where none may be.
     """
+    if not isinstance(text, str):
+        raise BranchedMemoryError(f"A reply of a model must be a text, not {type(text).__name__}.")
     text = _RESULTS.sub("", text)
     opening = _first(_OPEN, text, 0)
     closing = None if opening is None else _CLOSE.search(text, opening.end())
@@ -75,7 +79,7 @@ def read_reply(text: str, presence: Presence = "optional") -> Reply:
                 f"The reply has no <memory_update> block.{hint} Begin with one; {_EXAMPLE} is"
                 " allowed."
             )
-        return Reply(None, text)
+        return MemoryReply(None, text)
     if presence == "forbidden":
         raise ForbiddenMemoryUpdateError("A <memory_update> block may not stand in this reply.")
     if closing is not None and _first(_OPEN, text, closing.end()) is not None:
@@ -93,7 +97,7 @@ def read_reply(text: str, presence: Presence = "optional") -> Reply:
         )
     start, end = _with_fence(text, opening.start(), closing.end())
     body = f"{text[:start].rstrip()}\n{text[end:].lstrip()}".strip()
-    return Reply(_updates(text[opening.end() : closing.start()]), body)
+    return MemoryReply(_updates(text[opening.end() : closing.start()]), body)
 
 
 def _first(pattern: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:

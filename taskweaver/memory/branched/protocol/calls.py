@@ -24,7 +24,7 @@ _ONLY_ARGUMENTS = {
 
 
 def without_call(name: str, given_as: str, value: Any) -> Any:
-    """Return what stands for an operation in the form of a block.
+    """Return an operation in the form of a block.
 
     Args:
         name: The operation.
@@ -47,7 +47,7 @@ def without_call(name: str, given_as: str, value: Any) -> Any:
 
 
 def _entry(path: str, given_as: str, value: Mapping[str, Any]) -> Any:
-    """Tell an entry of core memory, with fields `key` and `value`, from keys that are named so."""
+    """Return core updates; one entry with a `key` and a `value` becomes a list, or is refused."""
     if "value" not in value or not isinstance(value.get("key"), str):
         return value
     if given_as != path and ENTRY_FIELDS.issuperset(value):

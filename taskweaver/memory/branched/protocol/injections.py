@@ -1,7 +1,7 @@
-"""Which memory was shown to which prompt: an audit trail beside the tiers.
+"""Audit trail of prompts: the memory that each one showed, beside the tiers.
 
-It is kept in the file, and never among the events: a memory of having been shown the memory would
-crowd out what happened.
+It is kept in the file, and never among the events: events about the memory itself would crowd out
+the others.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Injection:
 
     Attributes:
         seq: Its number.
-        task_hint: What the prompt was for.
+        task_hint: Purpose of the prompt.
         chars: Length of the rendered text.
-        shown: Ids of what was shown, by section.
+        shown: Ids of the shown parts, by section.
         created_at: When, in seconds since 1970.
     """
 
@@ -71,7 +71,7 @@ class Injections:
         return self._database.write(act)
 
     def of(self, branch_id: str) -> list[Injection]:
-        """Return what was shown to a branch's own prompts, newest first."""
+        """Return the entries of a branch's own prompts, newest first."""
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)
             rows = connection.execute(
@@ -85,8 +85,8 @@ class Injections:
             ]
 
 
-class PromptLog:
-    """The two logs beside a prompt's own: what was shown to it, and what its reply did.
+class MemoryPromptLog:
+    """The two logs beside a prompt's own: the memory it showed, and the operations of its reply.
 
     A log that cannot be written raises nothing; see `log_files`.
     """
@@ -96,7 +96,7 @@ class PromptLog:
 
         Args:
             folder: The folder.
-            marks: What each line names, such as the stage.
+            marks: Names in each line, for example of the stage.
         """
         self._files = LogFolder(folder)
         self._marks = marks
@@ -104,12 +104,12 @@ class PromptLog:
         self._counts: Counter[str] = Counter()
 
     def injection(self, result: RenderResult, *, began: float | None = None, **marks: Any) -> None:
-        """Add a line to ``memory_injections.jsonl``: what a prompt was shown, by id.
+        """Add a line to ``memory_injections.jsonl``: the memory that a prompt showed, by id.
 
         Args:
-            result: What was shown.
+            result: The rendered memory.
             began: When the rendering began, in seconds since 1970.
-            marks: What the line is about.
+            marks: Names in the line, for example of the stage.
         """
         shown = {section.title: list(section.shown) for section in result.sections}
         dropped = {section.title: list(section.dropped) for section in result.sections}
@@ -129,13 +129,13 @@ class PromptLog:
         began: float | None = None,
         **marks: Any,
     ) -> None:
-        """Add a line to ``memory_operations.jsonl``: a block, and what came of it.
+        """Add a line to ``memory_operations.jsonl``: a block, and its results.
 
         Args:
             updates: The block.
-            results: What came of it.
+            results: Its results.
             began: When it began to be applied, in seconds since 1970.
-            marks: What the line is about.
+            marks: Names in the line, for example of the stage.
         """
         at = time.time()
         operations = [

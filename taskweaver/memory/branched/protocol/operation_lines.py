@@ -1,4 +1,4 @@
-"""What the logs say of blocks and of writes that do several things: each operation by itself."""
+"""Lines of the logs for blocks and for writes that do several things: one for each operation."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _TEXTS = ("summary", "content", "text")
 _EVENT_FIELDS = {"kind", "tags", "refs", *_TEXTS}
 
 
-def said_in(event: Mapping[str, Any]) -> Any:
+def text_in(event: Mapping[str, Any]) -> Any:
     """Return the text of an event, whichever of its names it has."""
     return next((event[name] for name in _TEXTS if event.get(name) is not None), None)
 
 
 def event_details(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a line about an event says: its kind, its text and its tags."""
-    details = {"kind": event.get("kind") or "event", "summary_preview": said_in(event)}
+    """Return the details of a line about an event: its kind, its text and its tags."""
+    details = {"kind": event.get("kind") or "event", "summary_preview": text_in(event)}
     return {**details, **({"tags": event["tags"]} if event.get("tags") else {})}
 
 
 def log_node_write(
     log: OperationLog, node_id: str, parts: Mapping[str, Any], results: Mapping[str, Any]
 ) -> None:
-    """Log what was written to a node together: a line for the call, and one for each part.
+    """Log a write of several things to a node: a line for the call, and one for each part.
 
     Args:
         log: The logs.
         node_id: The node.
-        parts: What was given: ``core``, ``recall`` and ``archival``.
+        parts: The given parts: ``core``, ``recall`` and ``archival``.
         results: The ids that were given to it.
     """
     event = parts.get("recall") or {}
@@ -74,7 +74,7 @@ def log_block(
     Args:
         log: The logs.
         updates: The block.
-        results: What came of it.
+        results: Its results.
         marks: Branch, node and phase.
     """
     is_new = not results.get("already_applied")
@@ -104,7 +104,7 @@ def operations_of(updates: Mapping[str, Any], results: Mapping[str, Any]) -> lis
 
     Args:
         updates: The block, also with the ``mem_`` names.
-        results: What came of it.
+        results: Its results.
     """
     try:
         checked = check_updates(updates)
@@ -134,7 +134,7 @@ def _entries(name: str, value: Any, results: Mapping[str, Any]) -> Iterator[dict
         for event, id_ in zip(value, _ids(results, name, len(value)), strict=True):
             rest = {key: item for key, item in event.items() if key not in _EVENT_FIELDS}
             kind = event.get("kind")
-            yield {"type": "recall_append", "kind": kind, "content": said_in(event),
+            yield {"type": "recall_append", "kind": kind, "content": text_in(event),
                    "event_id": id_, **rest}  # fmt: skip
     elif name in {"archival_search", "recall_search"}:
         found = result or []

@@ -1,4 +1,4 @@
-"""What a model may do to its memory: one table of operations.
+"""Operations of a model on its memory, in one table.
 
 From the table come the checks, the order of execution, the instructions for prompts and the
 documentation, so that none of them can drift from the others.
@@ -19,27 +19,37 @@ Step = Literal["write", "read", "maintain"]
 Check = Callable[[str, Any], Any]
 DEFAULT_IMPORTANCE = 4
 """Of a key a model writes."""
+_FUNCTIONS = {
+    "core": "mem_core_set",
+    "core_delete": "mem_core_del",
+    "archival": "mem_archival_write",
+    "recall": "mem_recall_append",
+}
+"""Functions of the original that do not have the name of their operation after ``mem_``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class MemoryOperation:
     """One operation of a block.
 
     Attributes:
-        name: Its name; ``mem_`` names of the seeds are accepted too, see `aliases`.
-        aliases: Other names.
+        name: Its name; the name of its function is accepted too.
         step: Writes are done first, then reads, then maintenance.
-        check: Brings what a model wrote to one form, or raises `InvalidUpdate`.
+        check: Brings the value that a model wrote to one form, or raises `InvalidUpdate`.
         example: How to write it, as JSON.
-        doc: What it does.
+        doc: Its effect.
     """
 
     name: str
-    aliases: tuple[str, ...]
     step: Step
     check: Check
     example: str
     doc: str
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Its name, and the name of its function."""
+        return self.name, _FUNCTIONS.get(self.name, f"mem_{self.name}")
 
 
 def _core(path: str, value: Any) -> list[dict[str, Any]]:
@@ -147,8 +157,8 @@ def _event(path: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         raise InvalidUpdate(path, 'must be an object like {"kind": "...", "content": "..."}')
     for n, item in enumerate(items):
-        said = next((item[name] for name in ("summary", "content", "text") if item.get(name)), None)
-        if not isinstance(said, str) or not said.strip():
+        text = next((item[name] for name in ("summary", "content", "text") if item.get(name)), None)
+        if not isinstance(text, str) or not text.strip():
             raise InvalidUpdate(f"{path}[{n}].content", "must be a text that says something")
         if "kind" in item:
             values.name(f"{path}[{n}].kind", item["kind"])
@@ -181,114 +191,89 @@ def _tags(path: str, value: Any) -> list[str]:
     return [item.strip() for item in items if item.strip()]
 
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
+OPERATIONS: tuple[MemoryOperation, ...] = (
+    MemoryOperation(
         "core",
-        ("mem_core_set",),
         "write",
         _core,
         '{"best_flags": "-O3", "batch": {"value": "64", "importance": 5, "ttl": "2h"}}',
         "Set keys that every prompt shows. Importance 1 to 5 (4 when not given; 5 is never"
         " evicted); `ttl` in seconds, or like 30m, 2h, 7d.",
     ),
-    Operation(
+    MemoryOperation(
         "core_delete",
-        ("mem_core_del",),
         "write",
         _names,
         '["old_key"]',
         "Hide keys from here on; ancestors keep theirs.",
     ),
-    Operation(
+    MemoryOperation(
         "archival",
-        ("mem_archival_write",),
         "write",
         _records,
         '[{"text": "8 threads are twice as fast as 4", "tags": ["PERFORMANCE"]}]',
         "Keep something for the long term; it is found by search.",
     ),
-    Operation(
+    MemoryOperation(
         "archival_update",
-        ("mem_archival_update",),
         "write",
         _changes,
         '[{"id": 7, "text": "..."}]',
         "Give a record another text or other tags; the id is the number after #.",
     ),
-    Operation(
+    MemoryOperation(
         "archival_delete",
-        ("mem_archival_delete",),
         "write",
         _ids,
         "[7]",
         "Hide records from here on, by the id after #; ancestors keep theirs.",
     ),
-    Operation(
+    MemoryOperation(
         "recall",
-        ("mem_recall_append",),
         "write",
         _event,
         '{"kind": "discovery", "content": "what happened"}',
         "Note an event.",
     ),
-    Operation(
+    MemoryOperation(
         "recall_evict",
-        ("mem_recall_evict",),
         "write",
         _eviction,
         '{"oldest": 3}',
         "Move events to archival memory: the `oldest` N, all of a `kind`, or by `ids` (after #).",
     ),
-    Operation(
+    MemoryOperation(
         "recall_delete",
-        ("mem_recall_delete",),
         "write",
         _ids,
         "[12]",
         "Hide events from here on, by the number after #, without keeping them.",
     ),
-    Operation(
-        "core_get",
-        ("mem_core_get",),
-        "read",
-        _names,
-        '["key"]',
-        "Read keys.",
-    ),
-    Operation(
+    MemoryOperation("core_get", "read", _names, '["key"]', "Read keys."),
+    MemoryOperation(
         "archival_search",
-        ("mem_archival_search",),
         "read",
         _archival_search,
         '{"query": "linker error", "k": 5, "tags": ["ERROR"]}',
         "Search archival memory; `tags` must all be there.",
     ),
-    Operation(
+    MemoryOperation(
         "recall_search",
-        ("mem_recall_search",),
         "read",
         _search,
         '{"query": "timeout", "k": 10}',
         "Search all events, those summed up too.",
     ),
-    Operation(
-        "recall_summarize",
-        ("mem_recall_summarize",),
-        "maintain",
-        _wish,
-        "true",
-        "Sum old events up.",
-    ),
-    Operation(
+    MemoryOperation("recall_summarize", "maintain", _wish, "true", "Sum old events up."),
+    MemoryOperation(
         "consolidate",
-        ("mem_consolidate",),
         "maintain",
         _wish,
         "true",
         "Make room: archive unimportant keys, sum old events up.",
     ),
 )
-_BY_NAME = {name: op for op in OPERATIONS for name in (op.name, *op.aliases)}
+_BY_NAME = {name: op for op in OPERATIONS for name in op.names}
 
 
 def check_updates(updates: object) -> dict[str, Any]:
@@ -327,7 +312,7 @@ def has_reads(updates: Mapping[str, Any]) -> bool:
 
 
 def instructions(*, is_required: bool = False, reads: int = 1) -> str:
-    """Return what a prompt says about the operations.
+    """Return the instructions of a prompt for the operations.
 
     Args:
         is_required: Whether a block must be there.

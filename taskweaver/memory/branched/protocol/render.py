@@ -1,6 +1,6 @@
 """Shows a branch's memory to a model: a pure read of one state, in a fixed order of sections.
 
-Each section has a share of the budget; what it does not use goes to those that need more. Lines
+Each section has a share of the budget; an unused rest goes to those that need more. Lines
 keep their order and their form from one prompt to the next, so that prompt caches work.
 """
 
@@ -53,7 +53,7 @@ class _Line:
     id: str | int
     text: str
     rank: float
-    """What is dropped first when room is short: the lowest."""
+    """Lines of the lowest rank are dropped first when room is short."""
 
 
 class Renderer:
@@ -80,11 +80,11 @@ class Renderer:
         at: int | None = None,
         leave_out: Collection[str] = (),
     ) -> RenderResult:
-        """Render what a branch sees.
+        """Render the view of a branch.
 
         Args:
             branch_id: The branch.
-            task_hint: What is being done, such as ``draft``; chooses the default budget.
+            task_hint: Kind of task, for example ``draft``; chooses the default budget.
             task: The task in words; with the goal and the last error it says which archival
                 records are looked for.
             budget_chars: Most characters; None takes the configured budget, and a number below
@@ -95,7 +95,7 @@ class Renderer:
                 prompt says the same elsewhere. A record a model wrote is always shown.
 
         Raises:
-            UnknownBranch, InvalidUpdate: If there is no such branch, or a value is malformed.
+            UnknownBranch, InvalidUpdate: If the branch does not exist, or a value is malformed.
         """
         _require_texts(task=task, task_hint=task_hint or "")
         leave_out = tag_filter(leave_out)
@@ -111,8 +111,8 @@ class Renderer:
             since = 0 if digest is None else digest.up_to
             events = self._recall.visible(connection, branch, most, at=at, since=since)
             query = _query(task, view, events)
-            told = [event for event in events if event.kind not in leave_out]
-            shown = told[: self._config.recall_max_events]
+            kept = [event for event in events if event.kind not in leave_out]
+            shown = kept[: self._config.recall_max_events]
             records, items = self._records(connection, branch, view, query, at, leave_out)
         with self._database.guarded():
             lines = {
@@ -143,11 +143,11 @@ class Renderer:
         k = self._config.retrieval_k
         hidden = {*leave_out, *([RESOURCE_TAG] if INDEX_KEY in view else [])}
         found = self._search.find(connection, branch, query, (1 + 2 * bool(hidden)) * k, at=at)
-        told: dict[str, Record] = {}  # what was promoted says the same on two branches
+        kept: dict[str, Record] = {}  # a promoted record is on two branches
         for record in found:
             if LLM_TAG in record.tags or hidden.isdisjoint(record.tags):
-                told.setdefault(record.text, record)
-        records = list(told.values())[:k]
+                kept.setdefault(record.text, record)
+        records = list(kept.values())[:k]
         if INDEX_KEY not in view:
             return records, []
         return records, self._search.find(connection, branch, query, k, tags=[RESOURCE_TAG], at=at)
@@ -202,8 +202,8 @@ def _recall_lines(digest: Digest | None, events: Iterable[Event]) -> list[_Line]
         lines.append(_Line(digest.seq, text, _FIRST))
     for event in events:
         times = f" x{event.count}" if event.count > 1 else ""
-        said = f"- (#{event.seq}) [{event.kind}{times}] {indented(event.text)}{_tags(event.tags)}"
-        lines.append(_Line(event.seq, said, event.seq))
+        text = f"- (#{event.seq}) [{event.kind}{times}] {indented(event.text)}{_tags(event.tags)}"
+        lines.append(_Line(event.seq, text, event.seq))
     return lines
 
 
@@ -243,7 +243,7 @@ def _fit(lines: dict[str, list[_Line]], budget: int) -> tuple[Section, ...]:
 
 
 def _rooms(lines: dict[str, list[_Line]], budget: int) -> dict[str, int]:
-    """Divide a budget: each section its share, and what is left to those that need more."""
+    """Divide a budget: each section its share, and the rest to those that need more."""
     needs = {title: _size(title, found) for title, found in lines.items()}
     rooms = {title: min(need, int(budget * _SHARES[title])) for title, need in needs.items()}
     left = budget - sum(rooms.values())

@@ -1,4 +1,4 @@
-"""Applies a checked block to a branch: one transaction, then what maintenance it asks for."""
+"""Applies a checked block to a branch: one transaction, then the maintenance it asks for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EVENT_CHARS = 200
 
 
 class Updates:
-    """Applies what models write to their memory."""
+    """Applies blocks of models to their memory."""
 
     def __init__(self, tiers: Tiers, consolidation: Consolidation, pressures: Pressures) -> None:
         self._database = tiers.database
@@ -78,6 +78,7 @@ class Updates:
             if done is not None:
                 return done
             results = self._write(writer, branch_id, checked, marks, author_tags=(LLM_TAG,))
+            writer.index_added()
             branch = self._branches.find(writer.connection, branch_id)
             results |= self._read(writer.connection, branch, checked)
             if identity is not None:
@@ -93,10 +94,10 @@ class Updates:
         return results | self._maintain(branch_id, checked)
 
     def write(self, branch_id: str, parts: Mapping[str, Any]) -> dict[str, Any]:
-        """Write what a program notes together: core keys, an event, archival records.
+        """Write several things of a program together: core keys, an event, archival records.
 
         Returns:
-            The ids of what was written, by part.
+            The ids of the new rows, by part.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -241,8 +242,8 @@ def _identity(
         return None
     node = None if node_id is None else Values().text("node_id", node_id, may_be_empty=True)
     tried = Values().text("attempt", attempt, may_be_empty=True)
-    said = json.dumps([branch_id, node, tried, checked], sort_keys=True)
-    return hashlib.sha256(said.encode()).hexdigest()
+    whole = json.dumps([branch_id, node, tried, checked], sort_keys=True)
+    return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def _applied_before(connection: sqlite3.Connection, identity: str | None) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 The new memory shows the same as the one that was logged: core, events, records and digests of each
 branch, now and at each row. Secrets are masked, as they are in logs. Conversations, the audit trail
 of prompts and the store of applied blocks are in no log. A log that is not complete is used as far
-as it goes, and the report says what is missing.
+as it goes, and the report lists the missing rows.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable, translated
-from taskweaver.memory.branched.logs.row_log import LOGGED, Range
+from taskweaver.memory.branched.logs.row_log import LOGGED, Range, gaps
 from taskweaver.memory.branched.repair.damaged_rows import TableRows
-from taskweaver.memory.branched.repair.row_lines import Lines, Row, gaps, read_lines
+from taskweaver.memory.branched.repair.row_lines import LoggedLines, Row, read_lines
 from taskweaver.memory.branched.repair.salvage import Salvage, salvage
+from taskweaver.utils.sqlite_files import remove_database
 
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """What was made from a log, and what the log lacks.
+class RebuiltMemory:
+    """Outcome of a rebuild, and the gaps of the log.
 
     Attributes:
         branches: Number of branches.
@@ -38,6 +39,7 @@ class Rebuilt:
         left_out: Reasons why rows could not be used, with their numbers of rows.
         masked: Number of rows that hold a mask in place of a secret.
         clashes: Number of lines with a number of another row: several memories wrote the log.
+        files: Names of the files whose rows the log has, sorted.
     """
 
     branches: int
@@ -50,6 +52,7 @@ class Rebuilt:
     left_out: Mapping[str, int]
     masked: int
     clashes: int
+    files: tuple[str, ...]
 
     @property
     def is_whole(self) -> bool:
@@ -58,14 +61,14 @@ class Rebuilt:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is missing, a line each; empty when all is there."""
+        """Missing rows and other problems, a line each; empty when all is there."""
         found = []
         if self.clashes:
             found.append(
                 "lines with a number that another row or branch has:"
                 f" {self.clashes}; the log has rows of several memories, which are mixed here."
-                " Give each memory a folder of logs of its own (`memory.memory_log_dir`, in Python"
-                " `MemoryConfig(log_dir=...)`)"
+                f" Choose the rows of one ({', '.join(self.files)}) with `--file`, in Python"
+                " `rebuild(..., file_name=...)`"
             )
         if self.missing:
             found.append(f"rows that are not in the log: {_named(self.missing)}")
@@ -83,15 +86,17 @@ class Rebuilt:
         return tuple(found)
 
 
-def rebuild(log_folder: Path, target: Path) -> Rebuilt:
+def rebuild(log_folder: Path, target: Path, *, file_name: str = "") -> RebuiltMemory:
     """Make a memory from the log of its rows.
 
     Args:
         log_folder: The folder of the logs.
         target: The new file; it must not exist.
+        file_name: Name of the file whose rows are taken, where several memories share the log;
+            empty for all rows.
 
     Returns:
-        What was made, and what the log lacks.
+        Figures of the new memory, and the gaps of the log.
 
     Raises:
         InvalidUpdate: If the log cannot be read, or has no line.
@@ -99,15 +104,17 @@ def rebuild(log_folder: Path, target: Path) -> Rebuilt:
     """
     if target.exists():
         raise StoreUnwritable(f"{target} exists; choose another name for the rebuilt memory.")
-    lines = read_lines(log_folder)
+    lines = read_lines(log_folder, file_name)
     if not lines.branches and not lines.seqs:
-        raise InvalidUpdate(str(log_folder), "has no log of the rows of a memory")
+        owner = f"the memory {file_name!r}" if file_name else "a memory"
+        others = f"; it has those of {', '.join(sorted(lines.files))}" if lines.files else ""
+        raise InvalidUpdate(str(log_folder), f"has no log of the rows of {owner}{others}")
     missing_branches = _missing_branches(lines)
     _apply(lines)
     seqs = lines.seqs
     partial = target.with_name(target.name + ".partial")
     try:
-        _remove(partial)
+        remove_database(partial)
         made = _write(lines, partial, seqs[-1][1] if seqs else 0)
         with translated(target):
             partial.replace(target)
@@ -115,8 +122,8 @@ def rebuild(log_folder: Path, target: Path) -> Rebuilt:
         raise StoreUnwritable(f"{target} cannot be written: {error}") from error
     finally:
         with suppress(OSError):
-            _remove(partial)
-    return Rebuilt(
+            remove_database(partial)
+    return RebuiltMemory(
         branches=made.saved.pop("branches", 0) + len(made.remade),
         rows=dict(made.saved),
         seq=seqs[-1][1] if seqs else 0,
@@ -127,10 +134,11 @@ def rebuild(log_folder: Path, target: Path) -> Rebuilt:
         left_out=dict(Counter(f"{row.table}: {row.reason}"[:200] for row in made.unfit)),
         masked=lines.masked,
         clashes=lines.clashes,
+        files=tuple(sorted(lines.files)),
     )
 
 
-def _missing_branches(lines: Lines) -> tuple[Range, ...]:
+def _missing_branches(lines: LoggedLines) -> tuple[Range, ...]:
     """Return the numbers of branches that were neither made in the log nor collected."""
     known = lines.branches.keys() | {
         number for change in lines.changes.values() for number, end in change["kept"] if end < 0
@@ -142,8 +150,8 @@ def _missing_branches(lines: Lines) -> tuple[Range, ...]:
     return tuple(found)
 
 
-def _apply(lines: Lines) -> None:
-    """Do what the changes did, in their order."""
+def _apply(lines: LoggedLines) -> None:
+    """Apply the changes, in their order."""
     for seq, change in sorted(lines.changes.items()):
         for number in change["branches"]:
             branch = lines.branches.get(number)
@@ -158,7 +166,7 @@ def _apply(lines: Lines) -> None:
         lines.skipped += [(gone, gone) for gone in change["rows"]]
 
 
-def _collect(lines: Lines, seq: int, number: int, end: int) -> None:
+def _collect(lines: LoggedLines, seq: int, number: int, end: int) -> None:
     """Remove the rows of a branch that a collection of garbage removed."""
     if end < 0:
         lines.branches.pop(number, None)
@@ -169,7 +177,7 @@ def _collect(lines: Lines, seq: int, number: int, end: int) -> None:
             del rows[key]
 
 
-def _write(lines: Lines, target: Path, clock: int) -> Salvage:
+def _write(lines: LoggedLines, target: Path, clock: int) -> Salvage:
     tables = {"branches": _stored(lines.branches)}
     tables["branches"].is_whole = False  # a branch that rows name and the log lacks is made anew
     tables |= {table: _stored(lines.rows[table]) for table in LOGGED}
@@ -178,11 +186,6 @@ def _write(lines: Lines, target: Path, clock: int) -> Salvage:
 
 def _stored(rows: Mapping[int, Row]) -> TableRows:
     return TableRows(dict(rows.items()))
-
-
-def _remove(path: Path) -> None:
-    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
-        path.with_name(name).unlink(missing_ok=True)
 
 
 def _named(ranges: tuple[Range, ...]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,8 @@ _SET = {"state", "node_uid"}
 
 
 @dataclass(slots=True)
-class Lines:
-    """What the lines of a log say.
+class LoggedLines:
+    """Content of the lines of a log.
 
     Attributes:
         branches: Branches by number.
@@ -44,6 +44,7 @@ class Lines:
         unreadable: Number of lines that are no line of this log.
         masked: Number of rows with a masked secret.
         clashes: Number of lines that give a number in use to another row or branch.
+        files: Names of the files whose rows the log has.
         columns: Columns of the tables.
     """
 
@@ -55,6 +56,7 @@ class Lines:
     unreadable: int = 0
     masked: int = 0
     clashes: int = 0
+    files: set[str] = field(default_factory=set)
     columns: dict[str, list[str]] = field(default_factory=lambda: columns_of(schema.VERSION))
 
     @property
@@ -70,36 +72,46 @@ class Lines:
         return found
 
 
-def read_lines(folder: Path) -> Lines:
+def read_lines(folder: Path, file_name: str = "") -> LoggedLines:
     """Read the log of rows in a folder.
+
+    Args:
+        folder: The folder.
+        file_name: Only lines of the memory in this file, and lines that name no file; empty for
+            all lines.
 
     Raises:
         InvalidUpdate: If the log cannot be read.
     """
-    lines = Lines()
+    lines = LoggedLines()
     path = folder / ROWS_FILE
     try:
         with path.open("rb") as file:
             for text in file:
-                _read(lines, text)
+                _read(lines, text, file_name)
     except OSError as error:
         raise InvalidUpdate(str(path), f"cannot be read: {error.strerror}") from error
     return lines
 
 
-def _read(lines: Lines, text: bytes) -> None:
+def _read(lines: LoggedLines, text: bytes, file_name: str) -> None:
     if not text.strip():
         return
     try:
         line = json.loads(text)
-        is_known = isinstance(line, dict) and _take(lines, line)
+        origin = line.get("file")
+        if origin:
+            lines.files.add(str(origin))
+        if origin and file_name not in {"", origin}:
+            return
+        is_known = _take(lines, line)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         is_known = False
     lines.unreadable += not is_known
     lines.masked += bool(is_known) and _MARK in text
 
 
-def _take(lines: Lines, line: dict[str, Any]) -> bool:
+def _take(lines: LoggedLines, line: dict[str, Any]) -> bool:
     """Add a line; return whether it is one of the log's."""
     if "table" in line:
         table, seq = line["table"], _number(line["seq"])
@@ -175,11 +187,3 @@ def _number(value: Any) -> int:
     if type(value) is not int or not 0 < value < _HIGHEST:
         raise ValueError("is no sequence number")
     return value
-
-
-def gaps(ranges: list[Range], *, first: int = 1) -> Iterator[Range]:
-    """Yield the ranges from a number on that ascending ranges leave out."""
-    for begin, last in ranges:
-        if begin > first:
-            yield first, begin - 1
-        first = last + 1

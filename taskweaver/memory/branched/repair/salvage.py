@@ -20,7 +20,7 @@ from taskweaver.memory.branched.storage import schema
 from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.storage.schema_check import foreign_objects
 from taskweaver.memory.branched.storage.soundness import check_values
-from taskweaver.utils.sqlite_files import READ_ERRORS
+from taskweaver.utils.sqlite_files import READ_ERRORS, column_names, insert_row
 
 Fits = Callable[[str, Row], str]
 """Returns why a row of a table cannot be used; empty when it can."""
@@ -115,10 +115,7 @@ def columns_of(version: int) -> dict[str, list[str]]:
     """Return the columns of each table, the key first; none of a table that a version lacks."""
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.build(connection, version)
-        return {
-            table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            for table in _EVERY
-        }
+        return {table: column_names(connection, table) for table in _EVERY}
 
 
 def salvage(
@@ -205,12 +202,8 @@ class _Copy:
             self._remake_branch(None, root)
 
     def _remake_branch(self, number: object, name: str) -> None:
-        connection = self._writer.connection
-        cursor = connection.execute(
-            "INSERT INTO branches (id, name, fork_seq, created_at) VALUES (?, ?, 0, ?)",
-            (number, name, self._writer.now),
-        )
-        self._branches.add(cursor.lastrowid)
+        row = {"id": number, "name": name, "fork_seq": 0, "created_at": self._writer.now}
+        self._branches.add(insert_row(self._writer.connection, "branches", row))
         self.result.remade.append(f"branch {name}")
 
     def _copy_row(self, table: str, row: Row) -> None:
@@ -249,11 +242,8 @@ class _Copy:
         return ""
 
     def _insert(self, table: str, row: Row) -> bool:
-        names, marks = ", ".join(row), ", ".join("?" * len(row))
         try:
-            self._writer.connection.execute(
-                f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values())
-            )
+            insert_row(self._writer.connection, table, row)
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError, OverflowError) as error:
             self.result.unfit.append(UnfitRow(table, row, str(error)))
             return False
@@ -287,7 +277,7 @@ def _named_branches(tables: Mapping[str, TableRows]) -> set[object]:
 
 
 def _order(key: object) -> tuple[bool, int, str]:
-    """Return what keys of one table are sorted by, whatever damage made of them."""
+    """Return the sort key for keys of one table, whatever damage made of them."""
     return isinstance(key, int), key if isinstance(key, int) else 0, str(key)
 
 

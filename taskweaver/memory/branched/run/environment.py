@@ -1,4 +1,4 @@
-"""What machine this is: asked of the system, never read out of prose.
+"""Facts about the machine: asked of the system, never read out of prose.
 
 Modules that are slow to import are imported by the functions that ask: only runs need them.
 """
@@ -30,7 +30,7 @@ _VERSION_TIMEOUT_S = 5.0
 
 
 def collect_environment() -> dict[str, Fact]:
-    """Return facts about this machine; what cannot be found out is left out.
+    """Return facts about this machine; unknown ones are left out.
 
     Keys: ``os``, ``kernel``, ``machine``, ``cpu``, ``cpus`` (usable by this process),
     ``memory_mib``, ``numa_nodes``, ``gpus``, ``compilers``, ``tools``, ``variables``,

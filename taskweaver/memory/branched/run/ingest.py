@@ -1,8 +1,7 @@
-"""Brings what a run starts from into its memory: the idea, and what Phase 0 found out.
+"""Brings the sources of a run into its memory: the idea, and the findings of Phase 0.
 
-Nothing here is left to a model. Each source is known by its SHA-256: the same one is taken in
-once, a changed one updates what is there. The hash is written last, so what was interrupted is
-done again.
+No model takes part. Each source is known by its SHA-256: the same one is ingested once, a changed
+one updates its rows. The hash is written last, so an interrupted ingestion is done again.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Any
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.tiers.compression import Compressor
+from taskweaver.memory.branched.values import file_path, paths
 
 IDEA_TAG, ROOT_IDEA_TAG, PHASE0_TAG = "IDEA_MD", "ROOT_IDEA", "PHASE0_INTERNAL"
 NOT_PROVIDED = "(not provided)"
@@ -49,7 +49,7 @@ def ingest_idea_md(
         InvalidUpdate: If the file cannot be read, is empty, or is no text.
         BranchSealed: If the branch takes no writes.
     """
-    path = Path(idea_path)
+    path = file_path("idea_path", idea_path)
     content = read_text(path)
     digest = hashlib.sha256(content.encode()).hexdigest()
     if branch.core.get(_IDEA_HASH) == digest:
@@ -102,7 +102,7 @@ def ingest_phase0_internal_info(
     command: str = "",
     node_uid: str | None = None,
 ) -> bool:
-    """Take in what Phase 0 found out: a line in core memory, all of it in archival memory.
+    """Ingest the findings of Phase 0: a line in core memory, all of it in archival memory.
 
     Args:
         branch: The branch; of a run its root.
@@ -122,7 +122,7 @@ def ingest_phase0_internal_info(
         data = json.dumps(dict(payload), ensure_ascii=False, indent=2, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise InvalidUpdate("payload", f"must be plain data: {error}") from error
-    quotes = [(Path(path), read_text(Path(path))) for path in artifact_paths]
+    quotes = [(path, read_text(path)) for path in paths("artifact_paths", artifact_paths)]
     whole = "\0".join([data, command, *(text for _, text in quotes)])
     digest = hashlib.sha256(whole.encode()).hexdigest()
     if branch.core.get(_PHASE0_HASH) == digest:
@@ -140,7 +140,7 @@ def ingest_phase0_internal_info(
 
 
 def _flat(payload: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Yield what is said in one line: values of any depth that are no long texts."""
+    """Yield the values that fit in one line: values of any depth that are no long texts."""
     for key, value in payload.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):

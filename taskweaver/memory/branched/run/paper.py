@@ -13,13 +13,14 @@ from typing import Any
 
 from taskweaver.memory.branched.errors import StoreUnwritable
 from taskweaver.memory.branched.run import paper_nodes
-from taskweaver.memory.branched.run.paper_ledger import Fact, Ledger
+from taskweaver.memory.branched.run.paper_ledger import Fact, FactLedger
 from taskweaver.memory.branched.run.paper_sections import WHY_NOT, fill
 from taskweaver.memory.branched.run.paper_view import read_view
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.branched.values import folder_path
 from taskweaver.utils.characters import with_line_feeds, without_steering
 from taskweaver.utils.files import write_text
-from taskweaver.utils.inert_markdown import inert_line, inert_text
+from taskweaver.utils.inert_markdown import inert_line, inert_paragraph, inert_prose, inert_text
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 from taskweaver.utils.text import fenced, shorten
 
@@ -42,6 +43,8 @@ _TOP_HEADER = (
     "Rank", "Node", "Metric", "Gain over parent", "Changed from parent", "Plan and parameters",
     "Findings", "Sources",
 )  # fmt: skip
+_TITLES = {"ablations_negative": "Ablations And Attempts Without Gain"}
+"""Headings of sections whose keys, those of the original, say too little."""
 _PLACES = {name: title for title, names in _HEADINGS.items() for name in names}
 
 
@@ -61,7 +64,7 @@ def generate_final_memory(
         run_dir: Folder of the run.
         root_branch_id: Root of the run.
         best_branch_id: Branch of the best node; None takes the root, as of a run without result.
-        artifacts_index: What the search knows of its nodes, such as ``best_node_data`` and
+        artifacts_index: The search's facts about its nodes, for example ``best_node_data`` and
             ``top_nodes_data``, see docs/memory.md. None leaves their parts out.
         is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
 
@@ -70,15 +73,17 @@ def generate_final_memory(
         files, when `memory.final_memory_enabled` is off.
 
     Raises:
-        UnknownBranch: If there is no such branch, or it does not descend from the root.
+        UnknownBranch: If a branch does not exist, or does not descend from the root.
+        InvalidUpdate: If `run_dir` is no path, or `artifacts_index` is malformed.
         StoreUnwritable: If the files cannot be written.
     """
     if not memory.config.final_memory_enabled:
         return {}
+    folder = folder_path("run_dir", run_dir) / "memory"
     best = best_branch_id or root_branch_id
     view = read_view(memory, root_branch_id, best, is_limited=is_limited)
-    index = dict(artifacts_index or {})
-    ledger = Ledger()
+    index = paper_nodes.checked_index(artifacts_index or {})
+    ledger = FactLedger()
     fill(ledger, view, index)
     names = list(_PLACES)
     sections = {name: _plain(ledger, name) for name in names}
@@ -92,13 +97,14 @@ def generate_final_memory(
         },
         "artifacts_index": index,
     }
-    config, folder = memory.config, Path(run_dir) / "memory"
+    config = memory.config
     # Shown to others: programs and models may have written a key.
     text = redact_secrets(_markdown(ledger, index, view.chain))
     _write(folder / config.final_memory_filename_md, text)
     masked = redact_secrets_in(data)
     text = json.dumps(masked, ensure_ascii=False, indent=2, sort_keys=True, default=str)
     _write(folder / config.final_memory_filename_json, text + "\n")
+    memory.log_operation("generate_final_memory_for_paper", best)
     return {**sections, "provenance": list(view.chain), "artifacts_index": index}
 
 
@@ -107,7 +113,7 @@ def _data(fact: Fact) -> dict[str, Any]:
     return {**data, "block": fact.block} if fact.block else data
 
 
-def _plain(ledger: Ledger, name: str) -> str:
+def _plain(ledger: FactLedger, name: str) -> str:
     """Return a section as plain text."""
     lines = []
     for fact in ledger.facts(name):
@@ -116,7 +122,7 @@ def _plain(ledger: Ledger, name: str) -> str:
     return "\n".join(lines) or _absent(ledger, name)
 
 
-def _absent(ledger: Ledger, name: str) -> str:
+def _absent(ledger: FactLedger, name: str) -> str:
     """Return why a section shows no fact."""
     places = dict.fromkeys(_title(other) for other in ledger.elsewhere(name))
     if places:
@@ -127,10 +133,12 @@ def _absent(ledger: Ledger, name: str) -> str:
 def _title(name: str) -> str:
     """Return the heading a section stands below."""
     title = _PLACES[name]
-    return title if len(_HEADINGS[title]) == 1 else name.replace("_", " ").title()
+    if len(_HEADINGS[title]) == 1:
+        return title
+    return _TITLES.get(name, name.replace("_", " ").title())
 
 
-def _markdown(ledger: Ledger, index: Mapping[str, Any], chain: Sequence[str]) -> str:
+def _markdown(ledger: FactLedger, index: Mapping[str, Any], chain: Sequence[str]) -> str:
     parts = []
     for title, names in _HEADINGS.items():
         parts.append(f"## {title}")
@@ -143,25 +151,25 @@ def _markdown(ledger: Ledger, index: Mapping[str, Any], chain: Sequence[str]) ->
     return f"# Final Memory For Paper\n\n{body}\n"
 
 
-def _section(ledger: Ledger, name: str) -> str:
+def _section(ledger: FactLedger, name: str) -> str:
     lines: list[str] = []
     for fact in ledger.facts(name):
         # No text can define a reference, so the brackets around sources make no link.
         sources = f" [{inert_line('; '.join(fact.sources))}]" if fact.sources else ""
-        lines.append(f"- {inert_text(' '.join(fact.text.split()))}{sources}")
+        lines.append(f"- {inert_paragraph(fact.text)}{sources}")
         if fact.block:
             block = without_steering(with_line_feeds(fact.block))
             lines += ["", fenced(shorten(block, _BLOCK_CHARS), "text"), ""]
     return "\n".join(lines).strip() or inert_text(_absent(ledger, name))
 
 
-def _table(ledger: Ledger, index: Mapping[str, Any]) -> str:
+def _table(ledger: FactLedger, index: Mapping[str, Any]) -> str:
     best = (index.get("best_node_data") or {}).get("id")
     rows = [f"| {' | '.join(_TOP_HEADER)} |", f"|{' --- |' * len(_TOP_HEADER)}"]
     facts = ledger.facts("top_nodes_comparison")
     for rank, (node, fact) in enumerate(zip(index["top_nodes_data"], facts, strict=True), start=1):
         cells = [str(rank), *paper_nodes.cells(node, best)[1:], "; ".join(fact.sources)]
-        rows.append(f"| {' | '.join(map(inert_line, cells))} |")
+        rows.append(f"| {' | '.join(map(inert_prose, cells))} |")
     return "\n".join(rows)
 
 

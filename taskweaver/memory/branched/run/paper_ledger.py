@@ -19,8 +19,8 @@ class Fact:
         text: The line.
         sources: Rows, keys, nodes and files it comes from.
         key: Name that facts with other words have in common; empty for none.
-        same: Part of the text that tells it from others; empty for all of it.
-        block: Text shown below the line as it is, such as a difference of files.
+        same: Part of the text that identifies it; empty for all of it.
+        block: Text shown below the line as it is, for example a difference of files.
     """
 
     text: str
@@ -41,7 +41,7 @@ class _Section:
     elsewhere: dict[str, None] = field(default_factory=dict)
 
 
-class Ledger:
+class FactLedger:
     """Facts by section. A fact that is in one section already only adds its sources there."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a search passes about its nodes, as facts of a paper.
+"""Nodes of a search, given as plain data, as facts of a paper.
 
 Every function takes plain data by the names docs/memory.md lists; fields that are missing or empty
 give no line.
@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.run.paper_ledger import Fact
 
 Data = Mapping[str, Any]
@@ -19,7 +20,38 @@ _DETAILS = (
 )  # fmt: skip
 _PLOTS = ("plot_analyses", "vlm_feedback_summary", "plot_paths", "datasets_successfully_tested")
 _DIRECTIONS = {"maximize": "higher is better", "minimize": "lower is better"}
+_NODES = ("top_nodes_data", "attempts_data", "failed_nodes_data")
+_FORMS: Mapping[str, type] = {
+    **dict.fromkeys(("best_node_data", "baseline_data", "counts"), dict),
+    **dict.fromkeys((*_NODES, "judgements"), list),
+}
 _PLACE = (("stage", "stage"), ("branch", "branch_id"), ("from", "parent"))
+
+
+def checked_index(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a search as JSON keeps it.
+
+    Raises:
+        InvalidUpdate: If JSON cannot keep it, or a part has another form.
+    """
+    try:
+        index = json.loads(json.dumps(given, default=str))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidUpdate("artifacts_index", f"must be plain data: {error}") from error
+    if not isinstance(index, dict):
+        raise InvalidUpdate("artifacts_index", "must be an object")
+    for name, form in _FORMS.items():
+        path, part = f"artifacts_index.{name}", index.get(name) or form()
+        _require(path, part, form)
+        for number, node in enumerate(part if name in _NODES else ()):
+            _require(f"{path}[{number}]", node, dict)
+            _require(f"{path}[{number}].fixed_by", node.get("fixed_by") or [], list)
+    return index
+
+
+def _require(path: str, value: object, form: type) -> None:
+    if not isinstance(value, form):
+        raise InvalidUpdate(path, f"must be {'an object' if form is dict else 'a list'}")
 
 
 def plain(value: object) -> str:
@@ -53,7 +85,7 @@ def summary_facts(index: Data, result_sources: Mapping[str, Sequence[str]]) -> l
     """Return the facts of the executive summary: best, baseline, counts, findings.
 
     Args:
-        index: What the search passed.
+        index: Data of the search.
         result_sources: Rows of memory about the results of nodes, by node.
     """
     best, baseline = index.get("best_node_data") or {}, index.get("baseline_data") or {}
@@ -193,7 +225,7 @@ def _parameters(node: Data) -> str:
 
 
 def attempt_facts(attempts: Sequence[Data]) -> list[Fact]:
-    """Return attempts that were compared with others, such as ablations, a line each."""
+    """Return attempts that were compared with others, for example ablations, a line each."""
     facts = []
     for node in attempts:
         against = node.get("compared_with")

@@ -9,8 +9,8 @@ from typing import Any
 
 from taskweaver.memory.branched.run import paper_nodes as nodes
 from taskweaver.memory.branched.run.environment import ENVIRONMENT_TAG
-from taskweaver.memory.branched.run.paper_ledger import Fact, Ledger, is_telling
-from taskweaver.memory.branched.run.paper_view import PREAMBLE, View
+from taskweaver.memory.branched.run.paper_ledger import Fact, FactLedger, is_telling
+from taskweaver.memory.branched.run.paper_view import PREAMBLE, RunView
 from taskweaver.memory.branched.tiers.core import INDEX_KEY, RESERVED
 from taskweaver.memory.branched.types import Event, Record
 
@@ -59,13 +59,13 @@ WHY_NOT: Mapping[str, str] = {
 }
 
 
-def fill(ledger: Ledger, view: View, index: Mapping[str, Any]) -> None:
+def fill(ledger: FactLedger, view: RunView, index: Mapping[str, Any]) -> None:
     """Add all facts to a ledger; of facts in several sections, the first one added shows them.
 
     Args:
         ledger: The document.
         view: The memory.
-        index: What the search knows of its nodes; see docs/memory.md.
+        index: The search's facts about its nodes; see docs/memory.md.
     """
     best = index.get("best_node_data") or {}
     top = index.get("top_nodes_data") or []
@@ -85,7 +85,7 @@ def fill(ledger: Ledger, view: View, index: Mapping[str, Any]) -> None:
     _fill_run(ledger, view, best)
 
 
-def _fill_negative(ledger: Ledger, view: View, index: Mapping[str, Any]) -> None:
+def _fill_negative(ledger: FactLedger, view: RunView, index: Mapping[str, Any]) -> None:
     failed = index.get("failed_nodes_data") or []
     failures = view.failure_facts(nodes.fixes(failed))
     ledger.add("failure_modes_timeline", failures)
@@ -93,13 +93,13 @@ def _fill_negative(ledger: Ledger, view: View, index: Mapping[str, Any]) -> None
     unknown = [node for node in failed if nodes.plain(node.get("id", "")) not in noted]
     ledger.add("failure_modes_timeline", nodes.failed_facts(unknown))
     attempts = index.get("attempts_data") or []
-    compared = {node.get("id") for node in index.get("top_nodes_data") or []}
+    compared = [node.get("id") for node in index.get("top_nodes_data") or [] if node.get("id")]
     shown = [node for node in attempts if node.get("id") in compared]
-    ledger.add("ablations_negative", nodes.attempt_facts(
-        [node for node in attempts if node.get("id") not in compared]
-    ))  # fmt: skip
+    others = [node for node in attempts if node not in shown]
+    ledger.add("ablations_negative", nodes.attempt_facts(others))
     if shown:
-        text = f"See Top Nodes Comparison too: {', '.join(str(node['id']) for node in shown)}"
+        names = ", ".join(nodes.plain(node["id"]) for node in shown)
+        text = f"See Top Nodes Comparison too: {names}"
         ledger.add("ablations_negative", [Fact(text, [nodes.source_of(node) for node in shown])])
     ledger.add(
         "ablations_negative", _tested(view, "ABLATIONS", "stage4_complete", "Ablations tested")
@@ -107,23 +107,25 @@ def _fill_negative(ledger: Ledger, view: View, index: Mapping[str, Any]) -> None
     ledger.add("ablations_negative", view.tagged("ABLATION", "ABLATIONS"))
 
 
-def _fill_idea(ledger: Ledger, view: View) -> None:
+def _fill_idea(ledger: FactLedger, view: RunView) -> None:
     title = [Fact(view.title, ["idea.md"])] if view.title else []
     ledger.add("title_candidates", title)
-    ledger.add("abstract_material", view.said("abstract", "task goal", PREAMBLE))
-    ledger.add("problem_statement", view.said("task goal", "purpose", "abstract", PREAMBLE))
-    ledger.add("hypothesis", view.said("short hypothesis", "hypothesis"))
-    ledger.add("method", view.said("experiments", "code", "method"))
+    ledger.add("abstract_material", view.idea_lines("abstract", "task goal", PREAMBLE))
+    ledger.add("problem_statement", view.idea_lines("task goal", "purpose", "abstract", PREAMBLE))
+    ledger.add("hypothesis", view.idea_lines("short hypothesis", "hypothesis"))
+    ledger.add("method", view.idea_lines("experiments", "code", "method"))
     ledger.add("method", _created(view))
     ledger.add("experimental_setup", view.keys(*_HARDWARE))
     _fill_environment(ledger, view)
-    ledger.add("experimental_setup", view.said("evaluation", "task evaluation"))
+    ledger.add("experimental_setup", view.idea_lines("evaluation", "task evaluation"))
     ledger.add("experimental_setup", _tested(view, "DATASETS_TESTED", "stage2_complete", "Tested"))
     ledger.add("phase0_internal_info_summary", _phase0(view))
-    ledger.add("threats_to_validity", view.said("risk factors and limitations", "limitations"))
+    ledger.add(
+        "threats_to_validity", view.idea_lines("risk factors and limitations", "limitations")
+    )
 
 
-def _fill_run(ledger: Ledger, view: View, best: Mapping[str, Any]) -> None:
+def _fill_run(ledger: FactLedger, view: RunView, best: Mapping[str, Any]) -> None:
     ledger.add("results", view.newest(view.result_facts()))
     ledger.add("reproducibility_checklist", view.keys(*_CHECKLIST))
     ledger.add("narrative_bullets", view.tagged("LLM_INSIGHT", "FINDINGS", "SUMMARY"))
@@ -142,7 +144,7 @@ def _fill_run(ledger: Ledger, view: View, best: Mapping[str, Any]) -> None:
     ])  # fmt: skip
 
 
-def _summary(view: View) -> list[Fact]:
+def _summary(view: RunView) -> list[Fact]:
     """Return best and baseline as the memory alone knows them: the last and the first result."""
     results = view.result_facts()
     if not results:
@@ -153,12 +155,12 @@ def _summary(view: View) -> list[Fact]:
     return [fact for _, fact in named]
 
 
-def _counted(view: View) -> list[Fact]:
+def _counted(view: RunView) -> list[Fact]:
     found = [event for event in view.events if event.kind == "journal_summary"][-1:]
     return [Fact(view.cut(event.text), [view.source(event)], key="counts") for event in found]
 
 
-def _best(view: View) -> list[Fact]:
+def _best(view: RunView) -> list[Fact]:
     """Return the best branch as the memory alone knows it."""
     if len(view.chain) < 2:
         return []
@@ -166,12 +168,12 @@ def _best(view: View) -> list[Fact]:
     return [Fact(text, [f"branch {view.chain[0]}"])]
 
 
-def _parameters(view: View) -> list[Fact]:
+def _parameters(view: RunView) -> list[Fact]:
     """Return the keys the branches of the chain set, but for those of the run as a whole."""
     return view.keys(*sorted(set(view.core) - _OF_THE_RUN))
 
 
-def _created(view: View) -> list[Fact]:
+def _created(view: RunView) -> list[Fact]:
     facts = []
     for event in view.events:
         if event.kind == "node_created":
@@ -182,7 +184,7 @@ def _created(view: View) -> list[Fact]:
     return facts
 
 
-def _fill_environment(ledger: Ledger, view: View) -> None:
+def _fill_environment(ledger: FactLedger, view: RunView) -> None:
     """Add facts about the machine, one line each; those core memory holds are there already."""
     held = {name for key, names in _HARDWARE.items() if key in view.core for name in names}
     shown = view.keys(*_HARDWARE)
@@ -213,7 +215,7 @@ def _listed(value: object) -> str:
     return "; ".join(map(str, value)) if isinstance(value, list) else nodes.plain(value)
 
 
-def _phase0(view: View) -> list[Fact]:
+def _phase0(view: RunView) -> list[Fact]:
     entry = view.core.get("phase0_summary")
     if entry is None:
         return []
@@ -222,8 +224,8 @@ def _phase0(view: View) -> list[Fact]:
     return [Fact(view.cut(part), sources) for part in entry.value.split(" | ") if part.strip()]
 
 
-def _tested(view: View, tag: str, kind: str, title: str) -> list[Fact]:
-    """Return the lists of what a stage tested; event and record of one are one fact."""
+def _tested(view: RunView, tag: str, kind: str, title: str) -> list[Fact]:
+    """Return the lists of things a stage tested; event and record of one are one fact."""
     rows: list[Event | Record] = [
         row for row in view.records if {tag, "STAGE_COMPLETE"} <= {*row.tags}
     ]
@@ -239,7 +241,7 @@ def _tested(view: View, tag: str, kind: str, title: str) -> list[Fact]:
     ]
 
 
-def _split(view: View, tag: str) -> list[Fact]:
+def _split(view: RunView, tag: str) -> list[Fact]:
     """Return records with a tag, a fact for each of their lines."""
     return [
         Fact(
@@ -260,7 +262,7 @@ def _unlabelled(line: str) -> str:
     return rest if is_telling(rest) else line
 
 
-def _findings(view: View) -> list[Fact]:
+def _findings(view: RunView) -> list[Fact]:
     """Return the findings of nodes as events give them: the beginning of the record's."""
     facts = []
     for event in view.events:
@@ -272,7 +274,7 @@ def _findings(view: View) -> list[Fact]:
     return facts
 
 
-def _listed_resources(view: View) -> list[Fact]:
+def _listed_resources(view: RunView) -> list[Fact]:
     """Return the resources of the run's file, used or not, as the index lists them."""
     entry = view.core.get(INDEX_KEY)
     lines = entry.value.splitlines() if entry else []
@@ -283,7 +285,7 @@ def _listed_resources(view: View) -> list[Fact]:
     ]
 
 
-def _resources(view: View) -> list[Fact]:
+def _resources(view: RunView) -> list[Fact]:
     """Return the resources that were used, each with the record that describes it."""
     entry = view.core.get("resource_used")
     if entry is None:

@@ -12,6 +12,7 @@ from taskweaver.memory.branched.run.paper_ledger import Fact, is_telling, normal
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.types import Branch, CoreEntry, Event, Record
+from taskweaver.memory.branched.upkeep.upkeep import subtree
 
 PREAMBLE = "(introduction)"
 """Key of the idea's text between its title and its first section."""
@@ -29,7 +30,7 @@ _ERROR_KIND = re.compile(r"^[A-Z]\w*: ")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RunView:
     """Rows that a paper is made of, oldest first.
 
     Attributes:
@@ -100,7 +101,7 @@ class View:
         facts = [Fact(self.cut(row.text), [self.source(row)], same=row.text) for row in found]
         return self.newest(facts)
 
-    def said(self, *sections: str) -> list[Fact]:
+    def idea_lines(self, *sections: str) -> list[Fact]:
         """Return the first of some sections of the idea, a line for each paragraph or bullet."""
         text = next((self.idea[name] for name in sections if self.idea.get(name)), "")
         parts = [part for part in _paragraphs(text) if not _FOR_THE_SEARCH.match(part)]
@@ -165,7 +166,7 @@ class View:
 
 def read_view(
     memory: BranchedMemory, root_id: str, best_id: str, *, is_limited: bool = False
-) -> View:
+) -> RunView:
     """Read a memory.
 
     Args:
@@ -175,14 +176,14 @@ def read_view(
         is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
 
     Raises:
-        UnknownBranch: If there is no such branch, or the best does not descend from the root.
+        UnknownBranch: If a branch does not exist, or the best does not descend from the root.
     """
     branches = {branch.number: branch for branch in memory.branches()}
     root, best = memory.branch(root_id), memory.branch(best_id)
     chain = _ancestors(best, branches)
     if root not in chain:
         raise UnknownBranch(f"Branch {best_id!r} does not descend from {root_id!r}.")
-    run = _descendants(root, branches)
+    run = subtree(branches.values(), root)
     records = list(reversed(memory[best.id].records()))
     idea = next((row.text for row in reversed(records) if IDEA_TAG in row.tags), "")
     heading = re.search(r"^# +(.+)$", idea, re.MULTILINE)
@@ -191,7 +192,7 @@ def read_view(
     for branch in run:
         errors = memory[branch.id].records(tags=[_ERROR_TAG])
         failures += [record for record in errors if record.branch == branch.number]
-    return View(
+    return RunView(
         core=memory[best.id].core.entries(),
         events=list(reversed(memory[best.id].events())),
         records=records,
@@ -216,15 +217,6 @@ def _ancestors(branch: Branch, branches: Mapping[int, Branch]) -> list[Branch]:
     while (parent := line[-1].parent) is not None:
         line.append(branches[parent])
     return line
-
-
-def _descendants(root: Branch, branches: Mapping[int, Branch]) -> list[Branch]:
-    """Return a branch and all below it; parents stand before their children."""
-    found = {root.number: root}
-    for branch in branches.values():
-        if branch.parent in found:
-            found[branch.number] = branch
-    return list(found.values())
 
 
 def _own_events(memory: BranchedMemory, branch: Branch) -> Iterator[Event]:

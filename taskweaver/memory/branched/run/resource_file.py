@@ -1,8 +1,8 @@
-"""Reads ``resources.yaml``: what a run may use, and where it comes from.
+"""Reads ``resources.yaml``: the resources of a run, and their sources.
 
 Lists: ``local`` (folders of this machine), ``github``, ``huggingface`` (fetched into the
-workspace), and ``items``, which say what in them is a template, a library, a dataset, a model, a
-set-up script or a document. Paths in the workspace begin with ``/workspace``.
+workspace), and ``items``, the templates, libraries, datasets, models, set-up scripts and documents
+in them. Paths in the workspace begin with ``/workspace``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ORIGINS = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of an item is quoted: its tree, its content, files, characters a file and in all."""
+    """Limits on quoting an item: its tree, its content, files, characters a file and in all."""
 
     tree: bool
     content: bool
@@ -48,8 +48,8 @@ CLASSES: Mapping[str, Limits] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where items come from.
+class ResourceSource:
+    """Origin of items.
 
     Attributes:
         kind: One of `SOURCES`.
@@ -77,14 +77,14 @@ class Item:
         class_: One of `CLASSES`.
         source: Where it comes from.
         path: Where it stands there.
-        notes: What is said of it.
+        notes: A description in words.
         limits: How much of it is quoted.
         files: Files to quote; empty for those that look like sources or documents.
     """
 
     name: str
     class_: str
-    source: Source
+    source: ResourceSource
     path: PurePosixPath
     notes: str
     limits: Limits
@@ -134,14 +134,14 @@ _SOURCE_FIELDS = {
 }
 
 
-def _source(path: str, kind: str, entry: object) -> Source:
+def _source(path: str, kind: str, entry: object) -> ResourceSource:
     fields = fields_of(path, entry, _SOURCE_FIELDS[kind])
     name = _text(f"{path}.name", fields.get("name"))
     if kind == "local":
         origin = _text(f"{path}.host_path", fields.get("host_path"))
         if not Path(origin).is_dir():
             raise InvalidUpdate(f"{path}.host_path", f"{origin} is no folder here")
-        return Source(
+        return ResourceSource(
             kind, name, origin, "", _place(f"{path}.mount_path", fields.get("mount_path"))
         )
     origin_key, revision_key = ("repo", "ref") if kind == "github" else ("repo_id", "revision")
@@ -155,12 +155,12 @@ def _source(path: str, kind: str, entry: object) -> Source:
     revision = _text(f"{path}.{revision_key}", given) if is_given else ""
     place = _place(f"{path}.dest", fields.get("dest"))
     type_ = _type(f"{path}.type", fields.get("type")) if kind == "huggingface" else ""
-    return Source(kind, name, origin, revision, place, type_)
+    return ResourceSource(kind, name, origin, revision, place, type_)
 
 
-def _check_apart(sources: Iterable[Source]) -> None:
+def _check_apart(sources: Iterable[ResourceSource]) -> None:
     """Refuse a source that stands in another, or in its place."""
-    passed: list[Source] = []
+    passed: list[ResourceSource] = []
     for source in sources:
         for other in passed:
             inner, outer = sorted((source.place, other.place), key=lambda place: -len(place.parts))
@@ -184,7 +184,7 @@ _ITEM_FIELDS = {
 }  # fmt: skip
 
 
-def _item(path: str, entry: object, sources: Mapping[tuple[str, str], Source]) -> Item:
+def _item(path: str, entry: object, sources: Mapping[tuple[str, str], ResourceSource]) -> Item:
     fields = fields_of(path, entry, _ITEM_FIELDS)
     class_ = _text(f"{path}.class", fields.get("class"))
     if class_ not in CLASSES:

@@ -1,4 +1,4 @@
-"""What a run may use, as a snapshot: kept in memory, and taken again when something was fetched."""
+"""Resources of a run, as a snapshot: kept in memory, and taken again after a fetch."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from taskweaver.memory.branched.run.ingest import keep_record, read_text
 from taskweaver.memory.branched.run.resource_file import WORKSPACE, Item, read_resource_file
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import INDEX_KEY
+from taskweaver.memory.branched.values import file_path, folder_path
 from taskweaver.utils.files import write_json
 from taskweaver.utils.safe_fs import Folder
 
@@ -47,9 +48,9 @@ class ItemState:
         container_path: Where the run finds it.
         availability: Whether it is there.
         fetch_status: ``available``, ``pending`` or ``failed``.
-        notes: What is said of it.
+        notes: A description in words.
         tree: Its files, a line each.
-        content: What is quoted of it.
+        content: The quoted part of it.
         digest: SHA-256 of all of this.
     """
 
@@ -90,13 +91,14 @@ def build_resource_snapshot(
 
     Args:
         resource_file: The file, YAML or JSON.
-        workspace_root: What ``/workspace`` is on this machine.
+        workspace_root: Folder of this machine that ``/workspace`` stands for.
 
     Raises:
         InvalidUpdate: If the file or an entry in it is wrong.
     """
-    path = Path(resource_file)
-    items = tuple(_state(item, Path(workspace_root)) for item in read_resource_file(path))
+    path = file_path("resource_file", resource_file)
+    workspace = folder_path("workspace_root", workspace_root)
+    items = tuple(_state(item, workspace) for item in read_resource_file(path))
     sha = hashlib.sha256(read_text(path).encode()).hexdigest()
     digest = _digest([sha, *(item.digest for item in items)])
     return ResourceSnapshot(str(path), sha, items, digest)
@@ -132,7 +134,7 @@ def _state(item: Item, workspace: Path) -> ItemState:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """Yield the files below a place, sorted, without what tools keep; links are not followed."""
+    """Yield the files below a place, sorted, without folders of tools; links are not followed."""
     if place.is_file():
         yield place
     for folder, folders, names in os.walk(place):
@@ -212,7 +214,7 @@ def update_resource_snapshot_if_changed(
     Args:
         branch: The branch; of a run its root, from which the whole run inherits.
         resource_file: The file, YAML or JSON.
-        workspace_root: What ``/workspace`` is on this machine.
+        workspace_root: Folder of this machine that ``/workspace`` stands for.
         folder: Where ``resource_snapshot.json`` is written; None writes none.
 
     Returns:
@@ -296,7 +298,7 @@ def track_resource_usage(branch: BranchHandle, item_id: str, *, note: str = "") 
     """Note that an item was used; return False when that was noted before.
 
     Raises:
-        InvalidUpdate: If the memory's index has no such item.
+        InvalidUpdate: If the memory's index does not have the item.
         BranchSealed: If the branch takes no writes.
     """
     known = branch.core.values_of(["resource_index_json", "resource_used"])

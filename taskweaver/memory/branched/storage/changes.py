@@ -1,4 +1,4 @@
-"""What a commit reports to the logs."""
+"""Report of a commit to the logs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that adds no row, such as a seal.
+    """A change that adds no row, for example a seal.
 
     Attributes:
         seq: Its sequence number.
         at: When, in seconds since 1970.
         op: Its name in the logs.
-        facts: What was changed, as plain data.
+        facts: The changed values, as plain data.
     """
 
     seq: int

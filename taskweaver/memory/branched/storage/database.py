@@ -1,4 +1,4 @@
-"""One SQLite file: who writes when, who reads what.
+"""One SQLite file: the turns of its writers, and the snapshots of its readers.
 
 Writers queue up, and whoever holds the lock commits for all that wait: one transaction and one
 sync for many writers, and no thread of its own to hand work to or to leave behind (see
@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -52,12 +52,12 @@ class _Command(Generic[R]):
         self.error: BaseException | None = None
 
     def run(self, writer: Writer) -> None:
-        """Run beside others: what it wrote goes if it fails, what they wrote stays."""
+        """Run beside others: if it fails, its writes go, and theirs stay."""
         connection = writer.connection
         last, count = writer.last, len(writer.changes)
         connection.execute("SAVEPOINT command")
         try:
-            self.result = self.action(writer)
+            self.result = writer.run(self.action)
         except Exception as error:
             self.error = error
             writer.known.forget()
@@ -76,7 +76,7 @@ class Database:
         path: The file.
         has_search: Whether it has a full-text index.
         clock: Returns the time, in seconds since 1970.
-        on_commit: Is given what each commit added; None for nothing.
+        on_commit: Receives the additions of each commit; None for nothing.
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class Database:
                 raise
             raise StoreCorrupt(
                 f"{self.path} is damaged: {found[0]}. Restore a backup;"
-                " `taskweaver sessions repair` saves what can be read of a session."
+                " `taskweaver sessions repair` saves the readable part of a session."
             ) from error
 
     def _problems(self) -> list[str]:
-        """Return what is wrong with the file, by a connection of its own."""
+        """Return the problems of the file, found by a connection of its own."""
         with translated(self.path), closing(connect(self.path)) as connection:
             connection.execute("PRAGMA query_only = ON")
             return problems(connection)
@@ -192,7 +192,7 @@ class Database:
         return cast("R", command.result)
 
     def _commit_waiting(self) -> None:
-        """Commit what waits. Whatever goes wrong, each command is told."""
+        """Commit the waiting commands. Whatever goes wrong, each command gets its error."""
         commands = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_AT_ONCE))]
         try:
             if self._is_closed:
@@ -201,10 +201,11 @@ class Database:
                 self._known.check(self._writing)
                 writer = Writer(self._writing, self.clock(), self._known)
                 if len(commands) == 1:  # alone, it needs no savepoint: all goes if it fails
-                    commands[0].result = commands[0].action(writer)
+                    commands[0].result = writer.run(commands[0].action)
                 else:
                     for command in commands:
                         command.run(writer)
+                writer.set_clock()
             if self.on_commit is not None and writer.last >= writer.first > 0:
                 self.on_commit(writer.first, writer.last, writer.changes)
         except Exception as error:  # noqa: BLE001 - every command that waits is told
@@ -286,15 +287,18 @@ class Database:
         partial = target.with_name(target.name + ".partial")
         try:
             create_private(partial)
+            with translated(target), closing(sqlite3.connect(partial)) as copy:
+                self.reading.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+            partial.replace(target)
         except OSError as error:
             raise StoreUnwritable(f"{target} cannot be written: {error}") from error
-        with translated(target), closing(sqlite3.connect(partial)) as copy:
-            self.reading.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")
-        partial.replace(target)
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
     def write_through(self) -> None:
-        """Move what was written from the log into the file, for a file that is moved without it.
+        """Move the written pages from the log into the file, for a file that is moved without it.
 
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
@@ -305,7 +309,7 @@ class Database:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
 
     def close(self) -> None:
-        """Finish what is being written and close every connection; safe to call again.
+        """Finish the present write and close every connection; safe to call again.
 
         In a process that was forked since the file was opened it does nothing.
         """

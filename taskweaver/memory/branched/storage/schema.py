@@ -1,8 +1,8 @@
-"""The tables of a memory file, and how older files become today's.
+"""The tables of a memory file, and the migration of older files.
 
 Every row of a tier has a sequence number from the one clock, and stands on one branch. Rows are
-only ever added: a new value, a tombstone, a repetition or a digest is a row of its own, so what a
-branch saw at a sequence number can be read again exactly.
+only ever added: a new value, a tombstone, a repetition or a digest is a row of its own, so the
+view of a branch at a sequence number can be read again exactly.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _drop_triggers(connection: sqlite3.Connection) -> None:
 
 
 def _statements(script: str) -> list[str]:
-    """Split a script of ours; unlike `executescript` this leaves the transaction open."""
+    """Split a script of this package; unlike `executescript` this leaves the transaction open."""
     statements, rest = [], ""
     for part in script.split(";"):
         rest += part + ";"
@@ -236,7 +236,7 @@ _MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _drop_triggers,
     _extend_archival,
 )
-"""What makes version n + 1 of version n; a new one is added at the end."""
+"""Steps from version n to version n + 1; a new one is added at the end."""
 
 VERSION = len(_MIGRATIONS)
 

@@ -43,14 +43,14 @@ def schema_problems(connection: sqlite3.Connection) -> list[str]:
 
 
 def _required(connection: sqlite3.Connection, found: Mapping[_Key, str]) -> Iterator[_Key]:
-    """Yield what a file of this version has, and this one has not."""
+    """Yield the objects of this version that the file lacks."""
     version = schema.version_of(connection)
     if version is not None and 1 <= version <= schema.VERSION:
         yield from (key for key in _expected(version) if key not in found)
 
 
 def foreign_objects(connection: sqlite3.Connection) -> list[str]:
-    """Return what in a file's schema its version does not have, a line each.
+    """Return the objects of a file's schema that its version does not have, a line each.
 
     Raises:
         sqlite3.DatabaseError: If the schema cannot be read.
@@ -118,7 +118,7 @@ def branches_in_circle(connection: sqlite3.Connection) -> list[int]:
 
 
 def require_own_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise if the schema of a file that this program wrote holds what it did not make.
+    """Raise if the schema of a file that this program wrote holds foreign objects.
 
     A table that is missing costs the rows in it, and is no danger; see `schema_problems`. A file
     of another origin passes: `schema.is_current` judges it.

@@ -1,4 +1,4 @@
-"""Checks of a memory file: SQLite's own, the schema, each row, and what must hold between rows.
+"""Checks of a memory file: SQLite's own, the schema, each row, and invariants between rows.
 
 A damaged file can raise anything where it is read: SQLite names most damage, but a number in place
 of a text, or a text that is no JSON, shows up in the code that uses the value. So an unexpected
@@ -57,7 +57,7 @@ _INVARIANTS = {
 
 
 def problems(connection: sqlite3.Connection) -> list[str]:
-    """Return what is wrong with a file, a line each; empty when all is well.
+    """Return the problems of a file, a line each; empty when all is well.
 
     Args:
         connection: Open on the file; it only reads.
@@ -102,7 +102,7 @@ def _clock(connection: sqlite3.Connection) -> list[str]:
 
 
 def invariants(connection: sqlite3.Connection) -> list[str]:
-    """Return what does not hold between rows."""
+    """Return the violated invariants between rows."""
     found = [
         f"{problem}: {row[0]}"
         for problem, query in _INVARIANTS.items()
@@ -159,6 +159,6 @@ def check_values(table: str, row: Mapping[str, Any]) -> None:
         if isinstance(value, list):
             is_good = is_good and all(isinstance(item, str) for item in value)
         if not is_good:
-            raise InvalidUpdate(table, f"{name} of a row is not what it must be")
+            raise InvalidUpdate(table, f"{name} of a row has another form than it must have")
     if row.get("is_deleted", 0) not in (0, 1):
         raise InvalidUpdate(table, "is_deleted of a row is neither 0 nor 1")

@@ -1,18 +1,29 @@
-"""The transaction that is open for writing, and what its connection need not read again."""
+"""The transaction that is open for writing, and the facts its connection need not read again."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from taskweaver.memory.branched.storage.changes import Change
+from taskweaver.memory.branched.storage.schema import index_records
+from taskweaver.memory.branched.types import EMPTY
+
+R = TypeVar("R")
 
 _MOST_KNOWN = 8192
+_CLOCK = ("clock", None)
+SAID = "said"
+"""The hashes of the last events that a branch itself has."""
+CORE_SIZES = ("core sizes", None)
+"""The most characters that the core memory in view of each branch has, by number."""
 
 
 class Known:
-    """What the writing connection found in the file, for as long as nothing can have changed it.
+    """Facts that the writing connection found in the file, while nothing can have changed them.
 
     It is forgotten when another connection has committed, when a command was rolled back, and
     when a command says that it changes or removes rows.
@@ -38,6 +49,21 @@ class Known:
             self.rows.clear()
             self._version = version
 
+    def forked(self, child: int, parent: int | None) -> None:
+        """Note a branch that was made: it has no event, and the core memory that it starts from.
+
+        Args:
+            child: Its number.
+            parent: Number of the branch whose present view it starts from; `EMPTY` for a root,
+                None for a branch that starts from the past.
+        """
+        self.rows[SAID, child] = deque()
+        sizes = self.rows.setdefault(CORE_SIZES, {})
+        if parent == EMPTY:
+            sizes[child] = 0
+        elif parent in sizes:
+            sizes[child] = sizes[parent]
+
     def forget(self) -> None:
         """Forget everything."""
         self.rows.clear()
@@ -49,14 +75,14 @@ class Writer:
     Attributes:
         connection: Its connection.
         now: Its time, in seconds since 1970.
-        known: What need not be read again. A command that changes or removes rows that were
+        known: Facts that need not be read again. A command that changes or removes rows that were
             there before calls `known.forget`; one that adds rows need not.
         first: First sequence number it gave out; 0 for none.
-        last: Last sequence number it gave out.
+        last: Last sequence number it gave out; 0 for none.
         changes: Changes that add no row; see `note`.
     """
 
-    __slots__ = ("changes", "connection", "first", "known", "last", "now")
+    __slots__ = ("_unindexed", "changes", "connection", "first", "known", "last", "now")
 
     def __init__(self, connection: sqlite3.Connection, now: float, known: Known) -> None:
         self.connection = connection
@@ -65,19 +91,51 @@ class Writer:
         self.first = 0
         self.last = 0
         self.changes: list[Change] = []
+        self._unindexed: list[int] = []
+
+    @property
+    def seq(self) -> int:
+        """The newest sequence number; the clock in the file has it after the commit."""
+        if not self.last and _CLOCK not in self.known.rows:
+            row = self.connection.execute("SELECT seq FROM clock").fetchone()
+            self.known.rows[_CLOCK] = int(row[0])
+        return self.last or int(self.known.rows[_CLOCK])
+
+    def run(self, action: Callable[[Writer], R]) -> R:
+        """Run a command; the records it added are in the full-text index afterwards."""
+        self._unindexed.clear()
+        result = action(self)
+        self.index_added()
+        return result
+
+    def index_added(self) -> None:
+        """Add the records of the command so far to the full-text index, for a search in it."""
+        if self._unindexed:
+            ends = self._unindexed[0], self._unindexed[-1]
+            index_records(self.connection, "seq BETWEEN ? AND ?", *ends)
+            self._unindexed.clear()
+
+    def set_clock(self) -> None:
+        """Write the clock, once all sequence numbers are given out."""
+        if self.last:
+            self.connection.execute("UPDATE clock SET seq = ?", (self.last,))
+            self.known.rows[_CLOCK] = self.last
 
     def tick(self) -> int:
         """Return the next sequence number."""
-        row = self.connection.execute("UPDATE clock SET seq = seq + 1 RETURNING seq").fetchone()
-        self.last = int(row[0])
+        self.last = self.seq + 1
         self.first = self.first or self.last
         return self.last
 
     def advance(self, seq: int) -> None:
         """Set the clock to a later sequence number; those up to it were given out."""
         self.first = self.first or self.tick()
-        self.connection.execute("UPDATE clock SET seq = ?", (seq,))
         self.last = seq
+        self.set_clock()
+
+    def index(self, seq: int) -> None:
+        """Have a new record added to the full-text index at the end of the command."""
+        self._unindexed.append(seq)
 
     def note(self, op: str, **facts: Any) -> None:
         """Note a change that adds no row, such as a seal, under a sequence number of its own."""

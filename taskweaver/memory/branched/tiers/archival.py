@@ -11,7 +11,6 @@ from typing import Any
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.database import Database, Writer
-from taskweaver.memory.branched.storage.schema import index_records
 from taskweaver.memory.branched.tiers.branches import Branches, newest_first
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
@@ -51,7 +50,7 @@ class Archival:
 
         Args:
             text: The text.
-            context: Says what the work is about; asked only when the text is too long.
+            context: Returns the subject of the work; asked only when the text is too long.
 
         Raises:
             InvalidUpdate: If it is no text, or empty.
@@ -102,7 +101,7 @@ class Archival:
         tags: object = None,
         meta: object = None,
     ) -> int:
-        """Overlay a record a branch sees; what is None stays. Ancestors and siblings keep theirs.
+        """Overlay a record a branch sees; None leaves a part. Ancestors and siblings keep theirs.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -194,7 +193,7 @@ class Archival:
                 yield item
 
     def deleted(self, connection: sqlite3.Connection, branch: Branch) -> dict[Content, int]:
-        """Return what the records that a branch sees as deleted held, and when they were deleted.
+        """Return the contents that a branch sees as deleted, each with its deletion.
 
         Args:
             connection: Open on the file.
@@ -226,7 +225,7 @@ class Archival:
         return True
 
     def _fit(self, text: str) -> str:
-        """Shorten without a model: inside a transaction nobody is asked."""
+        """Shorten without a model: inside a transaction none is asked."""
         return self._compressor.cut(text, self._config.archival_max_chars)
 
     def _same(
@@ -263,7 +262,7 @@ class Archival:
                 int(is_deleted),
             ),
         )
-        index_records(writer.connection, "seq = ?", seq)
+        writer.index(seq)
         return seq
 
 

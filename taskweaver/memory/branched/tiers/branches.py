@@ -1,4 +1,4 @@
-"""Branches: forks, what each sees, and how it ends.
+"""Branches: forks, their views, and their ends.
 
 A branch sees its own rows and, of each ancestor, the rows up to the fork: a path of segments.
 Fork points never change, so a path never does, and is kept. A live ancestor's later rows are
@@ -19,7 +19,15 @@ from typing import Any, cast, get_args
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.tiers.countdown import Countdown
-from taskweaver.memory.branched.types import FOREVER, Branch, BranchState, Path, Segment, Tier
+from taskweaver.memory.branched.types import (
+    EMPTY,
+    FOREVER,
+    Branch,
+    BranchState,
+    Path,
+    Segment,
+    Tier,
+)
 from taskweaver.memory.branched.values import shown, whole
 
 _COLUMNS = "id, name, node_uid, parent_id, fork_seq, live, state, created_at"
@@ -54,7 +62,7 @@ SELECT id, fork_seq FROM line ORDER BY depth
 """
 """A branch and its nearest ancestors: events are counted in every few branches of a line only."""
 _NEVER_LIVE = ("digests", "exclusions")
-"""What a live ancestor concludes for itself is no fact for its descendants."""
+"""Tiers of which later rows of a live ancestor are not seen by its descendants."""
 
 
 class Branches:
@@ -64,11 +72,11 @@ class Branches:
         countdown: When the events in view of a branch have to be counted again.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, countdown: Countdown) -> None:
         self._database = database
         self._lock = threading.Lock()
         self._paths: OrderedDict[tuple[int, Tier], Path] = OrderedDict()
-        self.countdown = Countdown()
+        self.countdown = countdown
 
     def create(self, parent: str | None, name: str, **options: Any) -> Branch:
         """Make a branch in a transaction of its own; see `add`."""
@@ -84,7 +92,7 @@ class Branches:
         at: int | None = None,
         live: bool = False,
     ) -> Branch:
-        """Make a branch that sees what its parent sees now, or saw at a row.
+        """Make a branch with the view of its parent, now or at a row.
 
         Args:
             writer: The transaction.
@@ -95,7 +103,7 @@ class Branches:
             live: Whether its later writes are seen by its descendants.
 
         Raises:
-            UnknownBranch: If there is no such parent.
+            UnknownBranch: If the parent does not exist.
             BranchSealed: If the parent was pruned.
             InvalidUpdate: If the id is taken, or `at` lies in the future.
         """
@@ -103,36 +111,28 @@ class Branches:
         check_name(name)
         if node_uid is not None:
             check_name(node_uid)
-        connection = writer.connection
         above = None if parent is None else self._found(writer, parent)
         if above is not None and above.state == "pruned":
             raise BranchSealed(f"Branch {above.id!r} was pruned; fork another one.")
-        now = self._database.now_seq(connection)
+        now = writer.seq
         if not isinstance(live, bool):
             raise InvalidUpdate("live", f"must be true or false, not {shown(live)}")
         at = None if at is None else whole("at", at)
         if at is not None and at > now:
             raise InvalidUpdate("at", f"must lie between 0 and {now}, not {at}")
-        values = (
-            name,
-            node_uid,
-            None if above is None else above.number,
-            now if at is None else at,
-            int(live),
-            writer.now,
-        )
+        number = None if above is None else above.number
+        values = (name, node_uid, number, now if at is None else at, live, "open", writer.now)
         try:
-            cursor = connection.execute(
-                "INSERT INTO branches (name, node_uid, parent_id, fork_seq, live, created_at)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                values,
+            cursor = writer.connection.execute(
+                f"INSERT INTO branches ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", values
             )
         except sqlite3.IntegrityError as error:
             raise InvalidUpdate("branch_id", f"{name!r} is taken") from error
-        number = int(cursor.lastrowid or 0)
-        made = Branch(number, name, node_uid, values[2], values[3], live, "open", writer.now)
+        made = _branch((cursor.lastrowid, *values))
         writer.known.rows["branch", name] = made
-        self.countdown.forked(number, above.number if above is not None and at is None else None)
+        start = EMPTY if number is None else number if at is None else None
+        self.countdown.forked(made.number, start)
+        writer.known.forked(made.number, start)
         return made
 
     def find(self, connection: sqlite3.Connection, branch_id: object) -> Branch:
@@ -215,7 +215,7 @@ class Branches:
         tier: Tier | None = None,
         at: int | None = None,
     ) -> Path:
-        """Return what a branch sees, its own segment first.
+        """Return the path of a branch, its own segment first.
 
         Args:
             connection: Open on the file.
@@ -320,9 +320,9 @@ def check_name(name: object) -> None:
     """Raise unless this can be a branch's name.
 
     Raises:
-        InvalidUpdate: If it is empty, longer than 200 characters, or not plain text.
+        InvalidUpdate: If it is blank, longer than 200 characters, or not plain text.
     """
-    if not isinstance(name, str) or not 0 < len(name) <= 200 or not name.isprintable():
+    if not isinstance(name, str) or not name.strip() or len(name) > 200 or not name.isprintable():
         raise InvalidUpdate(
             "branch_id", f"must be 1 to 200 printable characters, not {shown(name)}"
         )

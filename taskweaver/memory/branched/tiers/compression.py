@@ -1,6 +1,6 @@
 """Shortens texts: with a model when there is one, by cutting otherwise.
 
-Prompts are files; one of the same name in the project's folder replaces ours.
+Prompts are files; one of the same name in the project's folder replaces the package's.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Prompts:
 
 
 class Compressor:
-    """Makes texts fit. What a model made of a text is kept in the file, by the text's hash."""
+    """Makes texts fit. A model's short form of a text is kept in the file, by the text's hash."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class Compressor:
         Args:
             text: The text.
             max_chars: Most characters of the result.
-            hint: What the text is, in words.
-            context: What the work is about, to tell what matters.
+            hint: Kind of the text, in words.
+            context: Subject of the work, for which details are weighed.
         """
         if len(text) <= max_chars or max_chars <= 0 or self._llm is None:
             return self.cut(text, max_chars)

@@ -13,6 +13,7 @@ from taskweaver.memory.branched import values
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.writer import CORE_SIZES
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.tiers.times import time_of
@@ -55,7 +56,7 @@ _Row = tuple[int, int, str, str | None, int, float | None, float]
 
 
 class _Inherited(NamedTuple):
-    """What a branch inherits for good: the rows of the closed parts of its path that may count."""
+    """Final inheritance of a branch: rows of the closed parts of its path that may count."""
 
     schema: int
     path: Path
@@ -85,7 +86,7 @@ class Core:
     def view(
         self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
     ) -> dict[str, CoreEntry]:
-        """Return what a branch sees, by key, sorted.
+        """Return the core entries in view of a branch, by key, sorted.
 
         An expired value is not there, and hides no value that the branch inherits. Expiry is
         judged at the time of the view: that of row `at`, or the present.
@@ -115,7 +116,7 @@ class Core:
     def _closed(self, connection: sqlite3.Connection, branch: Branch, path: Path) -> list[_Row]:
         """Return the rows that may count of the segments of a path that take no more rows.
 
-        Those never change, so a branch reads them once, and only what its parent did not inherit.
+        Those never change, so a branch reads them once, and only those its parent did not inherit.
         An erasure changes them, and with them the number of the schema.
         """
         (schema,) = connection.execute("PRAGMA schema_version").fetchone()
@@ -143,7 +144,7 @@ class Core:
         return list(found.rows)
 
     def context(self, branch_id: str) -> str:
-        """Return what a branch's work is about, for a model that shortens its texts."""
+        """Return the subject of a branch's work, for a model that shortens its texts."""
         with self._database.snapshot() as connection:
             view = self.view(connection, self._branches.find(connection, branch_id))
         return "\n".join(
@@ -162,7 +163,7 @@ class Core:
         importance: object = 3,
         ttl: object = None,
     ) -> int:
-        """Set a key on a branch, and evict what no longer fits; return the row's number.
+        """Set a key on a branch, and evict keys that no longer fit; return the row's number.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -262,7 +263,7 @@ class Core:
             f"Core memory snapshot\n{snapshot}",
             tags=["CORE_SNAPSHOT", f"branch_id:{branch.id}"],
         )
-        writer.known.rows.pop(("core", "rooms"), None)
+        writer.known.rows.pop(CORE_SIZES, None)
         for key in keys:
             self._bury(writer, branch, key)
         reference = f"\n(ref: {record})"
@@ -278,7 +279,7 @@ class Core:
         return keys
 
     def chars(self, view: Mapping[str, CoreEntry]) -> int:
-        """Return the size of what counts against the budget: lines of ``key: value``."""
+        """Return the size that counts against the budget: lines of ``key: value``."""
         sizes = [
             len(key) + len(entry.value) + 3 for key, entry in view.items() if key not in RESERVED
         ]
@@ -293,18 +294,19 @@ class Core:
             grown: Most characters that the view has more than before, for good; None if a value
                 in it ends, and may bring back a longer one.
         """
-        rooms: dict[int, int] = writer.known.rows.setdefault(("core", "rooms"), {})
-        room = rooms.pop(branch.number, None)
+        most = self._config.core_max_chars
+        sizes: dict[int, int] = writer.known.rows.setdefault(CORE_SIZES, {})
+        size = sizes.pop(branch.number, None)
         if branch.live:  # its descendants see the value too
-            rooms.clear()
-        if room is not None and grown is not None and grown <= room:
-            rooms[branch.number] = room - grown
+            sizes.clear()
+        if size is not None and grown is not None and size + grown <= most:
+            sizes[branch.number] = size + grown
             return
         view = self.view(writer.connection, branch)
-        excess = self.chars(view) - self._config.core_max_chars
+        excess = self.chars(view) - most
         is_lasting = grown is not None and all(item.expires_at is None for item in view.values())
         if excess <= 0 and is_lasting:
-            rooms[branch.number] = -excess
+            sizes[branch.number] = most + excess
         for entry in _evictable(view) if excess > 0 else ():
             self.evict(writer, branch, [entry.key])
             excess -= len(entry.key) + len(entry.value) + 3

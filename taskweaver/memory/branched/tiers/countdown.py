@@ -1,8 +1,8 @@
-"""How many more events a branch takes before those in its view have to be counted again.
+"""Countdown of the events a branch takes before those in its view have to be counted again.
 
-A branch with c events in view needs no count before threshold + 1 - c more. A fork sees what its
-parent sees, so it goes on from the parent's number. A number that is too small costs one count
-more than needed; another process's appends make one too large, and a consolidation late by as
+A branch with c events in view needs no count before threshold + 1 - c more. A fork has the view
+of its parent, so it goes on from the parent's number. A number that is too small costs one count
+more than needed; another process's appends, or a failed transaction, make one too large, and a consolidation late by as
 many events.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 
-from taskweaver.memory.branched.types import Branch
+from taskweaver.memory.branched.types import EMPTY, Branch
 
 _MOST_KEPT = 8192
 
@@ -18,7 +18,8 @@ _MOST_KEPT = 8192
 class Countdown:
     """The numbers of the branches of one file, for one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, threshold: int) -> None:
+        self._threshold = threshold
         self._lock = threading.Lock()
         self._left: dict[int, int] = {}
         self._due: set[str] = set()
@@ -43,10 +44,11 @@ class Countdown:
 
         Args:
             child: Its number.
-            parent: Number of the branch whose present view it starts from; None if there is none.
+            parent: Number of the branch whose present view it starts from; `EMPTY` for a root,
+                None for a branch that starts from the past.
         """
         with self._lock:
-            left = None if parent is None else self._left.get(parent)
+            left = self._threshold + 1 if parent == EMPTY else self._left.get(parent or EMPTY)
             if left is None:
                 self._left.pop(child, None)
             else:

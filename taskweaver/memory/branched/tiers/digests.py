@@ -59,7 +59,7 @@ class Digests:
         kinds: dict[str, int],
         text: str,
     ) -> bool:
-        """Add a digest of recall that follows on another; return False if somebody was faster."""
+        """Add a digest of recall that follows on another; return False if another was faster."""
         newest = self.newest(writer.connection, branch, RECALL)
         if (newest and newest.seq) != (before and before.seq):
             return False

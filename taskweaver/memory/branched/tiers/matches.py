@@ -66,7 +66,7 @@ def tagged(
     """Return the rows of all branches with any of some rare words, and perhaps with all tags.
 
     Returns:
-        None if the index cannot tell the tags from others; a row may lack them in any case.
+        None if the index cannot distinguish the tags from others; a row may lack them in any case.
     """
     if not (terms := _tag_terms(tags)):
         return None
@@ -82,13 +82,13 @@ def newest(
 ) -> Iterator[int]:
     """Yield rows with any of some words and all of some tags, newest first.
 
-    They are rows of branches on the path, and may lie beyond what is seen of them.
+    They are rows of branches on the path, and may lie beyond the seen part of them.
 
     Args:
         connection: Open on the file.
         path: The segments that are seen.
         words: The words; none for any text.
-        tags: The tags; those that the index cannot tell are left to the caller.
+        tags: The tags; those that the index cannot distinguish are left to the caller.
     """
     wanted = _all_of([*([_any_of(words)] if words else []), *_tag_terms(tags)])
 
@@ -131,7 +131,7 @@ def _joined(
 
 
 def has_terms(tags: Sequence[str]) -> bool:
-    """Return whether the index can tell which records have some of these tags."""
+    """Return whether the index can distinguish records with some of these tags."""
     return bool(_tag_terms(tags))
 
 
@@ -149,7 +149,7 @@ def _places(segments: Iterable[Segment]) -> str:
 
 
 def _tag_terms(tags: Sequence[str]) -> list[str]:
-    """Return what the index says about tags: the phrase of each that is sure to be a phrase there.
+    """Return the terms of the index for tags: the phrase of each that is sure to be one there.
 
     Tags are stored as JSON, which writes control characters in another way; and a tag without any
     letter that the index knows would match nothing.

@@ -1,4 +1,4 @@
-"""Recall memory: what happened lately. Events are added, repeated, hidden; never changed."""
+"""Recall memory: the latest events. Events are added, repeated, hidden; never changed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from taskweaver.memory.branched import values
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.storage.writer import SAID
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.tiers.digests import RECALL, Digests
-from taskweaver.memory.branched.tiers.event_rows import NUMBERS, EventRows, grouped
-from taskweaver.memory.branched.types import FOREVER, Branch, Event
+from taskweaver.memory.branched.tiers.event_rows import NUMBERS, EventRows, Row, grouped
+from taskweaver.memory.branched.types import FOREVER, Branch, Digest, Event
 from taskweaver.memory.branched.values import Values, dump
 
 _TEXTS = ("summary", "content", "text")
@@ -48,8 +49,8 @@ class Recall:
     def append(self, writer: Writer, branch_id: str, event: object) -> int:
         """Add an event and return its number.
 
-        ``summary``, ``content`` and ``text`` mean the same. Fields that are not ours are kept as
-        data. An event that says what a recent one of the branch said is counted as its
+        ``summary``, ``content`` and ``text`` mean the same. Other fields are kept as data. An
+        event with the kind, text and tags of a recent one of the branch is counted as its
         repetition.
 
         Raises:
@@ -93,14 +94,16 @@ class Recall:
 
         The file is asked only if the hash of a recent event is that of `said`, which is added.
         """
-        key = ("said", branch.number)
+        key = (SAID, branch.number)
         recent: deque[int] | None = writer.known.rows.get(key)
         if recent is None:
             rows = _recent(writer.connection, branch)
-            recent = deque((hash(row[1:]) for row in reversed(rows)), _LOOK_BACK)
+            recent = deque(hash(row[1:]) for row in reversed(rows))
             writer.known.rows[key] = recent
         is_likely = hash(said) in recent
         recent.append(hash(said))
+        if len(recent) > _LOOK_BACK:
+            recent.popleft()
         rows = _recent(writer.connection, branch) if is_likely else []
         found = next((row[0] for row in rows if row[1:] == said), None)
         if found is None or found in self._rows.hidden(writer.connection, branch):
@@ -121,18 +124,21 @@ class Recall:
         return self.visible(connection, branch, limit, at=at, since=since)
 
     def beyond(
-        self, connection: sqlite3.Connection, branch: Branch, keep: int, *, inherited_only: bool
-    ) -> list[Event]:
-        """Return what no digest covers but the newest `keep` occurrences, newest first.
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        digest: Digest | None,
+        *,
+        inherited_only: bool,
+    ) -> list[Row]:
+        """Return the occurrences in view that a digest does not cover, newest first.
 
-        The events are without their tags and data, which no summary shows.
+        The rows are without their tags and data, which no summary shows.
         """
-        digest = self._digests.newest(connection, branch, RECALL)
         rows = self._rows.rows(connection, branch, since=0 if digest is None else digest.up_to)
         if inherited_only:
             rows = (row for row in rows if row[0] <= branch.fork_seq)
-        bare = ((*row[:5], "[]", "{}", row[7]) for row in islice(rows, keep, None))
-        return grouped(connection, bare)
+        return [(*row[:5], "[]", "{}", row[7]) for row in rows]
 
     def visible(
         self,
@@ -150,7 +156,7 @@ class Recall:
             branch: The branch.
             limit: Number of events; None for all.
             at: See the state at this sequence number; None for the present.
-            since: Only what happened after this row.
+            since: Only events after this row.
         """
         rows = self._rows.rows(connection, branch, since=since, at=at)
         return grouped(connection, rows, limit)
@@ -187,7 +193,7 @@ class Recall:
             at: See the state at this sequence number; None for the present.
 
         Raises:
-            RecordNotVisible: If the branch sees no such event.
+            RecordNotVisible: If the event is not in view.
         """
         number = values.whole("event_id", event_id)
         query = "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?"

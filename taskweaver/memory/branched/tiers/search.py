@@ -1,6 +1,6 @@
 """Finds archival records: words weighed by bm25, with a boost for what is recent and important.
 
-Only rare words are weighed. A word in very many records tells little; it fills up what is left,
+Only rare words are weighed. A word in very many records says little; it fills the remaining places,
 newest first. So no query is slow, whatever its words. Every word is quoted, so none is an operator.
 """
 
@@ -50,7 +50,7 @@ _IMPORTANCE = {"LLM_INSIGHT": 0.1, "ERROR": 0.1, "SUCCESS": 0.1, "IDEA_MD": 0.1}
 _RERANKED = 50
 
 
-class Search:
+class ArchivalSearch:
     """Search in the archival memory of all branches."""
 
     def __init__(
@@ -210,7 +210,7 @@ class Search:
 
 
 def _words(query: str) -> list[str]:
-    """Return what is looked for, each once; the index folds capitals, in its own way."""
+    """Return the words of a query, each once; the index folds capitals, in its own way."""
     found: dict[str, str] = {}
     for word in (*WORD.findall(query), *_more_words(query)):
         found.setdefault(word.lower(), word)

@@ -1,4 +1,4 @@
-"""The file, its branches and the tiers on them: what the parts above work on."""
+"""The file, its branches and the tiers on them: the base of the parts above."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import Core
+from taskweaver.memory.branched.tiers.countdown import Countdown
 from taskweaver.memory.branched.tiers.digests import Digests
 from taskweaver.memory.branched.tiers.recall import Recall
-from taskweaver.memory.branched.tiers.search import Reranker, Search
+from taskweaver.memory.branched.tiers.search import ArchivalSearch, Reranker
 from taskweaver.memory.branched.values import Values
 
 
@@ -31,9 +32,9 @@ class Tiers:
         self.config = config
         self.log = log
         self.compressor = compressor
-        self.branches = Branches(database)
+        self.branches = Branches(database, Countdown(config.consolidation_threshold))
         self.digests = Digests(self.branches)
         self.archival = Archival(database, self.branches, config, checks, compressor)
         self.core = Core(database, self.branches, self.archival, config, checks)
         self.recall = Recall(self.branches, self.digests, self.archival, config, checks)
-        self.search = Search(database, self.branches, self.archival, rerank)
+        self.search = ArchivalSearch(database, self.branches, self.archival, rerank)

@@ -33,7 +33,7 @@ ORDER BY 1 DESC LIMIT :limit
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryStep:
     """One row of a branch's own history.
 
     Attributes:
@@ -50,8 +50,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """How two branches differ.
+class MemoryDifference:
+    """Difference between two branches.
 
     Attributes:
         core: Keys whose values differ: the first branch's value and the second's; None is none.
@@ -64,7 +64,7 @@ class Difference:
     archival: tuple[list[int], list[int]]
 
 
-class Comparison:
+class BranchComparison:
     """Compares and joins branches."""
 
     def __init__(self, tiers: Tiers) -> None:
@@ -74,19 +74,21 @@ class Comparison:
         self._recall = tiers.recall
         self._archival = tiers.archival
 
-    def history(self, branch_id: str, *, limit: int = 100) -> list[Step]:
-        """Return what was written to a branch itself, newest first."""
+    def history(self, branch_id: str, *, limit: int = 100) -> list[HistoryStep]:
+        """Return the rows of a branch itself, newest first."""
         most = whole("limit", limit)
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)
             rows = connection.execute(_HISTORY, {"b": branch.number, "limit": most})
-            return [Step(seq, tier, _preview(text), created) for seq, tier, text, created in rows]
+            return [
+                HistoryStep(seq, tier, _preview(text), created) for seq, tier, text, created in rows
+            ]
 
-    def diff(self, first: str, second: str) -> Difference:
+    def diff(self, first: str, second: str) -> MemoryDifference:
         """Return how the views of two branches differ.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
         """
         with self._database.snapshot() as connection:
             one, two = (self._branches.find(connection, name) for name in (first, second))
@@ -102,10 +104,10 @@ class Comparison:
         keys = sorted(
             key for key in {*cores[0], *cores[1]} if cores[0].get(key) != cores[1].get(key)
         )
-        said = [[f"[{event.kind}] {event.text}" for event in found.values()] for found in events]
-        return Difference(
+        texts = [[f"[{event.kind}] {event.text}" for event in found.values()] for found in events]
+        return MemoryDifference(
             {key: (cores[0].get(key), cores[1].get(key)) for key in keys},
-            (_without(said[0], said[1]), _without(said[1], said[0])),
+            (_without(texts[0], texts[1]), _without(texts[1], texts[0])),
             (
                 sorted(records[0][seq] for seq in records[0].keys() - records[1].keys()),
                 sorted(records[1][seq] for seq in records[1].keys() - records[0].keys()),
@@ -119,7 +121,7 @@ class Comparison:
             The key, or the id of the copy.
 
         Raises:
-            RecordNotVisible: If the branch sees no such key or record.
+            RecordNotVisible: If the key or record is not in view.
             UnknownBranch, BranchSealed: If the target takes no writes.
         """
         connection = writer.connection
@@ -134,7 +136,7 @@ class Comparison:
         return record
 
     def merge(self, writer: Writer, source: str, target: str, policy: str) -> MergeReport:
-        """Bring what a branch learnt since it parted from another to that one.
+        """Bring the news of a branch since it parted from another to that one.
 
         Archival records and core keys that only the source changed are copied. Where both
         changed a core key, the policy decides: ``ours`` keeps the target's, ``theirs`` takes the
@@ -144,7 +146,7 @@ class Comparison:
         deleted comes back only if the source wrote it later.
 
         Raises:
-            InvalidUpdate: If there is no such policy, or a branch is merged with itself.
+            InvalidUpdate: If the policy does not exist, or a branch is merged with itself.
             UnknownBranch, BranchSealed: If the target takes no writes.
         """
         if policy not in POLICIES:
@@ -165,16 +167,16 @@ class Comparison:
         for entry in taken:
             self._copy_entry(writer, entry, target)
             report.taken.append(f"core {entry.key}")
-        for item in self._learnt(connection, theirs, ours):
+        for item in self._news(connection, theirs, ours):
             id_ = self._copy_record(writer, theirs, item, target)
             report.taken.append(f"archival {id_}")
         self._note(writer, theirs, target, report)
         return report
 
-    def _learnt(self, connection: sqlite3.Connection, theirs: Branch, ours: Branch) -> list[Record]:
+    def _news(self, connection: sqlite3.Connection, theirs: Branch, ours: Branch) -> list[Record]:
         """Return the records to take, oldest first.
 
-        Those are what one branch sees, and the other neither sees nor has inherited: an
+        Those are the records that one branch sees, and the other neither sees nor has inherited: an
         inherited record that the other changed or deleted since is no news of the first one's.
         A copy that the other deleted is news only if it was written later.
         """
@@ -198,10 +200,10 @@ class Comparison:
         return self._archival.add(writer, to, item.text, tags=item.tags, meta=meta)
 
     def _note(self, writer: Writer, source: Branch, target: str, report: MergeReport) -> None:
-        said = (
+        text = (
             f"merged {source.id!r}: {len(report.taken)} entries, {len(report.conflicts)} conflicts"
         )
-        event = {"kind": "merge", "content": said, "taken": report.taken}
+        event = {"kind": "merge", "content": text, "taken": report.taken}
         self._recall.append(writer, target, event)
 
 

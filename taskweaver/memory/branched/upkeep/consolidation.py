@@ -7,17 +7,29 @@ as before. A descendant starts from the digest it inherits, so nothing is summar
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.compression import Compressor, Prompts
 from taskweaver.memory.branched.tiers.digests import RECALL
+from taskweaver.memory.branched.tiers.event_rows import grouped
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import Branch, Digest, Event, TextModel
 from taskweaver.memory.branched.values import whole
 from taskweaver.utils.text import unfenced
 
 DIGEST_CHARS = 1200
+
+
+class _Old(NamedTuple):
+    """The events that a digest covers, after another one, and all of both by kind."""
+
+    before: Digest | None
+    events: Sequence[Event]
+    kinds: Counter[str]
 
 
 class Consolidation:
@@ -33,20 +45,35 @@ class Consolidation:
         self._prompts = prompts
         self._llm = llm
 
+    def within_append(self, writer: Writer, branch_id: str) -> None:
+        """Consolidate in the transaction of an append, unless a model is to be asked."""
+        if self._llm is None and self._is_due(branch_id):
+            branch = self._branches.writable(writer, branch_id)
+            threshold = self._config.consolidation_threshold
+            old = self._old(writer.connection, branch, self._kept, above=threshold)
+            if old is not None:
+                self._add(writer, branch, old, extract(*old), self._kept)
+
     def after_append(self, branch_id: str) -> int:
         """Consolidate when the events in view exceed the threshold; return how many were."""
-        countdown = self._branches.countdown
-        if not countdown.is_due(branch_id) or not self._config.auto_consolidate:
+        if not self._is_due(branch_id):
             return 0
-        threshold = self._config.consolidation_threshold
-        with self._database.snapshot() as connection:
-            branch = self._branches.find(connection, branch_id)
-            count = self._recall.count(connection, branch, most=threshold + 1)
-        countdown.counted(branch, threshold + 1 - count)
-        return self.consolidate(branch_id) if count > threshold else 0
+        return self.consolidate(branch_id, above=self._config.consolidation_threshold)
+
+    def _is_due(self, branch_id: str) -> bool:
+        return self._branches.countdown.is_due(branch_id) and self._config.auto_consolidate
+
+    @property
+    def _kept(self) -> int:
+        return self._config.recall_max_events
 
     def consolidate(
-        self, branch_id: str, *, keep: int | None = None, inherited_only: bool = False
+        self,
+        branch_id: str,
+        *,
+        keep: int | None = None,
+        inherited_only: bool = False,
+        above: int = 0,
     ) -> int:
         """Sum up all events in view but the newest, and return how many a new digest covers.
 
@@ -54,35 +81,63 @@ class Consolidation:
             branch_id: The branch that gets the digest.
             keep: How many stay as they are; None keeps a window.
             inherited_only: Sum up ancestors' events only.
+            above: Do nothing unless more events than this are in view.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
         """
-        kept = self._config.recall_max_events if keep is None else whole("keep", keep)
+        kept = self._kept if keep is None else whole("keep", keep)
         with self._database.snapshot() as connection:
             branch = self._branches.find(connection, branch_id)
-            before = self._digests.newest(connection, branch, RECALL)
-            kinds = Counter(self._digests.kinds(connection, before))
-            old = self._recall.beyond(connection, branch, kept, inherited_only=inherited_only)
-        if not old:
+            old = self._old(connection, branch, kept, inherited_only=inherited_only, above=above)
+        if old is None:
             return 0
-        for event in old:
+        text = self._summary(branch, *old)
+        left = None if inherited_only else kept
+
+        def act(writer: Writer) -> bool:
+            return self._add(writer, self._branches.writable(writer, branch_id), old, text, left)
+
+        return len(old.events) if self._database.write(act) else 0
+
+    def _old(
+        self,
+        connection: sqlite3.Connection,
+        branch: Branch,
+        kept: int,
+        *,
+        inherited_only: bool = False,
+        above: int = 0,
+    ) -> _Old | None:
+        """Return the events that a new digest covers; see `consolidate`."""
+        before = self._digests.newest(connection, branch, RECALL)
+        rows = self._recall.beyond(connection, branch, before, inherited_only=inherited_only)
+        events = grouped(connection, rows[kept:]) if len(rows) > above else []
+        if not events:
+            if above:
+                self._branches.countdown.counted(branch, above + 1 - len(rows))
+            return None
+        kinds = Counter(self._digests.kinds(connection, before))
+        for event in events:
             kinds[event.kind] += event.count
-        text = self._summary(branch, before, old, kinds)
-        is_written = self._database.write(
-            lambda writer: self._digests.add(
-                writer,
-                self._branches.writable(writer, branch_id),
-                before,
-                old[0].seq,
-                dict(kinds),
-                text,
-            )
-        )
-        if is_written and not inherited_only:
-            left = self._config.consolidation_threshold + 1 - kept
-            self._branches.countdown.counted(branch, left)
-        return len(old) if is_written else 0
+        return _Old(before, events, kinds)
+
+    def _add(self, writer: Writer, branch: Branch, old: _Old, text: str, left: int | None) -> bool:
+        """Add a digest; return False if another one was faster.
+
+        Args:
+            writer: The transaction.
+            branch: The branch that gets it.
+            old: What it covers.
+            text: Its text.
+            left: How many events it does not cover; None if that is not known.
+        """
+        up_to, kinds = old.events[0].seq, dict(old.kinds)
+        is_added = self._digests.add(writer, branch, old.before, up_to, kinds, text)
+        if is_added and left is not None:
+            threshold = self._config.consolidation_threshold
+            self._branches.countdown.counted(branch, threshold + 1 - left)
+        return is_added
 
     def _summary(
         self, branch: Branch, before: Digest | None, old: Sequence[Event], kinds: Counter[str]

@@ -1,6 +1,6 @@
 """The whole of a memory file as one HTML page that needs nothing else.
 
-Each row is in the page once, with the branch that wrote it; what a branch sees is worked out in the
+Each row is in the page once, with the branch that wrote it; views of branches are computed in the
 page, so its size grows with the file and not with the depth of the tree.
 """
 

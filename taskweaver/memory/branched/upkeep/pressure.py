@@ -1,10 +1,9 @@
-"""How full a branch's memory is, and what is done about it."""
+"""Fill level of a branch's memory, and the measures against a high one."""
 
 from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,11 +29,11 @@ Score = tuple[str, int, str]
 
 @dataclass(slots=True)
 class Relief:
-    """What `Pressures.relieve` did.
+    """Outcome of `Pressures.relieve`.
 
     Attributes:
         level: The level it acted on.
-        actions: What was done, as ``action:count``.
+        actions: Measures taken, as ``action:count``.
         freed_chars: Characters of core memory that were freed.
         evicted: Core keys that moved to archival memory.
         consolidated: Events that a new digest covers.
@@ -70,19 +69,17 @@ class Pressures:
         self._log = tiers.log
         self._llm = llm
 
-    def measure(
-        self, connection: sqlite3.Connection, branch_id: str, *, at: int | None = None
-    ) -> Pressure:
+    def measure(self, branch_id: str) -> Pressure:
         """Return how full a branch's memory is: the level of the fuller of core and recall.
 
         The recall ratio is of twice the events that start a consolidation, so it rises only where
         consolidation is switched off or lags behind.
         """
-        branch = self._branches.find(connection, branch_id)
-        view = self._core.view(connection, branch, at=at)
-        threshold = self._config.consolidation_threshold
-        events = self._recall.count(connection, branch, most=4 * threshold, at=at)
-        return self.of(view, events)
+        most = 4 * self._config.consolidation_threshold
+        with self._database.snapshot() as connection:
+            branch = self._branches.find(connection, branch_id)
+            view = self._core.view(connection, branch)
+            return self.of(view, self._recall.count(connection, branch, most=most))
 
     def of(self, view: Mapping[str, CoreEntry], events: int) -> Pressure:
         """Return the pressure of a core view and a number of events that no digest covers."""
@@ -101,37 +98,35 @@ class Pressures:
             "compress_core": core_ratio > limits["medium"],
             "summarize_recall": recall_ratio > limits["medium"],
         }
-        said = tuple(name for name, applies in advice.items() if applies)
-        return Pressure(level, chars, round(core_ratio, 3), events, round(recall_ratio, 3), said)
+        advised = tuple(name for name, applies in advice.items() if applies)
+        return Pressure(level, chars, round(core_ratio, 3), events, round(recall_ratio, 3), advised)
 
     def relieve_if_needed(self, branch_id: str, *, task_hint: str | None = None) -> Relief | None:
         """Relieve a branch whose pressure has reached the configured level."""
         if not self._config.auto_consolidate:
             return None
-        with self._database.snapshot() as connection:
-            level = self.measure(connection, branch_id).level
+        level = self.measure(branch_id).level
         is_needed = LEVELS.index(level) >= LEVELS.index(self._config.consolidation_trigger)
         return self.relieve(branch_id, level, task_hint=task_hint) if is_needed else None
 
     def relieve(
         self, branch_id: str, level: PressureLevel, *, task_hint: str | None = None
     ) -> Relief:
-        """Do what a level calls for.
+        """Take the measures of a level.
 
         From medium on, a model weighs the core keys again (without one they keep their
         importance). From high on, unimportant keys go to archival memory and old events into a
-        digest. At critical, what is left of the keys that are not pinned is folded into one.
+        digest. At critical, the rest of the keys that are not pinned is folded into one.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
-            InvalidUpdate: If there is no such level.
+            InvalidUpdate: If the level does not exist.
         """
         if level not in LEVELS:
             raise InvalidUpdate("pressure_level", f"must be one of {', '.join(LEVELS)}")
         relief = Relief(level)
         rank = LEVELS.index(level)
-        with self._database.snapshot() as connection:
-            before = self.measure(connection, branch_id)
+        before = self.measure(branch_id)
         if rank >= LEVELS.index("medium"):
             self._weigh(branch_id, task_hint, relief)
         if rank >= LEVELS.index("high"):
@@ -140,8 +135,7 @@ class Pressures:
             relief.actions.append(f"consolidated_recall:{relief.consolidated}")
         if rank >= LEVELS.index("critical"):
             self._fold(branch_id, relief)
-        with self._database.snapshot() as connection:
-            after = self.measure(connection, branch_id)
+        after = self.measure(branch_id)
         relief.freed_chars = max(0, before.core_chars - after.core_chars)
         relief.new_level = after.level
         return relief
@@ -185,10 +179,7 @@ class Pressures:
 
     def _fold(self, branch_id: str, relief: Relief) -> None:
         view = self._view(branch_id)
-        if (
-            self._core.chars(view)
-            < self._config.core_max_chars * (self._config.pressure_thresholds["high"])
-        ):
+        if not self._is_core_high(view):
             return
         lines = "\n".join(f"{key}: {entry.value}" for key, entry in view.items())
         summary = self._compressor.compress(
@@ -217,8 +208,8 @@ class Pressures:
 
         Args:
             items: Objects with ``key``, ``type`` and ``value_preview``.
-            context: What the work is about.
-            task_hint: What is being done now.
+            context: Subject of the work.
+            task_hint: Kind of task.
 
         Returns:
             A score for each item; 3 and no reason where the model gave none, or there is none.

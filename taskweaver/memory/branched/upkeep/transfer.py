@@ -1,6 +1,6 @@
 """Carries branches from one file to another as JSON Lines.
 
-The first line says what the file is, then come the branches, then their rows in order, and the
+The first line names the format, then come the branches, then their rows in order, and the
 last line counts them and has the SHA-256 of all lines before it, so that a file that was cut off or
 changed is refused. Secrets in it are masked, unless it stays with its owner; a cell that was masked
 would not run as it did, so a file with one is refused too.
@@ -12,10 +12,12 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path as FilePath
 from typing import Any, cast
 
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
+from taskweaver.memory.branched.logs.row_log import BRANCH_COLUMNS
 from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.storage.schema import TIERS, index_records
 from taskweaver.memory.branched.storage.soundness import JSON_COLUMNS, check_values, invariants
@@ -24,6 +26,7 @@ from taskweaver.memory.branched.types import FOREVER, Segment
 from taskweaver.memory.branched.values import dump
 from taskweaver.utils.files import create_private
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
+from taskweaver.utils.sqlite_files import column_names, insert_row
 
 FORMAT = "taskweaver-memory"
 FORMAT_VERSION = 2
@@ -40,7 +43,6 @@ _REFERENCES = {
     "round_ends": "round_seq",
     "summaries": "up_to_seq",
 }
-_BRANCH = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
 
 
 class Transfer:
@@ -61,7 +63,7 @@ class Transfer:
             is_private: Whether secrets stay in it, and only its owner can read it.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
             StoreUnwritable: If the file cannot be written.
         """
         with self._database.guarded():
@@ -85,6 +87,9 @@ class Transfer:
             partial.replace(target)
         except OSError as error:
             raise StoreUnwritable(f"{target} cannot be written: {error}") from error
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
         return count
 
     def _items(self, branch_id: str | None) -> Iterator[dict[str, Any]]:
@@ -101,9 +106,11 @@ class Transfer:
                 "seq": self._database.now_seq(connection),
             }
             numbers = {segment.branch for segment in segments}
-            for row in connection.execute(f"SELECT {', '.join(_BRANCH)} FROM branches ORDER BY id"):
+            for row in connection.execute(
+                f"SELECT {', '.join(BRANCH_COLUMNS)} FROM branches ORDER BY id"
+            ):
                 if row[0] in numbers:
-                    yield {"branch": dict(zip(_BRANCH, row, strict=True))}
+                    yield {"branch": dict(zip(BRANCH_COLUMNS, row, strict=True))}
             ends = {segment.branch: segment.up_to for segment in segments}
             for table in TIERS:
                 yield from _rows(connection, table, ends)
@@ -120,7 +127,7 @@ class Transfer:
         items = _read(source)
 
         def act(writer: Writer) -> list[str]:
-            offset = self._database.now_seq(writer.connection)
+            offset = writer.seq
             numbers: dict[int, int] = {}
             names = [
                 _add_branch(writer, item["branch"], numbers, offset)
@@ -145,17 +152,12 @@ class Transfer:
 def _rows(
     connection: sqlite3.Connection, table: str, ends: dict[int, int]
 ) -> Iterator[dict[str, Any]]:
-    names = _columns(connection, table)
+    names = column_names(connection, table)
     cursor = connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY seq")
     for values in cursor:
         row = dict(zip(names, values, strict=True))
         if row["seq"] <= ends.get(row["branch_id"], -1):
             yield {"table": table, "row": row}
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
-    """Return the names of the columns that hold values; a computed one holds none."""
-    return [column[1] for column in connection.execute(f"PRAGMA table_info({table})")]
 
 
 def _masked(item: dict[str, Any]) -> dict[str, Any]:
@@ -226,14 +228,10 @@ def _add_branch(writer: Writer, facts: dict[str, Any], numbers: dict[int, int], 
         "state": facts["state"],
         "created_at": facts["created_at"],
     }
-    names, marks = ", ".join(values), ", ".join("?" * len(values))
     try:
-        cursor = writer.connection.execute(
-            f"INSERT INTO branches ({names}) VALUES ({marks})", tuple(values.values())
-        )
+        numbers[facts["id"]] = insert_row(writer.connection, "branches", values)
     except sqlite3.IntegrityError as error:
         raise InvalidUpdate("branch", f"{facts['name']!r} is here already") from error
-    numbers[facts["id"]] = int(cursor.lastrowid or 0)
     return str(facts["name"])
 
 
@@ -251,10 +249,9 @@ def _add_row(
     for name in ("seq", "record", _REFERENCES.get(table, "seq")):
         if values.get(name) is not None:
             values[name] = row[name] + offset
-    if set(values) != set(_columns(connection, table)):
-        raise InvalidUpdate(table, "a row has other columns than ours")
-    names, marks = ", ".join(values), ", ".join("?" * len(values))
-    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
+    if set(values) != set(column_names(connection, table)):
+        raise InvalidUpdate(table, "a row has other columns than its table")
+    insert_row(connection, table, values)
 
 
 def _check_whole(connection: sqlite3.Connection, source: FilePath) -> None:

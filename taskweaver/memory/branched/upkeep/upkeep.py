@@ -1,8 +1,9 @@
-"""Looks after a file: seals and prunes branches, removes what nobody sees, checks and backs up."""
+"""Maintenance of a file: seals and prunes branches, removes unseen rows, checks, and backs up."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from taskweaver.memory.branched.errors import StoreCorrupt, is_of_the_system
@@ -14,13 +15,13 @@ from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
 from taskweaver.utils.sqlite_files import READ_ERRORS
 
 _STATE_OPS: dict[BranchState, str] = {"open": "reopen", "sealed": "seal", "pruned": "prune"}
-"""What the logs call a change to a state."""
+"""Names of changes to a state in the logs."""
 _COUNTED = {"rounds": "rounds", "core_kv": "core", "events": "events", "archival": "archival"}
 
 
 @dataclass(slots=True)
 class Garbage:
-    """What a collection removes.
+    """Outcome of a collection of garbage.
 
     Attributes:
         branches: Ids of branches.
@@ -35,10 +36,10 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What a check of a file found.
+    """Outcome of a check of a file.
 
     Attributes:
-        problems: What is wrong, a line each; empty when all is well.
+        problems: Problems, a line each; empty when all is well.
         branches: How many branches there are.
         rows: Numbers of rows by table.
     """
@@ -49,7 +50,7 @@ class Health:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no problem."""
         return not self.problems
 
 
@@ -60,16 +61,17 @@ class Upkeep:
         self._database = database
         self._branches = branches
 
-    def set_state(self, branch_id: str, state: BranchState, *, subtree: bool = False) -> list[str]:
-        """Seal, prune or open a branch, or all from it on; return the ids.
+    def set_state(self, branch_id: str, state: BranchState, *, is_whole: bool = False) -> list[str]:
+        """Seal, prune or open a branch, with `is_whole` all below it too; return the ids.
 
         Raises:
-            UnknownBranch: If there is no such branch.
+            UnknownBranch: If the branch does not exist.
         """
 
         def act(writer: Writer) -> list[str]:
             top = self._branches.find(writer.connection, branch_id)
-            chosen = _subtree(self._branches.all(writer.connection), top) if subtree else [top]
+            branches = self._branches.all(writer.connection) if is_whole else [top]
+            chosen = subtree(branches, top)
             for branch in chosen:
                 self._branches.set_state(writer, branch, state)
             numbers = [branch.number for branch in chosen]
@@ -79,13 +81,13 @@ class Upkeep:
         return self._database.write(act)
 
     def collect(self, *, dry_run: bool = False) -> Garbage:
-        """Remove what only pruned branches see. A row a branch in use inherits stays.
+        """Remove the rows that only pruned branches see. A row a branch in use inherits stays.
 
         A full-text index that does not fit the records is made anew: a process of an earlier
         version, which had the file open while it was migrated, fills only a part of its columns.
 
         Args:
-            dry_run: Only say what would be removed.
+            dry_run: Only count them.
         """
 
         def act(writer: Writer) -> Garbage:
@@ -136,7 +138,7 @@ class Upkeep:
         return found
 
     def verify(self) -> Health:
-        """Check the file: SQLite's own checks, the index, each row, and what holds between rows."""
+        """Check the file: SQLite's own checks, the index, each row, and invariants between rows."""
         with self._database.snapshot() as connection:
             found = problems(connection)
             rows = {table: _count(connection, table) for table in NUMBERED}
@@ -168,7 +170,7 @@ def _count(connection: sqlite3.Connection, table: str) -> int:
         return 0
 
 
-def _subtree(branches: list[Branch], top: Branch) -> list[Branch]:
+def subtree(branches: Iterable[Branch], top: Branch) -> list[Branch]:
     """Return a branch and all below it; `branches` has parents before children."""
     chosen = {top.number: top}
     for branch in branches:

@@ -35,7 +35,7 @@ def run_duckdb(file: str, statement: Statement) -> Answer:
     """Run a statement over a DuckDB file.
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If the file does not exist.
         ValueError: If it is no database, or the statement cannot be run or is refused.
         ImportError: If `duckdb` is not installed.
     """

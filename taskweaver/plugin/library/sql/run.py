@@ -19,8 +19,8 @@ def run_sql(database: str, statement: Statement) -> Answer:
         statement: The statement and its limits.
 
     Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the address is of no such form, the database cannot be opened, or the
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the address has another form, the database cannot be opened, or the
             statement cannot be run or is refused.
         ImportError: If the library for the database is not installed.
     """

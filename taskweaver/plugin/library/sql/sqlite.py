@@ -39,7 +39,7 @@ def run_sqlite(file: str, statement: Statement) -> Answer:
     """Run a statement over an SQLite file.
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If the file does not exist.
         ValueError: If it is no database, or the statement cannot be run or is refused.
     """
     path = database_file(file)

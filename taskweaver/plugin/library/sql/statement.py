@@ -1,4 +1,4 @@
-"""What an engine is asked and what it answers, and the words in which they all refuse."""
+"""Statements for database engines, their results, and the error messages all engines share."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Statement:
 
     @property
     def too_slow(self) -> str:
-        """What to say when it took too long."""
+        """Error message for a statement over its time limit."""
         return f"The query took longer than {self.timeout_s:g} s and was stopped."
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a statement returned.
+    """Result of a statement.
 
     Attributes:
         names: The columns.
-        rows: The rows; one more than wanted when there are more.
+        rows: The rows; one more than the limit when there are more.
         changed: Rows changed by a statement that returns none; None when it returns rows.
     """
 
